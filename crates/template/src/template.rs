@@ -1,0 +1,84 @@
+//! A parsed template and its rendering: passes until no action is left. The scheduler parses once and renders per assignment.
+
+use crate::context::Data;
+use crate::error::Error;
+use crate::execution;
+use crate::function::Meter;
+use crate::parser::{self, Trees};
+
+/// A template, ready to render. It can be shared between threads.
+#[derive(Debug)]
+pub struct Template {
+    pub(crate) source: Box<str>,
+    pub(crate) trees: Trees,
+}
+
+/// What one rendering may cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Nodes and function arguments that are evaluated, items that functions make.
+    pub steps: u64,
+    /// Output and the strings made on the way.
+    pub bytes: u64,
+    /// Templates that call templates.
+    pub depth: usize,
+    /// How often output that still holds actions is rendered again.
+    pub passes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { steps: 200_000, bytes: 4 << 20, depth: 100, passes: 10 }
+    }
+}
+
+impl Template {
+    pub fn parse(source: &str) -> Result<Template, Error> {
+        Ok(Template { source: source.into(), trees: parser::parse(source)? })
+    }
+
+    /// Executes the template, and again what it wrote while that holds `{{`: configuration values may be templates.
+    pub fn render(&self, data: &Data<'_>, limits: &Limits) -> Result<String, Error> {
+        let mut meter = Meter { steps_left: limits.steps, bytes_left: limits.bytes };
+        let mut output = execution::run(self, data, limits, &mut meter)?;
+        let mut passes = 0;
+        while let Some(start) = output.find("{{") {
+            let action = action_at(&output, start);
+            if passes == limits.passes {
+                return Err(endless(data, action, limits.passes));
+            }
+            passes += 1;
+            let again = Template::parse(&output).and_then(|next| execution::run(&next, data, limits, &mut meter));
+            output = match again {
+                Ok(output) => output,
+                Err(mut error) => {
+                    error.config_key = data.key_with(action);
+                    return Err(error);
+                }
+            };
+        }
+        Ok(output)
+    }
+}
+
+fn action_at(output: &str, start: usize) -> &str {
+    let rest = &output[start..];
+    let end = rest.find("}}").map_or(rest.len(), |end| end + 2);
+    &rest[..end]
+}
+
+fn endless(data: &Data<'_>, action: &str, passes: usize) -> Error {
+    let key = data.key_with(action);
+    let short: String = action.chars().take(80).collect();
+    let source = match &key {
+        Some(key) => format!("the configuration value {key:?} keeps producing it"),
+        None => "the template keeps producing it".to_owned(),
+    };
+    let mut error =
+        Error::plain(format!("{short} is still in the output after it was rendered {passes} times again: {source}"));
+    error.config_key = key;
+    error
+}
+
+#[cfg(test)]
+mod tests;
