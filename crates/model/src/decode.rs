@@ -1,0 +1,152 @@
+//! From the bytes of a file to objects, with every problem of the file at once. Called by whoever reads a repository
+//! (a checkout, or the hub at a commit), and by the packer for rendered files.
+
+mod document;
+mod fields;
+mod metadata;
+mod node;
+mod notes;
+mod salvage;
+mod selector;
+mod spec;
+mod suggestion;
+#[cfg(test)]
+mod tests;
+
+use crate::{Broken, Object, Origin, Problem};
+use document::Reader;
+use node::Fault;
+use notes::{Notes, Spot};
+
+/// Larger files are refused: etcd takes objects of 1.5 MiB, so nobody's is.
+pub const MAX_FILE_BYTES: usize = 4 << 20;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// The registration whose repository the file is from. Only Workloads are taken from there.
+    pub application: Option<String>,
+}
+
+/// What a file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decoded {
+    /// In the order of the file.
+    pub objects: Vec<Object>,
+    /// Objects with an error. The first one is repeated here; all of them are in `problems`.
+    pub broken: Vec<Broken>,
+    /// Every error and warning of the file, by line.
+    pub problems: Vec<Problem>,
+}
+
+/// Reads a file. `file` says which one it is; its line and column don't matter.
+pub fn objects(bytes: &[u8], file: &Origin, options: &Options) -> Decoded {
+    if bytes.len() > MAX_FILE_BYTES {
+        let beginning = String::from_utf8_lossy(&bytes[..MAX_FILE_BYTES]);
+        let mut reader = Reader::new("", file, options);
+        let message = format!(
+            "the file has {:.1} MiB and at most {} MiB are read",
+            bytes.len() as f64 / f64::from(1 << 20),
+            MAX_FILE_BYTES >> 20
+        );
+        let hint = "split it, or keep large content out of the platform's repositories";
+        reader.notes.error(Spot::NONE, "FileTooLarge", message).hint = Some(hint.to_owned());
+        reader.salvage(&beginning, 1, None);
+        return reader.finish();
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.contains('\0') => binary(text, file, options),
+        Ok(text) => documents(text.strip_prefix('\u{feff}').unwrap_or(text), file, options),
+        Err(_) if bytes.contains(&0) => binary(&String::from_utf8_lossy(bytes), file, options),
+        Err(error) => {
+            let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            let text = String::from_utf8_lossy(bytes);
+            let spot = spot_at_end(&good);
+            let byte = bytes.get(error.valid_up_to()).copied().unwrap_or_default();
+            let mut reader = Reader::new(&text, file, options);
+            reader
+                .notes
+                .error(spot, "InvalidUtf8", format!("the file isn't UTF-8: byte 0x{byte:02x} can't stand here"))
+                .hint = Some("save the file as UTF-8".to_owned());
+            reader.salvage(&text, 1, Some(spot.line));
+            reader.finish()
+        }
+    }
+}
+
+fn binary(text: &str, file: &Origin, options: &Options) -> Decoded {
+    let before = text.split('\0').next().unwrap_or_default();
+    let spot = spot_at_end(before);
+    let mut reader = Reader::new(text, file, options);
+    reader.notes.error(spot, "BinaryFile", "the file is binary: it contains a NUL byte".to_owned()).hint =
+        Some("name it in `.sourceignore`, or give it an ending other than `.yaml`".to_owned());
+    reader.salvage(text, 1, Some(spot.line));
+    reader.finish()
+}
+
+/// When one document of a file isn't YAML, the others are read all the same.
+fn documents(text: &str, file: &Origin, options: &Options) -> Decoded {
+    let mut reader = Reader::new(text, file, options);
+    match node::parse(text, 1) {
+        Ok(documents) => {
+            for document in &documents {
+                reader.document(document);
+            }
+        }
+        Err(_) => {
+            for chunk in chunks(text) {
+                match node::parse(chunk.text, chunk.first_line) {
+                    Ok(documents) => documents.iter().for_each(|document| reader.document(document)),
+                    Err(fault) => {
+                        let line = fault.line;
+                        not_yaml(&mut reader.notes, fault);
+                        reader.salvage(chunk.text, chunk.first_line, Some(line));
+                    }
+                }
+            }
+        }
+    }
+    reader.finish()
+}
+
+fn not_yaml(notes: &mut Notes<'_>, fault: Fault) {
+    let line = notes.line(fault.line).unwrap_or_default();
+    let tab = line.chars().take_while(|c| c.is_whitespace()).position(|c| c == '\t');
+    if let Some(column) = tab {
+        let spot = Spot { line: fault.line, column: column + 1, width: 1 };
+        notes.error(spot, "TabIndentation", "the file isn't YAML: a tab can't indent it".to_owned()).hint =
+            Some("indent with spaces".to_owned());
+        return;
+    }
+    let spot = Spot { line: fault.line, column: fault.column, width: 1 };
+    notes.error(spot, "NotYaml", format!("the file can't be read as YAML: {}", fault.message)).hint = fault.hint;
+}
+
+/// A document of a file with several, and the line that it begins on.
+struct Chunk<'a> {
+    text: &'a str,
+    first_line: usize,
+}
+
+/// `---` at the start of a line begins a document wherever it stands, even inside a block of text.
+fn chunks(text: &str) -> Vec<Chunk<'_>> {
+    let mut chunks = Vec::new();
+    let (mut start, mut first_line, mut offset) = (0, 1, 0);
+    for (index, line) in text.split_inclusive('\n').enumerate() {
+        let marker =
+            line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
+        if marker && offset > start {
+            chunks.push(Chunk { text: &text[start..offset], first_line });
+            (start, first_line) = (offset, index + 1);
+        }
+        offset += line.len();
+    }
+    chunks.push(Chunk { text: &text[start..], first_line });
+    chunks
+}
+
+/// The place just behind a text.
+fn spot_at_end(text: &str) -> Spot {
+    let line = text.matches('\n').count() + 1;
+    let column = text.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+    Spot { line, column, width: 1 }
+}

@@ -1,0 +1,67 @@
+//! The spec of each kind, as people write it. One file a family; what is shared by all is here.
+
+mod config;
+mod delivery;
+mod host;
+mod platform;
+mod workload;
+
+pub use config::{CapabilityMap, CapabilityRule, ConfigMap, ConfigSchema, ConfigValue};
+pub use delivery::{Conflicts, Delivery, DeliverySource, Destination, Drift, Rollback, Scope, SourceRef};
+pub use host::{
+    Allow, Artifact, ArtifactSource, Deb, FileEntry, Folder, HealthCheck, HealthProbe, HostNamespace, HostWorkload,
+    Limits, Unit,
+};
+pub use platform::{
+    BaseRepo, ClusterType, Environment, GitOpsRepo, Manifest, RepoRef, SchedulingPolicy, TargetSelector, Template,
+    TemplateType,
+};
+pub use workload::{DeploymentTarget, Workload, WorkloadRegistration};
+
+use crate::Kind;
+
+/// The spec of an object of any kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Spec {
+    Environment(Environment),
+    BaseRepo(BaseRepo),
+    GitOpsRepo(GitOpsRepo),
+    ClusterType(ClusterType),
+    Template(Template),
+    WorkloadRegistration(WorkloadRegistration),
+    Workload(Workload),
+    SchedulingPolicy(SchedulingPolicy),
+    ConfigSchema(ConfigSchema),
+    ConfigMap(ConfigMap),
+    CapabilityMap(CapabilityMap),
+    Delivery(Delivery),
+    HostWorkload(HostWorkload),
+    HostNamespace(HostNamespace),
+    /// Known by name; its fields are defined with promotion.
+    PromotionPolicy,
+    /// Known by name; its fields are defined with promotion.
+    Pin,
+}
+
+impl Spec {
+    pub fn kind(&self) -> Kind {
+        match self {
+            Spec::Environment(_) => Kind::Environment,
+            Spec::BaseRepo(_) => Kind::BaseRepo,
+            Spec::GitOpsRepo(_) => Kind::GitOpsRepo,
+            Spec::ClusterType(_) => Kind::ClusterType,
+            Spec::Template(_) => Kind::Template,
+            Spec::WorkloadRegistration(_) => Kind::WorkloadRegistration,
+            Spec::Workload(_) => Kind::Workload,
+            Spec::SchedulingPolicy(_) => Kind::SchedulingPolicy,
+            Spec::ConfigSchema(_) => Kind::ConfigSchema,
+            Spec::ConfigMap(_) => Kind::ConfigMap,
+            Spec::CapabilityMap(_) => Kind::CapabilityMap,
+            Spec::Delivery(_) => Kind::Delivery,
+            Spec::HostWorkload(_) => Kind::HostWorkload,
+            Spec::HostNamespace(_) => Kind::HostNamespace,
+            Spec::PromotionPolicy => Kind::PromotionPolicy,
+            Spec::Pin => Kind::Pin,
+        }
+    }
+}

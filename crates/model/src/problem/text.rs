@@ -1,0 +1,169 @@
+//! A problem as plain text, the way compilers show them. Printed by the CLI; colours are its own affair.
+
+use std::fmt::Write as _;
+
+use super::{Excerpt, Problem, Severity};
+
+/// Lines are shown up to this many characters; a longer one is cut around the caret.
+const MAX_LINE: usize = 160;
+
+impl Problem {
+    /// `error[Code]: message`, the place, the line with a caret, further places, and the hint. Ends with a newline.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{}[{}]: {}\n", self.severity.as_str(), self.code, self.message);
+        // Writing to a String can't fail.
+        let _ = self.write_place(&mut text);
+        text
+    }
+
+    fn write_place(&self, text: &mut String) -> std::fmt::Result {
+        let number = match &self.origin {
+            Some(origin) if origin.line > 0 => origin.line.to_string(),
+            _ => String::new(),
+        };
+        let gutter = " ".repeat(number.len());
+        if let Some(origin) = &self.origin {
+            writeln!(text, "{gutter}--> {origin}{}", revision(&origin.source))?;
+        }
+        if let (Some(excerpt), false) = (&self.excerpt, number.is_empty()) {
+            let margin = " ".repeat(excerpt.start);
+            writeln!(text, "{gutter} |")?;
+            writeln!(text, "{}", format!("{number} | {}", excerpt.text).trim_end())?;
+            writeln!(text, "{gutter} | {margin}{}", "^".repeat(excerpt.width.max(1)))?;
+        }
+        for origin in &self.related {
+            writeln!(text, "{gutter} = also: {origin}{}", revision(&origin.source))?;
+        }
+        if let Some(assignment) = &self.assignment {
+            writeln!(text, "{gutter} = stops: {assignment}")?;
+        }
+        if let Some(hint) = &self.hint {
+            writeln!(text, "{gutter} = hint: {hint}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Severity {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        }
+    }
+}
+
+impl Excerpt {
+    /// The line with a caret under `width` characters from `column`, which counts from 1. What a terminal would act on
+    /// is replaced, and a long line is cut.
+    pub fn of_line(line: &str, column: usize, width: usize) -> Excerpt {
+        let shown = |c: char| match c {
+            '\t' => '→',
+            c if c.is_control() => '\u{fffd}',
+            c => c,
+        };
+        let caret = column.saturating_sub(1);
+        let skip = caret.saturating_sub(MAX_LINE / 2);
+        let mut text: String = line.chars().skip(skip).take(MAX_LINE).map(shown).collect();
+        let mut start = caret - skip;
+        if skip > 0 {
+            text.insert(0, '…');
+            start += 1;
+        }
+        if line.chars().nth(skip + MAX_LINE).is_some() {
+            text.push('…');
+        }
+        let length = text.trim_end().chars().count();
+        text.truncate(text.trim_end().len());
+        let start = start.min(length);
+        Excerpt { text, start, width: width.min(length - start).max(1) }
+    }
+}
+
+/// ` (repo@revision)`, or nothing for a plain folder: there the path says it all.
+fn revision(source: &crate::Source) -> String {
+    match &source.revision {
+        Some(revision) => format!(" ({}@{revision})", source.repo),
+        None => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{Origin, Source};
+
+    fn origin(revision: Option<&str>, line: u32, column: u32) -> Origin {
+        let source = Source { repo: "https://git.example/cp".into(), revision: revision.map(Into::into) };
+        Origin { source: Arc::new(source), file: "types/drone.yaml".into(), line, column }
+    }
+
+    #[test]
+    fn problem_shows_place_line_caret_and_hint() {
+        let problem = Problem::error("NotAString", "the label `edge` of ClusterType `drone` is the boolean `true`")
+            .at(origin(Some("dev@sha1:0a1b"), 12, 11))
+            .excerpt(Excerpt::of_line("    edge: true", 11, 4))
+            .hint("write `edge: \"true\"`");
+        assert_eq!(
+            problem.to_text(),
+            "\
+error[NotAString]: the label `edge` of ClusterType `drone` is the boolean `true`
+  --> types/drone.yaml:12:11 (https://git.example/cp@dev@sha1:0a1b)
+   |
+12 |     edge: true
+   |           ^^^^
+   = hint: write `edge: \"true\"`
+"
+        );
+    }
+
+    #[test]
+    fn problem_of_a_whole_file_shows_no_line() {
+        let problem = Problem::warning("OtherKind", "Secret `x` isn't read by Kedge")
+            .at(origin(None, 0, 0))
+            .also_at(origin(None, 3, 1));
+        assert_eq!(
+            problem.to_text(),
+            "\
+warning[OtherKind]: Secret `x` isn't read by Kedge
+--> types/drone.yaml
+ = also: types/drone.yaml:3:1
+"
+        );
+    }
+
+    #[test]
+    fn problem_without_a_place_is_one_line() {
+        assert_eq!(Problem::error("NoEnvironment", "there is none").to_text(), "error[NoEnvironment]: there is none\n");
+    }
+
+    #[test]
+    fn stopped_assignment_is_named() {
+        let mut problem = Problem::error("TemplateMissing", "no Template `x`");
+        problem.assignment = Some("drone/hello-test".into());
+        assert_eq!(problem.to_text(), "error[TemplateMissing]: no Template `x`\n = stops: drone/hello-test\n");
+    }
+
+    #[test]
+    fn excerpt_keeps_the_caret_in_place() {
+        let tab = Excerpt::of_line("\tname: x  ", 1, 1);
+        assert_eq!((tab.text.as_str(), tab.start, tab.width), ("→name: x", 0, 1));
+        let escape = Excerpt::of_line("a: \u{1b}[31mred", 4, 1);
+        assert_eq!(escape.text, "a: \u{fffd}[31mred");
+        let behind = Excerpt::of_line("a:", 40, 3);
+        assert_eq!((behind.start, behind.width), (2, 1));
+        let wide = Excerpt::of_line("a: b", 4, 40);
+        assert_eq!((wide.start, wide.width), (3, 1));
+    }
+
+    #[test]
+    fn long_line_is_cut_around_the_caret() {
+        let line = format!("{}X{}", "a".repeat(1000), "b".repeat(1000));
+        let excerpt = Excerpt::of_line(&line, 1001, 1);
+        assert_eq!(excerpt.text.chars().nth(excerpt.start), Some('X'));
+        assert!(excerpt.text.starts_with('…') && excerpt.text.ends_with('…'));
+        assert_eq!(excerpt.text.chars().count(), MAX_LINE + 2);
+    }
+}
