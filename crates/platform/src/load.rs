@@ -1,0 +1,175 @@
+//! From a control plane to a `Platform`: the environment's own files, the BaseRepos behind them, and the applications
+//! that are registered. Called by the CLI for a checkout; the hub gives `load_tree` its own trees.
+
+mod applications;
+mod bases;
+mod environments;
+mod error;
+mod layers;
+
+use std::path::{Path, PathBuf};
+
+use kedge_model::{Failing, Kind, Platform, Problem, Source, Spec};
+
+use crate::ignore::Ignore;
+use crate::read::Batch;
+use crate::repositories::{RepoKey, Repositories};
+use crate::tree::folder::{FolderTree, is_git_repository};
+use crate::tree::git::GitRepository;
+use crate::tree::{Tree, clean_path};
+use bases::{Bases, Step};
+pub use environments::{Environments, environments};
+pub use error::LoadError;
+use layers::Layers;
+
+/// What a person points at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ControlPlane {
+    /// The environment branch itself, as files.
+    Folder(PathBuf),
+    /// A repository, bare or not. Without a revision the environment's branch is read.
+    Git { path: PathBuf, revision: Option<String> },
+}
+
+/// The tree of an environment, and where in it the environment is.
+#[derive(Debug)]
+struct Opened {
+    tree: Box<dyn Tree>,
+    path: String,
+    /// The repository, when its address is known: a BaseRepo may lead back to it.
+    step: Option<Step>,
+    problems: Vec<Problem>,
+}
+
+impl ControlPlane {
+    /// A path as typed: a repository when it is one or a revision was named, else a folder.
+    pub fn at(path: impl Into<PathBuf>, revision: Option<String>) -> ControlPlane {
+        let path = path.into();
+        match revision.is_some() || is_git_repository(&path) {
+            true => ControlPlane::Git { path, revision },
+            false => ControlPlane::Folder(path),
+        }
+    }
+}
+
+/// Reads one environment. What is wrong with single files and repositories is in the platform; an error means that
+/// there is no platform to speak of.
+pub fn load(
+    control_plane: &ControlPlane,
+    environment: &str,
+    repositories: &dyn Repositories,
+) -> Result<Platform, LoadError> {
+    let opened = match control_plane {
+        ControlPlane::Folder(path) => open_folder(path)?,
+        ControlPlane::Git { path, revision } => open_git(path, revision.as_deref(), environment)?,
+    };
+    assemble(opened, environment, repositories)
+}
+
+/// Reads one environment from a tree that is already open, below `path`.
+pub fn load_tree(
+    tree: Box<dyn Tree>,
+    path: &str,
+    environment: &str,
+    repositories: &dyn Repositories,
+) -> Result<Platform, LoadError> {
+    let path = clean_path(path)?;
+    assemble(Opened { tree, path, step: None, problems: Vec::new() }, environment, repositories)
+}
+
+fn open_folder(path: &Path) -> Result<Opened, LoadError> {
+    error::check_folder(path)?;
+    let source = Source { repo: path.display().to_string(), revision: None };
+    let tree = Box::new(FolderTree::new(path, source));
+    Ok(Opened { tree, path: String::new(), step: None, problems: Vec::new() })
+}
+
+fn open_git(path: &Path, revision: Option<&str>, environment: &str) -> Result<Opened, LoadError> {
+    error::check_folder(path)?;
+    let repo = GitRepository::open(path)?;
+    let name = path.display().to_string();
+    let known = match Environments::of(&repo, &name) {
+        Err(_) if revision.is_some() => Environments::default(),
+        known => known?,
+    };
+    let declared = match (known.get(environment), revision) {
+        (Some(found), _) => Some(found),
+        // At a revision that somebody chose the environment is only a name.
+        (None, Some(_)) => None,
+        (None, None) => return Err(known.into_missing(environment, path)),
+    };
+    let mut problems = Vec::new();
+    let (mut branch, mut folder, mut step) = ("", String::new(), None);
+    if let Some((object, spec)) = declared {
+        let at = &spec.control_plane;
+        branch = at.branch.trim();
+        folder = clean_path(&at.path)?;
+        if let Some(other) = environments::other_repository(&repo, path, &at.repo) {
+            let message = format!(
+                "Environment {environment} is in {}, and this repository is {other}; its branch `{branch}` is read from here",
+                at.repo
+            );
+            let problem = Problem::warning("OtherRepository", message).at(object.origin.clone());
+            problems.push(problem.hint("name that repository instead, or mend `controlPlane.repo`"));
+        }
+        step = Some(Step::environment(environment, RepoKey::new(&at.repo), revision.unwrap_or(branch), &folder));
+    }
+    let revision = match revision.unwrap_or(branch) {
+        "" => repo.head()?,
+        named => repo.resolve(named)?,
+    };
+    let tree = Box::new(repo.tree(&revision, &name)?);
+    Ok(Opened { tree, path: folder, step, problems })
+}
+
+fn assemble(opened: Opened, environment: &str, repositories: &dyn Repositories) -> Result<Platform, LoadError> {
+    let Opened { tree, path, step, problems } = opened;
+    let own = Batch::read(tree.as_ref(), &path, Ignore::environment(), None)?;
+    if own.is_empty() {
+        return Err(LoadError::Empty { place: tree.source().to_string(), path });
+    }
+    drop(tree);
+
+    let mut platform = Platform { environment: environment.to_owned(), problems, ..Platform::default() };
+    let mut trees = bases::Trees::new(repositories);
+    let mut layers = Layers::default();
+    Bases { trees: &mut trees, platform: &mut platform, layers: &mut layers }.load(own, step);
+    platform.objects = std::mem::take(&mut layers.objects);
+    platform.broken = std::mem::take(&mut layers.broken);
+    platform.problems.append(&mut layers.problems);
+    fail(&mut platform, None, layers.failures);
+
+    applications::load(&mut platform, &mut trees);
+    warn_of_paths(&mut platform);
+    platform.problems.sort_by(|one, other| (&one.origin, one).cmp(&(&other.origin, other)));
+    platform.problems.dedup();
+    Ok(platform)
+}
+
+/// Marks an input as failing for each of these, which are already among the problems.
+fn fail(platform: &mut Platform, registration: Option<&str>, failures: Vec<Problem>) {
+    platform
+        .failing
+        .extend(failures.into_iter().map(|problem| Failing { registration: registration.map(str::to_owned), problem }));
+}
+
+/// Kalypso never looked at `GitOpsRepo.path`, so whoever sets it expects something that doesn't happen.
+fn warn_of_paths(platform: &mut Platform) {
+    let mut warnings = Vec::new();
+    for object in platform.of_kind(Kind::GitOpsRepo) {
+        let Spec::GitOpsRepo(gitops) = &object.spec else { continue };
+        if clean_path(&gitops.repo.path).is_ok_and(|path| path.is_empty()) {
+            continue;
+        }
+        let message = format!(
+            "GitOpsRepo {} has the path `{}`, which has no effect: files are written at the branch's root",
+            object.meta.name, gitops.repo.path
+        );
+        let problem = Problem::warning("PathIgnored", message).at(object.origin.clone());
+        warnings.push(problem.hint("write `path: .`"));
+    }
+    platform.problems.append(&mut warnings);
+}
+
+#[cfg(test)]
+mod tests;
