@@ -1,0 +1,250 @@
+//! Renders many pairs at once, on every core. Pairs of one cluster type share what doesn't depend on the target, and
+//! those with the same chosen ConfigMaps share the composed configuration.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::thread;
+
+use kedge_model::{AssignmentId, Broken, Kind, Labels, Problem};
+use kedge_template::Limits;
+
+use crate::applies::{self, PLATFORM_CONFIG, Place, Residual};
+use crate::cluster_type::ClusterTypeState;
+use crate::compose::Candidates;
+use crate::config::{Config, is_app_config};
+use crate::render::render;
+use crate::schedule::{Assignment, Configuration, Outcome};
+use crate::schema::{Compiled, Labelled};
+use crate::target::Target;
+
+/// Below this many pairs a second thread costs more than it brings.
+const WORTH_A_THREAD: usize = 256;
+
+/// All that rendering reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a> {
+    pub places: &'a BTreeMap<Arc<str>, ClusterTypeState>,
+    pub targets: &'a BTreeMap<Arc<str>, Arc<Target>>,
+    pub configs: &'a BTreeMap<Arc<str>, Arc<Config>>,
+    pub schemas: &'a BTreeMap<Arc<str>, Arc<Labelled>>,
+    pub own_schemas: &'a HashMap<String, Arc<Compiled>>,
+    pub broken: &'a [Broken],
+}
+
+/// What all pairs of a cluster type have in common.
+struct Row<'a> {
+    name: &'a str,
+    state: &'a ClusterTypeState,
+    candidates: Candidates<'a>,
+    schemas: Vec<(Residual<'a>, &'a Labelled)>,
+    broken: Vec<(Residual<'a>, &'a Broken)>,
+    composed: HashMap<Vec<u32>, Arc<Configuration>>,
+    verdicts: HashMap<(Vec<u32>, Vec<usize>), Arc<Verdict>>,
+}
+
+/// What the schemas said of a configuration.
+#[derive(Default)]
+struct Verdict {
+    reasons: Vec<Problem>,
+    warnings: Vec<Problem>,
+}
+
+/// Renders the pairs, in their order. A pair whose cluster type or target is gone is left out.
+pub fn render_all(inputs: Inputs<'_>, pairs: &[(AssignmentId, Vec<Arc<str>>)]) -> Vec<Arc<Assignment>> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(pairs.len().div_ceil(WORTH_A_THREAD));
+    if threads <= 1 {
+        return render_some(inputs, pairs);
+    }
+    thread::scope(|scope| {
+        let workers: Vec<_> = pairs
+            .chunks(pairs.len().div_ceil(threads))
+            .map(|part| (part, scope.spawn(move || render_some(inputs, part))))
+            .collect();
+        // A worker that dies would take its pairs with it; they are then done here, where the fault shows.
+        workers
+            .into_iter()
+            .flat_map(|(part, worker)| worker.join().unwrap_or_else(|_| render_some(inputs, part)))
+            .collect()
+    })
+}
+
+fn render_some(inputs: Inputs<'_>, pairs: &[(AssignmentId, Vec<Arc<str>>)]) -> Vec<Arc<Assignment>> {
+    let limits = Limits::default();
+    let mut row: Option<Row<'_>> = None;
+    let mut done = Vec::with_capacity(pairs.len());
+    for (id, policies) in pairs {
+        if row.as_ref().is_none_or(|row| row.name != &*id.cluster_type) {
+            row = Row::new(inputs, &id.cluster_type);
+        }
+        if let (Some(row), Some(target)) = (row.as_mut(), inputs.targets.get(&id.target)) {
+            done.push(Arc::new(row.assignment(inputs, id, target, policies, &limits)));
+        }
+    }
+    done
+}
+
+impl<'a> Row<'a> {
+    fn new(inputs: Inputs<'a>, name: &str) -> Option<Row<'a>> {
+        let (name, state) = inputs.places.get_key_value(name)?;
+        let place = Place { name, labels: &state.labels };
+        Some(Row {
+            name,
+            state,
+            candidates: Candidates::on(place, inputs.configs.values().map(|config| &**config)),
+            schemas: inputs
+                .schemas
+                .values()
+                .filter_map(|schema| Some((applies::residual(&schema.labels, place)?, &**schema)))
+                .collect(),
+            broken: inputs
+                .broken
+                .iter()
+                .filter_map(|broken| match scope_of(broken) {
+                    Scope::Nowhere => None,
+                    Scope::Everywhere => Some((Vec::new(), broken)),
+                    Scope::Labels(labels) => Some((applies::residual(labels, place)?, broken)),
+                })
+                .collect(),
+            composed: HashMap::new(),
+            verdicts: HashMap::new(),
+        })
+    }
+
+    fn assignment(
+        &mut self,
+        inputs: Inputs<'_>,
+        id: &AssignmentId,
+        target: &Arc<Target>,
+        policies: &[Arc<str>],
+        limits: &Limits,
+    ) -> Assignment {
+        let chosen = self.candidates.chosen(target.tenancy());
+        let configuration = match self.composed.get(&chosen) {
+            Some(configuration) => Arc::clone(configuration),
+            None => {
+                let configuration = Arc::new(Configuration { values: self.candidates.compose(&chosen) });
+                self.composed.insert(chosen.clone(), Arc::clone(&configuration));
+                configuration
+            }
+        };
+        let verdict = self.verdict(chosen, target, &configuration);
+        let mut reasons: Vec<Problem> = self
+            .broken
+            .iter()
+            .filter(|(rest, _)| applies::satisfied(rest, target.tenancy()))
+            .map(|(_, broken)| unreadable(broken))
+            .collect();
+        reasons.extend(verdict.reasons.iter().cloned());
+        for text in &target.schemas {
+            for violation in inputs
+                .own_schemas
+                .get(text)
+                .map(|schema| schema.violations(&configuration.values))
+                .into_iter()
+                .flatten()
+            {
+                reasons.push(broken_schema("the workload's own schema", &violation).at(target.origin.clone()));
+            }
+        }
+        let rendered = render(id, target, &self.state.writers, &configuration.values, limits);
+        let mut warnings = rendered.warnings;
+        warnings.extend(verdict.warnings.iter().cloned());
+        let outcome = match rendered.files {
+            Ok(files) if reasons.is_empty() => Outcome::Rendered(files),
+            Ok(_) => Outcome::Quarantined(reasons),
+            Err(failures) => {
+                reasons.extend(failures);
+                Outcome::Quarantined(reasons)
+            }
+        };
+        let mut assignment = Assignment {
+            id: id.clone(),
+            target: Arc::clone(target),
+            policies: policies.to_vec(),
+            configuration,
+            outcome,
+            warnings,
+        };
+        name_assignment(&mut assignment);
+        assignment
+    }
+
+    /// ConfigSchemas that apply to the target, asked once for all targets with the same answer.
+    fn verdict(&mut self, chosen: Vec<u32>, target: &Target, configuration: &Configuration) -> Arc<Verdict> {
+        let asked: Vec<usize> = self
+            .schemas
+            .iter()
+            .enumerate()
+            .filter(|(_, (rest, _))| applies::satisfied(rest, target.tenancy()))
+            .map(|(index, _)| index)
+            .collect();
+        let schemas = &self.schemas;
+        let verdict = self.verdicts.entry((chosen, asked)).or_insert_with_key(|(_, asked)| {
+            let mut verdict = Verdict::default();
+            for (_, schema) in asked.iter().filter_map(|index| schemas.get(*index)) {
+                for violation in schema.schema.violations(&configuration.values) {
+                    let mut problem =
+                        broken_schema(&format!("ConfigSchema {}", schema.name), &violation).at(schema.origin.clone());
+                    if schema.warns {
+                        problem.severity = kedge_model::Severity::Warning;
+                        verdict.warnings.push(problem);
+                    } else {
+                        verdict.reasons.push(problem);
+                    }
+                }
+            }
+            Arc::new(verdict)
+        });
+        Arc::clone(verdict)
+    }
+}
+
+/// What a broken object stops.
+pub enum Scope<'a> {
+    Nowhere,
+    /// It can't be told, so it may be anywhere.
+    Everywhere,
+    Labels(&'a Labels),
+}
+
+/// A ConfigMap or ConfigSchema that can't be read stops the assignments that it would apply to: without it they would
+/// be published with values missing or unchecked.
+pub fn scope_of(broken: &Broken) -> Scope<'_> {
+    let app_config = broken.name.as_deref().is_some_and(is_app_config);
+    match (broken.kind, &broken.labels) {
+        (Some(Kind::ConfigMap), _) if app_config => Scope::Everywhere,
+        (Some(Kind::ConfigMap), Some(labels)) => match labels.get(PLATFORM_CONFIG) {
+            Some(value) if value == "true" => Scope::Labels(labels),
+            _ => Scope::Nowhere,
+        },
+        (Some(Kind::ConfigSchema), Some(labels)) => Scope::Labels(labels),
+        (Some(Kind::ConfigMap | Kind::ConfigSchema), None) => Scope::Everywhere,
+        _ => Scope::Nowhere,
+    }
+}
+
+fn unreadable(broken: &Broken) -> Problem {
+    let kind = broken.kind.map_or("object", Kind::as_str);
+    let name = broken.name.as_deref().unwrap_or("without a readable name");
+    let mut problem = Problem::error(
+        "InputBroken",
+        format!("{kind} {name} would apply here and can't be read: {}", broken.problem.message),
+    );
+    problem.origin.clone_from(&broken.problem.origin);
+    problem
+}
+
+fn broken_schema(whose: &str, violation: &str) -> Problem {
+    Problem::error("SchemaViolated", format!("the configuration breaks {whose}: {violation}"))
+}
+
+fn name_assignment(assignment: &mut Assignment) {
+    let name = assignment.id.to_string();
+    let reasons = match &mut assignment.outcome {
+        Outcome::Quarantined(reasons) => reasons.as_mut_slice(),
+        Outcome::Rendered(_) => &mut [],
+    };
+    for problem in reasons.iter_mut().chain(&mut assignment.warnings) {
+        problem.assignment = Some(name.clone());
+    }
+}

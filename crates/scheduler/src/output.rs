@@ -1,0 +1,105 @@
+//! From what the environment's branch holds to what it should hold: which files to write, which to delete, and which
+//! stay because nobody may say that they are gone. Pure; the CLI does it to a folder, the hub to a commit.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::files::{Files, PROMOTED_COMMIT, README, README_TEXT};
+use crate::schedule::{Outcome, Schedule};
+
+/// A file that is there, as far as the plan needs to know it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Existing {
+    /// A README of a top-level folder, with its text: ours has our sentence.
+    Readme(String),
+    Other,
+}
+
+/// What to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OutputPlan {
+    /// Path and text of every file of ours, whether it is there already or not.
+    pub write: BTreeMap<String, String>,
+    /// Files of ours that are gone.
+    pub delete: BTreeSet<String>,
+    pub kept: Vec<Kept>,
+}
+
+/// A folder that would have gone, and why it stays.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub folder: String,
+    pub reason: String,
+}
+
+/// Files of ours are recognised by the layout alone: a folder with our README, and in its folders files of our names.
+pub fn plan_output(existing: &BTreeMap<String, Existing>, schedule: &Schedule) -> OutputPlan {
+    let mut plan = OutputPlan {
+        write: schedule.files().map(|(path, text)| (path, text.to_owned())).collect(),
+        ..OutputPlan::default()
+    };
+    let ours: BTreeSet<&str> = existing
+        .iter()
+        .filter_map(|(path, file)| match file {
+            Existing::Readme(text) if text == README_TEXT => path.strip_suffix("/README.md"),
+            _ => None,
+        })
+        .collect();
+    let quarantined: BTreeSet<String> = schedule
+        .assignments
+        .values()
+        .filter(|assignment| matches!(assignment.outcome, Outcome::Quarantined(_)))
+        .map(|assignment| assignment.id.to_string())
+        .collect();
+    let mut kept: BTreeMap<String, String> = BTreeMap::new();
+    for path in existing.keys().filter(|path| !plan.write.contains_key(*path)) {
+        let Some(folder) = folder_of_ours(path, &ours, schedule) else { continue };
+        match reason_to_keep(&folder, &quarantined, schedule) {
+            Some(reason) => {
+                kept.insert(folder, reason);
+            }
+            None => {
+                plan.delete.insert(path.clone());
+            }
+        }
+    }
+    // While targets of a cluster type that is gone stay, so does its README.
+    let lived_in: BTreeSet<String> =
+        kept.keys().filter_map(|folder| folder.split('/').next()).map(|name| format!("{name}/{README}")).collect();
+    plan.delete.retain(|path| !lived_in.contains(path));
+    plan.kept = kept.into_iter().map(|(folder, reason)| Kept { folder, reason }).collect();
+    plan
+}
+
+/// The folder of an assignment or of a cluster type, when the file is one of ours.
+fn folder_of_ours(path: &str, ours: &BTreeSet<&str>, schedule: &Schedule) -> Option<String> {
+    if path == PROMOTED_COMMIT {
+        return None;
+    }
+    let mut parts = path.split('/');
+    let cluster_type = parts.next().filter(|name| ours.contains(name) || schedule.cluster_types.contains(*name))?;
+    match (parts.next()?, parts.next(), parts.next()) {
+        (README, None, None) => ours.contains(cluster_type).then(|| cluster_type.to_owned()),
+        (target, Some(file), None) if Files::NAMES.contains(&file) => Some(format!("{cluster_type}/{target}")),
+        _ => None,
+    }
+}
+
+fn reason_to_keep(folder: &str, quarantined: &BTreeSet<String>, schedule: &Schedule) -> Option<String> {
+    if quarantined.contains(folder) {
+        return Some("it is quarantined and keeps what is published".to_owned());
+    }
+    if let Some(failing) = schedule.failing.iter().find(|failing| failing.registration.is_none()) {
+        return Some(format!("an input of the platform failed to load: {}", failing.problem.message));
+    }
+    // A target of a workload that was read is gone for good; another may belong to the repository that failed.
+    let failing = schedule.failing.iter().find(|failing| failing.registration.is_some())?;
+    let target = folder.split('/').nth(1)?;
+    let known = schedule
+        .workloads
+        .iter()
+        .any(|name| target.strip_prefix(name.as_str()).is_some_and(|rest| rest.len() > 1 && rest.starts_with('-')));
+    (!known).then(|| {
+        let name = failing.registration.as_deref().unwrap_or_default();
+        format!("it may belong to application `{name}`, which failed to load: {}", failing.problem.message)
+    })
+}
