@@ -61,16 +61,16 @@ pub enum MapKind {
     AnyAny,
 }
 
-/// A map's key. The order is Go's printing order: nil, numbers, then strings come as fmt sorts them.
+/// A map's key. The order of the variants is the order in which Go prints keys of mixed types.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Key {
     Nil,
-    Bool(bool),
-    Int(i64),
+    Str(Rc<str>),
     Uint(u64),
+    Int(i64),
     /// A float's bits, ordered as the number.
     Float(OrderedFloat),
-    Str(Rc<str>),
+    Bool(bool),
 }
 
 /// A float that can be a key.

@@ -1,6 +1,7 @@
 //! Go's `time.Time`: a moment and the zone it is shown in. `toDate` makes it, `date` and its relatives print it.
 //! The zone of the machine is taken to be UTC, so that a template gives the same text everywhere.
 
+mod duration;
 mod layout;
 mod parse;
 mod zone;
@@ -10,7 +11,8 @@ use std::rc::Rc;
 
 use crate::value::{Opaque, Value};
 
-pub(super) use parse::{parse, parse_duration};
+pub(super) use duration::parse_duration;
+pub(super) use parse::parse;
 pub(super) use zone::load;
 
 /// The seconds from the year that Go counts from, -292277022399, to 1970.

@@ -1,0 +1,128 @@
+//! What to type next on a new sample: printed by `init`, and written to the sample's README.
+
+use std::path::Path;
+
+/// A command and the question that it answers. `{}` stands for the folder with its `/`, or for nothing inside it.
+struct Command {
+    question: &'static str,
+    words: &'static [&'static str],
+}
+
+const COMMANDS: [Command; 5] = [
+    Command {
+        question: "Is everything right, in all environments?",
+        words: &["kedge", "validate", "--control-plane", "{}control-plane.git", "--sources", "{}sources.yaml"],
+    },
+    Command {
+        question: "What are the GitOps files of dev?",
+        words: &[
+            "kedge",
+            "render",
+            "--environment",
+            "dev",
+            "--control-plane",
+            "{}control-plane.git",
+            "--sources",
+            "{}sources.yaml",
+            "--out",
+            "{}rendered/dev",
+        ],
+    },
+    Command {
+        question: "Where does a value come from, and which ones did it win over?",
+        words: &[
+            "kedge",
+            "explain",
+            "drone/hello-functional-test",
+            "DATABASE_URL",
+            "--environment",
+            "dev",
+            "--control-plane",
+            "{}control-plane.git",
+            "--sources",
+            "{}sources.yaml",
+        ],
+    },
+    Command {
+        question: "Why does the acceptance test not run on drones?",
+        words: &[
+            "kedge",
+            "explain",
+            "drone/hello-uat",
+            "--environment",
+            "stage",
+            "--control-plane",
+            "{}control-plane.git",
+            "--sources",
+            "{}sources.yaml",
+        ],
+    },
+    Command {
+        question: "What did the last commit to dev change?",
+        words: &[
+            "kedge",
+            "plan",
+            "--environment",
+            "dev",
+            "--control-plane",
+            "{}control-plane.git",
+            "--sources",
+            "{}sources.yaml",
+        ],
+    },
+];
+
+/// The commands, each under its question; for a reader in `folder`'s parent, or with none inside the folder.
+pub(super) fn list(folder: Option<&Path>, indent: &str) -> String {
+    let prefix = folder.map(prefix).unwrap_or_default();
+    let mut text = String::new();
+    for command in &COMMANDS {
+        let words: Vec<String> = command.words.iter().map(|word| quote(&word.replace("{}", &prefix))).collect();
+        text.push_str(&format!("{indent}# {}\n{indent}{}\n", command.question, words.join(" ")));
+    }
+    text
+}
+
+fn prefix(folder: &Path) -> String {
+    let mut text = folder.display().to_string();
+    if text.starts_with('-') {
+        // Not to be taken for an option.
+        text.insert_str(0, "./");
+    }
+    if !text.ends_with('/') {
+        text.push('/');
+    }
+    text
+}
+
+/// A word as a POSIX shell takes it.
+pub(super) fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@%+~".contains(c);
+    if !word.is_empty() && !word.starts_with('~') && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_folder_is_not_quoted() {
+        let text = list(Some(Path::new("demo/")), "");
+        assert!(text.contains("\nkedge validate --control-plane demo/control-plane.git --sources demo/sources.yaml\n"));
+    }
+
+    #[test]
+    fn a_folder_with_spaces_and_quotes_is_quoted_for_the_shell() {
+        let text = list(Some(Path::new("it's mine")), "  ");
+        assert!(text.contains(r"  kedge validate --control-plane 'it'\''s mine/control-plane.git'"), "{text}");
+    }
+
+    #[test]
+    fn a_folder_that_looks_like_an_option_or_a_home_is_neither() {
+        assert!(list(Some(Path::new("-x")), "").contains(" ./-x/control-plane.git"));
+        assert!(list(Some(Path::new("~x")), "").contains(" '~x/control-plane.git'"));
+    }
+}

@@ -1,0 +1,188 @@
+//! What commands print on stdout: JSON, YAML and aligned columns. Used by every command with `-o`.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use anstyle::{AnsiColor, Style};
+use kedge_goyaml::{Key, Value as Yaml};
+use kedge_model::{Origin, Severity};
+use serde_json::Value as Json;
+
+/// Formats of a command whose result is a document.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    Text,
+    Json,
+    Yaml,
+}
+
+pub fn severity_style(severity: Severity) -> Style {
+    let colour = match severity {
+        Severity::Error => AnsiColor::Red,
+        Severity::Warning => AnsiColor::Yellow,
+    };
+    colour.on_default().bold()
+}
+
+pub fn print_json(value: &Json) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer_pretty(&mut out, value)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+pub fn print_yaml(value: &Json) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(kedge_goyaml::encode(&to_yaml(value), 4).as_bytes())?;
+    out.flush()
+}
+
+pub fn print_text(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(harmless(text).as_bytes())?;
+    out.flush()
+}
+
+/// Without what a terminal would act on: labels and values are other people's text.
+pub fn harmless(text: &str) -> Cow<'_, str> {
+    let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
+    match text.contains(acts) {
+        true => Cow::Owned(text.replace(acts, "\u{fffd}")),
+        false => Cow::Borrowed(text),
+    }
+}
+
+/// Progress and summaries, to stderr. Nothing stops because nobody reads it.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stderr(), "{}", harmless(text));
+}
+
+fn to_yaml(value: &Json) -> Yaml {
+    match value {
+        Json::Null => Yaml::Null,
+        Json::Bool(value) => Yaml::Bool(*value),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => Yaml::Int(number),
+            (None, Some(number)) => Yaml::Uint(number),
+            (None, None) => Yaml::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Yaml::String(text.clone()),
+        Json::Array(items) => Yaml::List(items.iter().map(to_yaml).collect()),
+        Json::Object(map) => {
+            Yaml::Map(map.iter().map(|(key, value)| (Key::String(key.clone()), to_yaml(value))).collect())
+        }
+    }
+}
+
+/// A composed value for programs. JSON has no infinity and no keys but text; both become text.
+pub fn value_to_json(value: &Yaml) -> Json {
+    match value {
+        Yaml::Null => Json::Null,
+        Yaml::Bool(value) => Json::Bool(*value),
+        Yaml::Int(number) => Json::from(*number),
+        Yaml::Uint(number) => Json::from(*number),
+        Yaml::Float(number) => {
+            serde_json::Number::from_f64(*number).map_or_else(|| Json::String(number.to_string()), Json::Number)
+        }
+        Yaml::String(text) => Json::String(text.clone()),
+        Yaml::List(items) => Json::Array(items.iter().map(value_to_json).collect()),
+        Yaml::Map(map) => map
+            .iter()
+            .map(|(key, value)| (key_text(key), value_to_json(value)))
+            .collect::<serde_json::Map<_, _>>()
+            .into(),
+    }
+}
+
+fn key_text(key: &Key) -> String {
+    match Yaml::from(key.clone()) {
+        Yaml::String(text) => text,
+        other => kedge_goyaml::encode(&other, 4).trim_end().to_owned(),
+    }
+}
+
+/// A value in one line: text in quotes, structures as JSON, which YAML reads too.
+pub fn value_in_line(value: &Yaml) -> String {
+    value_to_json(value).to_string()
+}
+
+pub fn origin_to_json(origin: &Origin) -> Json {
+    serde_json::json!({
+        "repo": origin.source.repo,
+        "revision": origin.source.revision,
+        "file": &*origin.file,
+        "line": (origin.line > 0).then_some(origin.line),
+        "column": (origin.column > 0).then_some(origin.column),
+    })
+}
+
+/// `1 file`, `2 files`.
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// Lines with their cells below each other.
+#[derive(Debug, Default)]
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(cells.into_iter().collect());
+    }
+
+    /// Two spaces between columns, nothing behind the last.
+    pub fn to_text(&self, indent: &str) -> String {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |column: usize| {
+            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let mut text = String::new();
+        for row in &self.rows {
+            let mut line = indent.to_owned();
+            for (cell, width) in row.iter().zip(&widths) {
+                line.push_str(cell);
+                line.extend(std::iter::repeat_n(' ', width + 2 - cell.chars().count()));
+            }
+            text.push_str(line.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        let mut table = Table::default();
+        table.row(["a".to_owned(), "long one".to_owned(), "x".to_owned()]);
+        table.row(["bcd".to_owned(), "é".to_owned()]);
+        assert_eq!(table.to_text("  "), "  a    long one  x\n  bcd  é\n");
+    }
+
+    #[test]
+    fn json_becomes_yaml_with_sorted_keys() {
+        let value = serde_json::json!({"b": [1, "two", null], "a": {"yes": true}});
+        assert_eq!(
+            kedge_goyaml::encode(&to_yaml(&value), 4).trim_end(),
+            "a:\n    \"yes\": true\nb:\n    - 1\n    - two\n    - null"
+        );
+    }
+
+    #[test]
+    fn text_never_moves_the_cursor() {
+        assert_eq!(harmless("a\u{1b}[2Jb\r\n\tc"), "a\u{fffd}[2Jb\u{fffd}\n\tc");
+        assert_eq!(harmless("plain é\n"), "plain é\n");
+    }
+
+    #[test]
+    fn values_that_json_cannot_hold_become_text() {
+        let value = Yaml::Map([(Key::Int(1), Yaml::Float(f64::INFINITY))].into());
+        assert_eq!(value_in_line(&value), r#"{"1":"inf"}"#);
+    }
+}

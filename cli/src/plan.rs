@@ -1,0 +1,171 @@
+//! `kedge plan`: what a change of the control plane would do, before it is merged. Called by `main`.
+
+mod document;
+mod markdown;
+mod redaction;
+mod sides;
+mod text;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use kedge_model::Platform;
+use kedge_platform::load;
+use kedge_scheduler::{Existing, Kept, Plan, PlanChange, README, Schedule, Scheduler, diff, plan_output};
+
+use crate::control_plane::{EnvironmentArgs, RepositoryArgs};
+use crate::error::Exit;
+use crate::output::{print_json, print_text, print_yaml};
+use crate::problems::Problems;
+use sides::{Side, Sides};
+
+/// Show what a change would do: assignments, configuration keys and files.
+///
+/// Compares two revisions of the control plane, or two folders. Without --to it is the head of the environment's branch,
+/// without --from that commit's first parent. `-o markdown` is for a comment on a pull request and never shows values
+/// that look secret.
+///
+/// Exits with 0, with 3 when the new side has something quarantined or left out.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  What did the last commit to dev change?
+    kedge plan --environment dev --control-plane control-plane.git
+
+  What would the files that I edit in this checkout change, and how do the files look?
+    kedge plan --environment dev --from dev --to . --diff
+
+  What would this pull request change?
+    kedge plan --environment dev --from origin/dev --to HEAD -o markdown
+
+  What differs between two folders?
+    kedge plan --environment dev --from old --to new --sources sources.yaml --from-sources old-sources.yaml")]
+pub struct PlanArgs {
+    #[command(flatten)]
+    environment: EnvironmentArgs,
+
+    /// What is in force: a revision of the control plane, or a folder
+    #[arg(long, value_name = "REV|DIR")]
+    from: Option<PathBuf>,
+
+    /// What would be: a revision of the control plane, or a folder
+    #[arg(long, value_name = "REV|DIR")]
+    to: Option<PathBuf>,
+
+    /// As --sources, for --from
+    #[arg(long, value_name = "FILE")]
+    from_sources: Option<PathBuf>,
+
+    /// Show the files as unified diffs
+    #[arg(long)]
+    diff: bool,
+
+    /// How to print the plan
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Output {
+    Text,
+    Json,
+    Yaml,
+    /// A comment for a pull request
+    Markdown,
+}
+
+/// Both sides and what differs.
+#[derive(Debug)]
+struct Compared {
+    environment: String,
+    from: String,
+    to: String,
+    old: Scheduler,
+    new: Scheduler,
+    plan: Plan,
+    /// What is missing on the new side only because something failed to load.
+    kept: Vec<Kept>,
+    with_diff: bool,
+}
+
+pub fn run(args: &PlanArgs) -> Result<Exit> {
+    let sides = Sides::of(&args.environment, args.from.as_deref(), args.to.as_deref())?;
+    let new = read(&args.environment, &sides.to, &args.environment.repositories)?;
+    let old_repositories = match &args.from_sources {
+        Some(file) => RepositoryArgs { sources: Some(file.clone()), cache: None },
+        None => args.environment.repositories.clone(),
+    };
+    let old = read(&args.environment, &sides.from, &old_repositories)?;
+    let problems = Problems::of(&new);
+    problems.print();
+
+    let compared = Compared::of(args, &sides, old, new);
+    match args.output {
+        Output::Text => print_text(&compared.to_text())?,
+        Output::Json => print_json(&compared.to_json(&problems))?,
+        Output::Yaml => print_yaml(&compared.to_json(&problems))?,
+        Output::Markdown => print_text(&compared.to_markdown(&problems))?,
+    }
+    Ok(if problems.errors() > 0 { Exit::LeftOut } else { Exit::Success })
+}
+
+fn read(args: &EnvironmentArgs, side: &Side, repositories: &RepositoryArgs) -> Result<Scheduler> {
+    let platform = match side {
+        Side::Nothing => Platform { environment: args.environment.clone(), ..Platform::default() },
+        Side::Read(control_plane) => {
+            let repositories = repositories.open(&args.place()?.path)?;
+            load(control_plane, &args.environment, repositories.as_ref())?
+        }
+    };
+    Ok(Scheduler::new(platform))
+}
+
+impl Compared {
+    fn of(args: &PlanArgs, sides: &Sides, old: Scheduler, new: Scheduler) -> Compared {
+        let mut plan = diff(old.schedule(), new.schedule());
+        let kept = match new.schedule().failing.is_empty() {
+            true => Vec::new(),
+            false => kept(old.schedule(), new.schedule()),
+        };
+        let folders: BTreeSet<&str> = kept.iter().map(|kept| kept.folder.as_str()).collect();
+        let kept_types: BTreeSet<&str> = folders.iter().filter_map(|folder| folder.split('/').next()).collect();
+        plan.changes
+            .retain(|change| change.change != PlanChange::Removed || !folders.contains(change.id.to_string().as_str()));
+        plan.cluster_types_removed.retain(|name| !kept_types.contains(&**name));
+        for change in &mut plan.changes {
+            // What is quarantined keeps its files.
+            if matches!(change.change, PlanChange::Quarantined(_)) {
+                change.files.clear();
+            }
+        }
+        Compared {
+            environment: args.environment.environment.clone(),
+            from: sides.from.to_string(),
+            to: sides.to.to_string(),
+            old,
+            new,
+            plan,
+            kept,
+            with_diff: args.diff,
+        }
+    }
+}
+
+/// What `render` would keep if the old side were published.
+fn kept(old: &Schedule, new: &Schedule) -> Vec<Kept> {
+    let existing: BTreeMap<String, Existing> = old
+        .files()
+        .map(|(path, text)| {
+            let is_readme = path.strip_suffix(README).is_some_and(|folder| folder.matches('/').count() == 1);
+            let file = if is_readme { Existing::Readme(text.to_owned()) } else { Existing::Other };
+            (path, file)
+        })
+        .collect();
+    // Quarantined assignments are changes of their own.
+    let assigned: BTreeSet<String> = new.assignments.keys().map(ToString::to_string).collect();
+    plan_output(&existing, new).kept.into_iter().filter(|kept| !assigned.contains(&kept.folder)).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! The two sides of a plan: what `--from` and `--to` mean, and what they are when they aren't given.
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::Result;
+use kedge_platform::{ControlPlane, GitError, GitRepository, LoadError, environments};
+
+use crate::control_plane::{EnvironmentArgs, Place};
+use crate::error::UsageError;
+
+#[derive(Debug)]
+pub(super) struct Sides {
+    pub from: Side,
+    pub to: Side,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// Before the first commit.
+    Nothing,
+    Read(ControlPlane),
+}
+
+impl Sides {
+    pub fn of(args: &EnvironmentArgs, from: Option<&Path>, to: Option<&Path>) -> Result<Sides> {
+        let place = args.place()?;
+        let to_side = match to {
+            Some(typed) => named(&place, typed)?,
+            None => place.control_plane(),
+        };
+        let from_side = match from {
+            Some(typed) => Side::Read(named(&place, typed)?),
+            None => before(&place, &to_side, &args.environment)?,
+        };
+        Ok(Sides { from: from_side, to: Side::Read(to_side) })
+    }
+}
+
+/// A revision of the control plane wins over a folder of the same name; `./name` is always the folder.
+fn named(place: &Place, typed: &Path) -> Result<ControlPlane> {
+    let mut unknown = None;
+    if place.is_git()
+        && let Some(revision) = typed.to_str()
+    {
+        match GitRepository::open(&place.path)?.resolve(revision) {
+            Ok(_) => return Ok(ControlPlane::Git { path: place.path.clone(), revision: Some(revision.to_owned()) }),
+            Err(error) => unknown = Some(error),
+        }
+    }
+    let other = Place::parse(typed)?;
+    match (other.path.exists(), unknown) {
+        // The files of a checkout as they are now: what is about to be committed.
+        (true, _) if other.revision.is_none() && (other.is_checkout() || !other.is_git()) => {
+            Ok(ControlPlane::Folder(other.path))
+        }
+        (true, _) => Ok(other.control_plane()),
+        (false, Some(error)) => Err(LoadError::Git(error).into()),
+        (false, None) => Err(LoadError::Missing { path: typed.display().to_string() }.into()),
+    }
+}
+
+/// The first parent of a commit; the branch's head for files that aren't committed.
+fn before(place: &Place, to: &ControlPlane, environment: &str) -> Result<Side> {
+    let ControlPlane::Git { path, revision } = to else {
+        if place.is_git() {
+            return Ok(Side::Read(place.control_plane()));
+        }
+        let message = "a folder has no commit before it to compare with";
+        return Err(UsageError::new(message, "name the other side with --from").into());
+    };
+    let repo = GitRepository::open(path).map_err(LoadError::Git)?;
+    let revision = match revision {
+        Some(revision) => revision.clone(),
+        None => match environments(path)?.get(environment) {
+            Some((_, spec)) if !spec.control_plane.branch.trim().is_empty() => {
+                spec.control_plane.branch.trim().to_owned()
+            }
+            // Reading the other side says what is wrong, with the names of those that exist.
+            _ => "HEAD".to_owned(),
+        },
+    };
+    let commit = repo.resolve(&revision).map_err(LoadError::Git)?.commit;
+    match repo.resolve(&format!("{commit}~1")) {
+        Ok(parent) => {
+            Ok(Side::Read(ControlPlane::Git { path: path.clone(), revision: Some(parent.commit.to_string()) }))
+        }
+        Err(GitError::NoRevision { .. }) => Ok(Side::Nothing),
+        Err(error) => Err(LoadError::Git(error).into()),
+    }
+}
+
+impl fmt::Display for Side {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Side::Nothing => f.write_str("nothing"),
+            Side::Read(ControlPlane::Folder(path)) => write!(f, "{}", path.display()),
+            Side::Read(ControlPlane::Git { revision: Some(revision), .. }) => f.write_str(revision),
+            Side::Read(ControlPlane::Git { path, revision: None }) => write!(f, "the head in {}", path.display()),
+        }
+    }
+}

@@ -1,0 +1,122 @@
+//! `kedge render`: the GitOps files of an environment, written to a folder. Called by `main`.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use kedge_scheduler::{OutputPlan, Schedule, Scheduler, plan_output};
+use serde_json::{Value, json};
+
+use crate::control_plane::EnvironmentArgs;
+use crate::error::Exit;
+use crate::folder::{OutputFolder, Work};
+use crate::output::{Format, counted, print_json, print_text, print_yaml, say};
+use crate::problems::Problems;
+
+/// Write the GitOps files of an environment to a folder.
+///
+/// Only files that differ are written; files of ours that are gone are deleted, all others are left alone. An assignment
+/// that can't be rendered keeps the files it has. While an input of the platform fails to load nothing is deleted.
+///
+/// Exits with 0, with 3 when something was quarantined or left out, with 1 when nothing could be done.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  Render the branch of dev into a checkout of the GitOps repository:
+    kedge render --environment dev --control-plane control-plane.git --out gitops
+
+  See what would be written:
+    kedge render --environment dev --control-plane control-plane.git --out gitops --dry-run
+
+  Render a folder without a network, with repositories from a file:
+    kedge render --environment dev --control-plane ./dev --sources sources.yaml --out out
+
+  Render an old commit:
+    kedge render --environment dev --control-plane control-plane.git@dev~3 --out out")]
+pub struct RenderArgs {
+    #[command(flatten)]
+    environment: EnvironmentArgs,
+
+    /// The folder to write to: new, empty, or one that kedge wrote
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+
+    /// Say what would be written and deleted, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+
+    /// How to print what was done
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: Format,
+}
+
+pub fn run(args: &RenderArgs) -> Result<Exit> {
+    let folder = OutputFolder::open(&args.out)?;
+    let scheduler = Scheduler::new(args.environment.load()?);
+    let schedule = scheduler.schedule();
+    let problems = Problems::of(&scheduler);
+    problems.print();
+
+    let plan = plan_output(&folder.existing()?, schedule);
+    let work = folder.compare(&plan)?;
+    if !args.dry_run {
+        folder.apply(&work)?;
+    }
+    for kept in &plan.kept {
+        say(&format!("note: `{}` is kept: {}", kept.folder, kept.reason));
+    }
+    match args.output {
+        Format::Text if args.dry_run => print_text(&listing(&work))?,
+        Format::Text => {}
+        Format::Json => print_json(&to_json(&work, &plan, schedule, &problems))?,
+        Format::Yaml => print_yaml(&to_json(&work, &plan, schedule, &problems))?,
+    }
+    say(&summary(&work, schedule, &problems, args.dry_run));
+    Ok(if problems.errors() > 0 { Exit::LeftOut } else { Exit::Success })
+}
+
+fn listing(work: &Work<'_>) -> String {
+    let mut text = String::new();
+    for (path, _) in &work.write {
+        let _ = writeln!(text, "write {path}");
+    }
+    for path in &work.delete {
+        let _ = writeln!(text, "delete {path}");
+    }
+    text
+}
+
+/// `wrote 12 files, deleted 2, kept 40 unchanged; 1 assignment quarantined`
+fn summary(work: &Work<'_>, schedule: &Schedule, problems: &Problems, dry_run: bool) -> String {
+    let (wrote, deleted, kept) = match dry_run {
+        true => ("would write", "delete", "keep"),
+        false => ("wrote", "deleted", "kept"),
+    };
+    let mut text = format!(
+        "{wrote} {}, {deleted} {}, {kept} {} unchanged",
+        counted(work.write.len(), "file"),
+        work.delete.len(),
+        work.unchanged
+    );
+    let quarantined = schedule.quarantined().count();
+    if quarantined > 0 {
+        let _ = write!(text, "; {} quarantined", counted(quarantined, "assignment"));
+    }
+    if let Some(found) = problems.summary() {
+        let _ = write!(text, "; {found}");
+    }
+    text
+}
+
+fn to_json(work: &Work<'_>, plan: &OutputPlan, schedule: &Schedule, problems: &Problems) -> Value {
+    json!({
+        "environment": schedule.environment,
+        "written": work.write.iter().map(|(path, _)| *path).collect::<Vec<_>>(),
+        "deleted": work.delete,
+        "unchanged": work.unchanged,
+        "kept": plan.kept.iter().map(|kept| json!({"folder": kept.folder, "reason": kept.reason})).collect::<Vec<_>>(),
+        "assignments": schedule.assignments.len(),
+        "quarantined": schedule.quarantined().map(|(id, _)| id.to_string()).collect::<Vec<_>>(),
+        "problems": problems.to_json(),
+    })
+}

@@ -1,0 +1,142 @@
+//! What the program says about itself.
+
+use crate::stage::Stage;
+
+const COMMANDS: [&str; 7] = ["init", "validate", "plan", "explain", "render", "completions", "man"];
+
+#[test]
+fn the_overview_lists_the_commands_in_the_order_of_a_day() {
+    let run = Stage::empty().kedge(["--help"]).exits(0);
+    let places: Vec<usize> = COMMANDS.iter().map(|name| run.stdout.find(&format!("\n  {name} ")).unwrap()).collect();
+    assert!(places.is_sorted(), "{}", run.stdout);
+    insta::assert_snapshot!(Stage::empty().kedge(["-h"]).exits(0).stdout, @r"
+    Decide what runs where in a fleet, and with which configuration
+
+    Usage: kedge <COMMAND>
+
+    Commands:
+      init         Make a sample platform to try Kedge on
+      validate     Show every problem of a control plane
+      plan         Show what a change would do: assignments, configuration keys and files
+      explain      Show why an assignment is as it is
+      render       Write the GitOps files of an environment to a folder
+      completions  Print a completion script for a shell
+      man          Print the manual page, or write one for each command
+      help         Print this message or the help of the given subcommand(s)
+
+    Options:
+      -h, --help     Print help (see more with '--help')
+      -V, --version  Print version
+
+    Examples:
+      Make a sample platform and look around:
+        kedge init demo
+
+      Check a change, see what it would do, and know why:
+        kedge validate
+        kedge plan --environment dev --from dev --to HEAD
+        kedge explain --environment dev drone/hello-functional-test
+
+      Write the files of an environment:
+        kedge render --environment dev --control-plane control-plane.git --out gitops
+
+    Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined or left
+    out.
+    ");
+}
+
+#[test]
+fn every_command_has_help_with_examples() {
+    for command in COMMANDS {
+        let run = Stage::empty().kedge([command, "--help"]).exits(0);
+        let first = run.stdout.lines().next().unwrap();
+        assert!(first.ends_with('.') || first.len() < 100, "{first}");
+        assert!(run.stdout.contains("\nExamples:\n"), "{}", run.stdout);
+    }
+}
+
+#[test]
+fn the_help_of_render_is_stable() {
+    insta::assert_snapshot!(Stage::empty().kedge(["render", "--help"]).exits(0).stdout, @r"
+    Write the GitOps files of an environment to a folder.
+
+    Only files that differ are written; files of ours that are gone are deleted, all others are left
+    alone. An assignment that can't be rendered keeps the files it has. While an input of the platform
+    fails to load nothing is deleted.
+
+    Exits with 0, with 3 when something was quarantined or left out, with 1 when nothing could be done.
+
+    Usage: kedge render [OPTIONS] --environment <NAME> --out <DIR>
+
+    Options:
+      -e, --environment <NAME>
+              The environment; of a Git repository, one that `.environments/` on main names
+
+      -c, --control-plane <PATH[@REV]>
+              A folder that is the environment's branch, or a Git repository, whose revision defaults to
+              that branch
+              
+              [default: .]
+
+      -s, --sources <FILE>
+              A file that says where each repository is; nothing is fetched then
+
+          --cache <DIR>
+              Where fetched repositories are kept [default: kedge/git in the user's cache folder]
+
+          --out <DIR>
+              The folder to write to: new, empty, or one that kedge wrote
+
+          --dry-run
+              Say what would be written and deleted, and change nothing
+
+      -o, --output <FORMAT>
+              How to print what was done
+              
+              [default: text]
+              [possible values: text, json, yaml]
+
+      -h, --help
+              Print help (see a summary with '-h')
+
+    Examples:
+      Render the branch of dev into a checkout of the GitOps repository:
+        kedge render --environment dev --control-plane control-plane.git --out gitops
+
+      See what would be written:
+        kedge render --environment dev --control-plane control-plane.git --out gitops --dry-run
+
+      Render a folder without a network, with repositories from a file:
+        kedge render --environment dev --control-plane ./dev --sources sources.yaml --out out
+
+      Render an old commit:
+        kedge render --environment dev --control-plane control-plane.git@dev~3 --out out
+    ");
+}
+
+#[test]
+fn the_version_is_one_line() {
+    let run = Stage::empty().kedge(["--version"]).exits(0);
+    assert_eq!(run.stdout, format!("kedge {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn completions_exist_for_each_shell() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        Stage::empty().kedge(["completions", shell]).exits(0).shows(&["kedge", "render"]);
+    }
+}
+
+#[test]
+fn manual_pages_are_printed_or_written_one_a_command() {
+    let stage = Stage::empty();
+    stage.kedge(["man"]).exits(0).shows(&[".TH kedge 1", "kedge\\-render(1)"]);
+    stage.kedge(["man", "--out", "man/man1"]).exits(0);
+    for command in COMMANDS {
+        assert!(
+            stage.read(&format!("man/man1/kedge-{command}.1")).contains(&format!("kedge\\-{command}")),
+            "{command}"
+        );
+    }
+    assert!(stage.file("man/man1/kedge.1").is_file());
+}

@@ -1,0 +1,15 @@
+//! The built `kedge`, driven as a person drives it: real files, exit codes, and what is said.
+
+// A test fails by a panic, also in what its tests share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bad_input;
+mod broken_inputs;
+mod explaining;
+mod help;
+mod kalypso;
+mod planning;
+mod rendering;
+mod sample;
+mod stage;
+mod validating;

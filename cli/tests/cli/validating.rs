@@ -1,0 +1,79 @@
+//! `kedge validate`: what is found, in which form, and the exit codes.
+
+use crate::stage::Stage;
+
+const UNKNOWN_FIELD: &str = "\
+apiVersion: scheduler.kalypso.io/v1alpha1
+kind: ClusterType
+metadata:
+  name: extra
+  labels:
+    region: south
+spec:
+  reconciler: flux
+  namespaceService: namespace
+  configTyp: configmap
+";
+
+#[test]
+fn a_sound_platform_has_no_problems() {
+    let run = Stage::small().validate().exits(0);
+    assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", "no problems in environment dev (2 assignments)\n"));
+}
+
+#[test]
+fn warnings_alone_exit_with_zero() {
+    let stage = Stage::small();
+    stage.edit("control-plane/gitops-repo.yaml", "path: .", "path: ./somewhere");
+    stage.validate().exits(0).shows(&["warning[PathIgnored]: "]).says(&["1 warning in environment dev"]);
+}
+
+#[test]
+fn an_error_is_shown_with_its_line_and_exits_with_one() {
+    let stage = Stage::small();
+    stage.write("control-plane/extra.yaml", UNKNOWN_FIELD.replace("region: south", "region: true"));
+    let run = stage.validate().exits(1).shows(&["--> extra.yaml:6:13", "6 |     region: true\n  |             ^^^^\n"]);
+    assert_eq!(run.stderr, "1 error and 1 warning in environment dev (2 assignments)\n");
+}
+
+#[test]
+fn json_has_every_problem_with_its_place() {
+    let stage = Stage::small();
+    stage.write("control-plane/extra.yaml", UNKNOWN_FIELD);
+    let run = stage.kedge(["validate", "control-plane", "-e", "dev", "-s", "sources.yaml", "-o", "json"]);
+    let value: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    let problem = &value["problems"][0];
+    assert_eq!(problem["origin"]["file"], "extra.yaml");
+    assert_eq!(problem["origin"]["line"], 10);
+    assert_eq!(problem["environments"], serde_json::json!(["dev"]));
+    assert_eq!(value["errors"].as_u64().unwrap() + value["warnings"].as_u64().unwrap(), 1);
+}
+
+#[test]
+fn github_gets_annotations_with_paths_from_the_workflow_folder() {
+    let stage = Stage::small();
+    stage.write("control-plane/extra.yaml", UNKNOWN_FIELD);
+    let run = stage.kedge(["validate", "control-plane", "-e", "dev", "-s", "sources.yaml", "-o", "github"]);
+    let line = run.stdout.lines().next().unwrap();
+    assert!(line.contains("file=control-plane/extra.yaml,line=10,col=3,title="), "{line}");
+    assert!(line.starts_with("::"), "{line}");
+}
+
+#[test]
+fn a_folder_without_a_name_given_is_the_environment_of_its_own_name() {
+    let stage = Stage::small();
+    std::fs::rename(stage.file("control-plane"), stage.file("dev")).unwrap();
+    stage.kedge(["validate", "dev", "-s", "sources.yaml"]).exits(0).says(&["in environment dev (2 assignments)"]);
+}
+
+#[test]
+fn colours_are_off_when_piped_and_with_no_color() {
+    let stage = Stage::small();
+    stage.write("control-plane/extra.yaml", UNKNOWN_FIELD);
+    let run = stage.validate();
+    assert!(!run.stdout.contains('\u{1b}') && !run.stderr.contains('\u{1b}'));
+    let mut command = stage.command();
+    command.env("CLICOLOR_FORCE", "1").args(["validate", "control-plane", "-e", "dev", "-s", "sources.yaml"]);
+    assert!(crate::stage::run(&mut command).stdout.contains('\u{1b}'));
+    assert!(!crate::stage::run(command.env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1")).stdout.contains('\u{1b}'));
+}
