@@ -1,0 +1,187 @@
+# shellcheck shell=bash
+# Builds the tests, lists them, and runs each in a process of its own, so that a crash or a hang concerns one test
+# only. Sourced by tests/run, which sets `root`, `work`, `terminal`, the suites, and the names that were asked for.
+# shellcheck disable=SC2154 # those
+
+# A test that hangs is ended after this; a slow machine may need more.
+limit=${KEDGE_TEST_TIMEOUT:-600}
+
+# One entry a test, by number.
+declare -a id=() exe=() path=() folder=() belongs=()
+declare -A tests_of=() ignored=() last=()
+declare -A waiting=() started=() passed=() failed=() skipped=()
+declare -a failures=() skips=()
+finished=0 finished_ms=0 quiet_since=$SECONDS
+
+build() {
+    local began
+    began=$(now_ms)
+    say "Building the tests (${last[build]:+last time $(human "${last[build]}"); }into $CARGO_TARGET_DIR)"
+    (cd "$root" && cargo test --workspace --no-run --message-format=json-render-diagnostics) \
+        </dev/null 9>&- >"$work/build.json" || die 1 "the tests don't build."
+    last[build]=$(($(now_ms) - began))
+    say "Built in $(human "${last[build]}")"
+}
+
+# field NAME: the text of a string field of the JSON message in `line`.
+field() {
+    local rest=${line#*\""$1"\":\"}
+    printf '%s' "${rest%%\"*}"
+}
+
+# Finds every test of the binaries that were just built, and the suite that it belongs to.
+list() {
+    local line binary dir package target listing
+    listing=$work/listing
+    while IFS= read -r line; do
+        binary=$(field executable) dir=$(dirname "$(field manifest_path)")
+        package=$(sed -n 's/^name *= *"\(.*\)"/\1/p;T;q' "$dir/Cargo.toml")
+        case $line in
+        *'"kind":["test"]'*) target="$package/$(line=${line#*\"target\":} field name)" ;;
+        *) target=$package ;;
+        esac
+        list_binary "$binary" "$dir" --ignored >"$listing"
+        while IFS= read -r line; do ignored["$target::$line"]=1; done <"$listing"
+        list_binary "$binary" "$dir" >"$listing"
+        while IFS= read -r line; do add "$target::$line" "$binary" "$line" "$dir"; done <"$listing"
+    done < <(grep -F '"profile":{' "$work/build.json" | grep -F '"test":true}' | grep -F '"executable":"')
+}
+
+list_binary() {
+    local binary=$1 dir=$2
+    shift 2
+    (cd "$dir" && "$binary" --list --format terse "$@" </dev/null 9>&-) | sed -n 's/: test$//p'
+}
+
+add() {
+    local owner
+    suite_of "$1"
+    wanted "$owner" "$1" || return 0
+    tests_of[$owner]+="${#id[@]} "
+    id+=("$1") exe+=("$2") path+=("$3") folder+=("$4") belongs+=("$owner")
+}
+
+skip() {
+    skips+=("${id[$2]}: $3")
+    skipped[$1]=$((${skipped[$1]:-0} + 1))
+}
+
+run_suite() {
+    local name=$1 test reason='' began
+    [[ -n ${tests_of[$name]:-} ]] || return 0
+    began=$(now_ms)
+    if declare -F "prepare_$name" >/dev/null; then "prepare_$name"; fi
+    for test in $(slowest_first "$name"); do
+        if [[ -n $reason ]]; then
+            skip "$name" "$test" "$reason"
+        elif [[ -n ${ignored[${id[test]}]:-} ]]; then
+            skip "$name" "$test" "it is marked #[ignore]"
+        else
+            while ((${#started[@]} >= ${at_once[$name]})); do await "$name"; done
+            start "$test"
+            continue
+        fi
+        unset "waiting[$test]"
+    done
+    while ((${#started[@]} > 0)); do await "$name"; done
+    clear_line
+    say "$name: ${passed[$name]:-0} passed, ${failed[$name]:-0} failed, ${skipped[$name]:-0} skipped in $(human $(($(now_ms) - began)))"
+}
+
+# By the time each took when it last ran, so that no slow one is left alone at the end; new ones may be slow.
+slowest_first() {
+    local test
+    for test in ${tests_of[$1]}; do echo "${last[${id[test]}]:-999999999} $test"; done | sort -k1,1nr -k2,2n | cut -d' ' -f2
+}
+
+# Shells ignore interrupts in what they start in the background, and a test's own children would inherit that.
+start() {
+    local test=$1
+    (
+        exec 9>&-
+        ulimit -c 0
+        timeout --kill-after=10 "$limit" env --default-signal=INT,QUIT --chdir="${folder[test]}" \
+            CARGO_MANIFEST_DIR="${folder[test]}" "${exe[test]}" --exact "${path[test]}" --nocapture \
+            </dev/null >"$work/$test.log" 2>&1 8>&- &
+        child=$! code=0
+        trap 'kill "$child"' TERM
+        wait "$child" || code=$?
+        echo "$test $code" >&8
+    ) 2>/dev/null &
+    started[$test]=$(now_ms)
+}
+
+# Waits for the next end of a test, or for the time to show that we are still at it.
+await() {
+    local name=$1 test='' code=1 took
+    if read -r -t 1 -u 8 test code; then
+        took=$(($(now_ms) - started[$test]))
+        unset "started[$test]" "waiting[$test]"
+        finished=$((finished + 1)) finished_ms=$((finished_ms + took))
+        judge "$name" "$test" "$code" "$took"
+    fi
+    show_progress "$name"
+}
+
+judge() {
+    local name=$1 test=$2 code=$3 took=$4 line why="ended with $3"
+    if ((code == 0)); then
+        if line=$(grep -a -m1 'KEDGE-SKIP ' "$work/$test.log"); then
+            line=${line#*KEDGE-SKIP }
+            skip "$name" "$test" "${line#*: }"
+        else
+            passed[$name]=$((${passed[$name]:-0} + 1))
+            last[${id[test]}]=$took
+        fi
+        return
+    fi
+    if ((code == 124)); then why="no end after $limit s"; fi
+    if ((code > 128)); then why="killed by SIG$(kill -l $((code - 128)) 2>/dev/null || echo " $((code - 128))")"; fi
+    failed[$name]=$((${failed[$name]:-0} + 1))
+    failures+=("$name $test $why, after $(human "$took")")
+    clear_line
+    say "FAILED ${id[test]}"
+}
+
+# What is left, from how long each test took last time; one that has never run counts as the average.
+estimate() {
+    local test left=0 share known=$finished known_ms=$finished_ms unknown=()
+    for test in "${!waiting[@]}"; do
+        if [[ -z ${last[${id[test]}]:-} ]]; then
+            unknown+=("$test")
+            continue
+        fi
+        share=${last[${id[test]}]}
+        left=$((left + share / ${at_once[${belongs[test]}]}))
+        known=$((known + 1)) known_ms=$((known_ms + share))
+    done
+    if ((${#unknown[@]} > 0 && known == 0)); then
+        printf 'no estimate yet'
+        return
+    fi
+    for test in "${unknown[@]}"; do left=$((left + known_ms / known / ${at_once[${belongs[test]}]})); done
+    printf 'about %s left' "$(human "$left")"
+}
+
+# On a terminal one line that changes; elsewhere a line every 15 seconds.
+show_progress() {
+    local test oldest='' line
+    if [[ $terminal == yes ]]; then
+        ((SECONDS > quiet_since)) || return 0
+    else
+        ((SECONDS >= quiet_since + 15)) || return 0
+    fi
+    quiet_since=$SECONDS
+    line="$1: $finished of $((finished + ${#waiting[@]})) tests, ${#failures[@]} failed, $(estimate)"
+    for test in "${!started[@]}"; do
+        if [[ -z $oldest ]] || ((started[$test] < started[$oldest])); then oldest=$test; fi
+    done
+    if [[ -n $oldest ]] && (($(now_ms) - started[$oldest] > 10000)); then
+        line+=" (${id[oldest]} for $(human $(($(now_ms) - started[$oldest]))))"
+    fi
+    if [[ $terminal == yes ]]; then printf '\r\033[K%.*s' "$(($(tput cols 2>/dev/null || echo 80) - 1))" "$line" >&2; else say "$line"; fi
+}
+
+clear_line() {
+    if [[ $terminal == yes ]]; then printf '\r\033[K' >&2; fi
+}
