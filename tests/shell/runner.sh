@@ -44,7 +44,7 @@ list() {
         while IFS= read -r line; do ignored["$target::$line"]=1; done <"$listing"
         list_binary "$binary" "$dir" >"$listing"
         while IFS= read -r line; do add "$target::$line" "$binary" "$line" "$dir"; done <"$listing"
-    done < <(grep -F '"profile":{' "$work/build.json" | grep -F '"test":true}' | grep -F '"executable":"')
+    done < <(grep -E '"profile":\{[^}]*"test":true\}' "$work/build.json" | grep -F '"executable":"')
 }
 
 list_binary() {

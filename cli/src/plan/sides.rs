@@ -27,11 +27,11 @@ impl Sides {
         let place = args.place()?;
         let to_side = match to {
             Some(typed) => named(&place, typed)?,
-            None => place.control_plane(),
+            None => on_branch(place.control_plane(), &args.environment)?,
         };
         let from_side = match from {
             Some(typed) => Side::Read(named(&place, typed)?),
-            None => before(&place, &to_side, &args.environment)?,
+            None => before(&place, &to_side)?,
         };
         Ok(Sides { from: from_side, to: Side::Read(to_side) })
     }
@@ -60,8 +60,17 @@ fn named(place: &Place, typed: &Path) -> Result<ControlPlane> {
     }
 }
 
+/// A repository without a revision means the environment's branch. One that isn't declared is left to the reader,
+/// which names those that are.
+fn on_branch(control_plane: ControlPlane, environment: &str) -> Result<ControlPlane> {
+    let ControlPlane::Git { path, revision: None } = control_plane else { return Ok(control_plane) };
+    let declared = environments(&path)?;
+    let branch = declared.get(environment).map(|(_, spec)| spec.control_plane.branch.trim().to_owned());
+    Ok(ControlPlane::Git { path, revision: branch.filter(|branch| !branch.is_empty()) })
+}
+
 /// The first parent of a commit; the branch's head for files that aren't committed.
-fn before(place: &Place, to: &ControlPlane, environment: &str) -> Result<Side> {
+fn before(place: &Place, to: &ControlPlane) -> Result<Side> {
     let ControlPlane::Git { path, revision } = to else {
         if place.is_git() {
             return Ok(Side::Read(place.control_plane()));
@@ -70,17 +79,7 @@ fn before(place: &Place, to: &ControlPlane, environment: &str) -> Result<Side> {
         return Err(UsageError::new(message, "name the other side with --from").into());
     };
     let repo = GitRepository::open(path).map_err(LoadError::Git)?;
-    let revision = match revision {
-        Some(revision) => revision.clone(),
-        None => match environments(path)?.get(environment) {
-            Some((_, spec)) if !spec.control_plane.branch.trim().is_empty() => {
-                spec.control_plane.branch.trim().to_owned()
-            }
-            // Reading the other side says what is wrong, with the names of those that exist.
-            _ => "HEAD".to_owned(),
-        },
-    };
-    let commit = repo.resolve(&revision).map_err(LoadError::Git)?.commit;
+    let commit = repo.resolve(revision.as_deref().unwrap_or("HEAD")).map_err(LoadError::Git)?.commit;
     match repo.resolve(&format!("{commit}~1")) {
         Ok(parent) => {
             Ok(Side::Read(ControlPlane::Git { path: path.clone(), revision: Some(parent.commit.to_string()) }))

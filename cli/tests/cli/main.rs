@@ -7,7 +7,7 @@ mod bad_input;
 mod broken_inputs;
 mod explaining;
 mod help;
-mod kalypso;
+mod kalypso_pairs;
 mod planning;
 mod rendering;
 mod sample;

@@ -246,8 +246,7 @@ impl<'a> Composer<'a> {
     /// A place for a collection. Its anchor is known before its children are read, so that a cycle is seen as one.
     fn open(&mut self, properties: Properties, map: bool, depth: usize) -> Result<usize, ParseError> {
         if depth >= self.limits.depth {
-            let message = format!("nested deeper than {} levels", self.limits.depth);
-            return Err(ParseError::at(properties.start, message));
+            return Err(ParseError::too_deep(properties.start, self.limits.depth));
         }
         let kind =
             if map { RawKind::Map(Vec::new(), properties.tag) } else { RawKind::List(Vec::new(), properties.tag) };

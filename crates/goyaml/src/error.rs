@@ -51,6 +51,11 @@ impl ParseError {
         ParseError { line: mark.line + 1, column: mark.column + 1, message: message.into(), hint: None }
     }
 
+    pub(crate) fn too_deep(mark: Mark, limit: usize) -> ParseError {
+        ParseError::at(mark, format!("nested deeper than {limit} levels"))
+            .with_hint("no object that people write is this deep: is it meant to be read?")
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> ParseError {
         self.hint = Some(hint.into());
         self

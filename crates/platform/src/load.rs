@@ -61,7 +61,7 @@ pub fn load(
 ) -> Result<Platform, LoadError> {
     let opened = match control_plane {
         ControlPlane::Folder(path) => open_folder(path)?,
-        ControlPlane::Git { path, revision } => open_git(path, revision.as_deref(), environment)?,
+        ControlPlane::Git { path, revision } => open_git(path, revision.as_deref(), environment, repositories)?,
     };
     assemble(opened, environment, repositories)
 }
@@ -84,7 +84,12 @@ fn open_folder(path: &Path) -> Result<Opened, LoadError> {
     Ok(Opened { tree, path: String::new(), step: None, problems: Vec::new() })
 }
 
-fn open_git(path: &Path, revision: Option<&str>, environment: &str) -> Result<Opened, LoadError> {
+fn open_git(
+    path: &Path,
+    revision: Option<&str>,
+    environment: &str,
+    repositories: &dyn Repositories,
+) -> Result<Opened, LoadError> {
     error::check_folder(path)?;
     let repo = GitRepository::open(path)?;
     let name = path.display().to_string();
@@ -104,7 +109,9 @@ fn open_git(path: &Path, revision: Option<&str>, environment: &str) -> Result<Op
         let at = &spec.control_plane;
         branch = at.branch.trim();
         folder = clean_path(&at.path)?;
-        if let Some(other) = environments::other_repository(&repo, path, &at.repo) {
+        if !repositories.is_at(&at.repo, path)
+            && let Some(other) = environments::other_repository(&repo, path, &at.repo)
+        {
             let message = format!(
                 "Environment {environment} is in {}, and this repository is {other}; its branch `{branch}` is read from here",
                 at.repo

@@ -2,7 +2,7 @@
 //! in the form that all its spellings share.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::tree::git::GitError;
 use crate::tree::{Tree, TreeError};
@@ -10,6 +10,11 @@ use crate::tree::{Tree, TreeError};
 /// Opens repositories. `Sources` never leaves the machine, `Fetch` does.
 pub trait Repositories {
     fn open(&self, request: &Request) -> Result<Box<dyn Tree>, RepoError>;
+
+    /// Whether this folder is known to be the repository of that address.
+    fn is_at(&self, _repo: &str, _folder: &Path) -> bool {
+        false
+    }
 }
 
 /// A repository as an object names it. An empty branch is none.
@@ -54,7 +59,7 @@ impl RepoKey {
     pub fn new(repo: &str) -> RepoKey {
         let repo = repo.trim();
         let key = match repo.split_once("://") {
-            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("file") => bare(rest).to_owned(),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("file") => bare(&decoded(rest)).to_owned(),
             Some((scheme, rest)) => {
                 let scheme = scheme.to_ascii_lowercase();
                 let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
@@ -78,16 +83,21 @@ impl RepoKey {
 
 /// The path of a repository on this machine: `file://` or no scheme at all. A relative one is meant from the control
 /// plane's repository, as Git means the relative address of a submodule.
-pub fn local_path(repo: &str) -> Option<&Path> {
+pub fn local_path(repo: &str) -> Option<PathBuf> {
     let repo = repo.trim();
     match repo.split_once("://") {
         Some((scheme, rest)) if scheme.eq_ignore_ascii_case("file") => {
-            Some(Path::new(rest.strip_prefix("localhost").unwrap_or(rest)))
+            Some(PathBuf::from(decoded(rest.strip_prefix("localhost").unwrap_or(rest))))
         }
         Some(_) => None,
         None if repo.split('/').next().is_some_and(|first| first.contains(':')) => None,
-        None => Some(Path::new(repo)),
+        None => Some(PathBuf::from(repo)),
     }
+}
+
+/// `%20` is a space in a URL, and only there.
+fn decoded(path: &str) -> String {
+    percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned()
 }
 
 fn bare(path: &str) -> &str {
@@ -136,6 +146,7 @@ mod tests {
     #[test]
     fn spellings_of_one_repository_are_the_same() {
         for (one, other) in [
+            ("file:///a%20b/100%25", "/a b/100%"),
             ("https://github.com/Org/Repo", "HTTPS://GitHub.com/Org/Repo.git"),
             ("https://github.com/org/repo", "https://github.com:443/org/repo/"),
             ("https://github.com/org/repo.git/", "https://github.com/org/repo"),

@@ -132,6 +132,13 @@ impl Repositories for Sources {
         }
         Ok(Box::new(repo.tree(&revision, &request.repo)?))
     }
+
+    fn is_at(&self, repo: &str, folder: &Path) -> bool {
+        let (key, here) = (RepoKey::new(repo), fs::canonicalize(folder).ok());
+        self.entries.iter().any(|entry| {
+            RepoKey::new(&entry.repo) == key && here.is_some() && fs::canonicalize(&entry.path).ok() == here
+        })
+    }
 }
 
 impl SourceEntry {

@@ -33,6 +33,16 @@ pub enum ConfigWriter {
     EnvFile,
 }
 
+impl Writers {
+    /// Templates that are missing.
+    pub fn problems(&self) -> impl Iterator<Item = &Problem> {
+        [self.reconciler.as_ref().err(), self.namespace.as_ref().err(), self.config.as_ref().err()]
+            .into_iter()
+            .flatten()
+            .map(|problem| &**problem)
+    }
+}
+
 /// What rendering an assignment gave.
 #[derive(Debug)]
 pub struct Rendered {

@@ -66,13 +66,17 @@ impl Compiled {
     }
 }
 
-/// Without `$schema` a schema is read as draft 7. References to other documents aren't followed.
+/// Without `$schema` a schema is read as draft 7, or as draft 4 when it only makes sense there, as Kalypso's validator
+/// takes both. References to other documents aren't followed.
 fn compile(text: &str) -> Result<Validator, String> {
     let schema: serde_json::Value =
         serde_json::from_str(text).map_err(|error| format!("the schema isn't JSON: {error}"))?;
-    let options = jsonschema::options();
-    let options = if schema.get("$schema").is_some() { options } else { options.with_draft(Draft::Draft7) };
-    options.build(&schema).map_err(|error| format!("the schema can't be used: {error}"))
+    let of = |draft| jsonschema::options().with_draft(draft).build(&schema);
+    let compiled = match schema.get("$schema") {
+        Some(_) => jsonschema::options().build(&schema),
+        None => of(Draft::Draft7).or_else(|error| of(Draft::Draft4).map_err(|_| error)),
+    };
+    compiled.map_err(|error| format!("the schema can't be used: {error}"))
 }
 
 fn instance(values: &Values) -> Result<serde_json::Value, String> {
@@ -264,6 +268,16 @@ mod tests {
     #[test]
     fn a_missing_value_is_named() {
         assert_eq!(violations(r#"{"required": ["REGION"]}"#, &[]), [r#""REGION" is a required property"#]);
+    }
+
+    #[test]
+    fn schemas_of_draft_4_and_of_later_ones_are_both_understood() {
+        let old = r#"{"properties": {"K": {"minimum": 5, "exclusiveMinimum": true}}}"#;
+        let new = r#"{"properties": {"K": {"exclusiveMinimum": 5}}}"#;
+        for schema in [old, new] {
+            assert_eq!(violations(schema, &[("K", "5")]).len(), 1, "{schema}");
+            assert!(violations(schema, &[("K", "6")]).is_empty(), "{schema}");
+        }
     }
 
     #[test]

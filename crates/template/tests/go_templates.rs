@@ -27,7 +27,7 @@ fn expected_error(text: &str) -> String {
 #[test]
 fn every_go_template_gives_kalypsos_result() {
     let Some(folder) = std::env::var_os("KEDGE_KALYPSO") else {
-        println!("skipped: KEDGE_KALYPSO is not set");
+        println!("KEDGE-SKIP every_go_template_gives_kalypsos_result: KEDGE_KALYPSO is not set");
         return;
     };
     let text = std::fs::read_to_string(Path::new(&folder).join("go-templates.json")).expect("go-templates.json");

@@ -96,12 +96,11 @@ impl<'a> Builder<'a> {
                 ),
                 None => format!("more than {} values in one file", self.limits.nodes),
             };
-            return Err(ParseError::at(raw.mark, message));
+            return Err(ParseError::at(raw.mark, message).with_hint("write fewer aliases, or split the file"));
         }
         let collection = !matches!(raw.kind, RawKind::Scalar { .. });
         if collection && depth >= self.limits.depth {
-            let message = format!("nested deeper than {} levels", self.limits.depth);
-            return Err(ParseError::at(raw.mark, message));
+            return Err(ParseError::too_deep(raw.mark, self.limits.depth));
         }
         Ok(())
     }

@@ -19,7 +19,7 @@ impl Address {
             return Err(refused("the repository's address is empty".to_owned(), "write `repo: https://…`"));
         }
         if let Some(path) = local_path(repo) {
-            return Ok(Address::Local(path.to_owned()));
+            return Ok(Address::Local(path));
         }
         let Some((scheme, rest)) = repo.split_once("://") else {
             let reason = format!("`{repo}` is an ssh address; only https is fetched");

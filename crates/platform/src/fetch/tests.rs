@@ -100,7 +100,7 @@ fn answer(mut stream: TcpStream, root: &Path, modern: bool) -> std::io::Result<(
 fn has_git() -> bool {
     let found = Command::new("git").arg("--version").stdout(Stdio::null()).status().is_ok();
     if !found {
-        println!("skipped: no git program to serve with");
+        println!("KEDGE-SKIP {}: there is no git program to serve with", thread::current().name().unwrap_or("fetch"));
     }
     found
 }

@@ -88,7 +88,7 @@ impl Environments {
 pub(super) fn other_repository(repo: &GitRepository, path: &Path, named: &str) -> Option<String> {
     let here = fs::canonicalize(path).ok()?;
     let local = local_path(named);
-    if let Some(local) = local
+    if let Some(local) = &local
         && fs::canonicalize(here.join(local)).is_ok_and(|found| found == here)
     {
         return None;

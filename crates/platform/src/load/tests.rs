@@ -340,9 +340,9 @@ fn a_sub_folder_of_a_checkout_is_a_folder() {
 }
 
 #[test]
-fn real_platforms_load_without_errors() {
+fn kalypso_platforms_load_without_errors() {
     let Some(pairs) = env::var_os("KEDGE_KALYPSO") else {
-        println!("skipped: KEDGE_KALYPSO is not set");
+        println!("KEDGE-SKIP kalypso_platforms_load_without_errors: KEDGE_KALYPSO is not set");
         return;
     };
     let mut count = 0;
