@@ -25,13 +25,13 @@ Examples:
   Make a sample platform and look around:
     kedge init demo
 
-  Check a change, see what it would do, and know why:
+  In a checkout, check a change, see what it would do, and know why:
     kedge validate
-    kedge plan --environment dev --from dev --to HEAD
-    kedge explain --environment dev drone/hello-functional-test
+    kedge plan -e dev --from dev --to .
+    kedge explain -e dev drone/hello-functional-test
 
   Write the files of an environment:
-    kedge render --environment dev --control-plane control-plane.git --out gitops
+    kedge render -e dev -c control-plane.git --out gitops
 
 Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined or left out."
 )]

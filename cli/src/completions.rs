@@ -1,13 +1,12 @@
 //! `kedge completions`: a script that completes commands and options in a shell. Called by `main`.
 
-use std::io::{self, Write};
-
 use anyhow::Result;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 
 use crate::command::Cli;
 use crate::error::Exit;
+use crate::output::print;
 
 /// Print a completion script for a shell.
 ///
@@ -33,8 +32,6 @@ pub fn run(args: &CompletionsArgs) -> Result<Exit> {
     // Made in memory: the generator panics when it can't write.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "kedge", &mut script);
-    let mut out = io::stdout().lock();
-    out.write_all(&script)?;
-    out.flush()?;
+    print(&script)?;
     Ok(Exit::Success)
 }

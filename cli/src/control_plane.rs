@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use kedge_model::Platform;
+use kedge_model::name::{NameError, check_path_name};
 use kedge_platform::{ControlPlane, Fetch, Repositories, Sources, is_git_repository};
 
 use crate::error::UsageError;
@@ -14,7 +15,7 @@ use crate::output::say;
 #[derive(Clone, Debug, clap::Args)]
 pub struct EnvironmentArgs {
     /// The environment; of a Git repository, one that `.environments/` on main names
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", value_parser = parse_environment)]
     pub environment: String,
 
     /// A folder that is the environment's branch, or a Git repository, whose revision defaults to that branch
@@ -74,6 +75,17 @@ impl Place {
     pub fn is_checkout(&self) -> bool {
         self.path.join(".git").exists()
     }
+
+    /// Whether files below the path are read, or will be once they are committed.
+    pub fn has_files(&self) -> bool {
+        self.is_checkout() || !self.is_git()
+    }
+}
+
+/// An environment as it was typed: its name becomes part of paths.
+pub fn parse_environment(typed: &str) -> Result<String, NameError> {
+    check_path_name(typed)?;
+    Ok(typed.to_owned())
 }
 
 impl EnvironmentArgs {

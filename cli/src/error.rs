@@ -35,6 +35,7 @@ pub struct UsageError {
 #[error("{message}")]
 pub struct NotFound {
     pub message: String,
+    /// Empty when there is nothing to go on from.
     pub hint: String,
 }
 
@@ -62,10 +63,6 @@ impl From<Exit> for ExitCode {
 
 /// Prints the error and says how to exit.
 pub fn report(error: &Error) -> ExitCode {
-    if is_broken_pipe(error) {
-        // Whoever read our output has seen enough.
-        return ExitCode::SUCCESS;
-    }
     let mut problems = Problems::default();
     problems.add("", error.chain().flat_map(details));
     problems.print();
@@ -110,7 +107,7 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<UsageError>() {
         Some(error.hint.clone())
     } else if let Some(error) = error.downcast_ref::<NotFound>() {
-        Some(error.hint.clone())
+        Some(error.hint.clone()).filter(|hint| !hint.is_empty())
     } else if let Some(error) = error.downcast_ref::<LoadError>() {
         error.hint()
     } else if let Some(error) = error.downcast_ref::<RepoError>() {
@@ -122,11 +119,4 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     } else {
         error.downcast_ref::<InitError>().and_then(InitError::hint)
     }
-}
-
-fn is_broken_pipe(error: &Error) -> bool {
-    let of_io = |cause: &(dyn std::error::Error + 'static)| {
-        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
-    };
-    error.chain().any(of_io)
 }

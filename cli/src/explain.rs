@@ -21,13 +21,13 @@ use crate::output::{Format, counted, print_json, print_text, print_yaml, say};
 #[command(after_help = "\
 Examples:
   Where does the database's address come from?
-    kedge explain --environment dev drone/hello-functional-test DATABASE_URL
+    kedge explain -e dev drone/hello-functional-test DATABASE_URL
 
   Why is it there, and what is its configuration?
-    kedge explain --environment dev drone/hello-functional-test
+    kedge explain -e dev drone/hello-functional-test
 
-  Why doesn't it run on large clusters?
-    kedge explain --environment dev large/hello-functional-test")]
+  Why doesn't it run on factory lines?
+    kedge explain -e dev factory-line/hello-functional-test")]
 pub struct ExplainArgs {
     /// CLUSTER-TYPE/WORKLOAD-TARGET, or WORKLOAD-TARGET when it is on one cluster type only
     #[arg(value_name = "ASSIGNMENT")]

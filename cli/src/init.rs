@@ -8,10 +8,12 @@ mod sample;
 mod tests;
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::error::Exit;
+use crate::output::print_text;
 use place::Place;
 use repository::{Content, NewRepository};
 use sample::{ENVIRONMENTS, SampleFile, Words};
@@ -34,17 +36,6 @@ pub struct InitArgs {
     /// The folder to make
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
-}
-
-/// What `create` made.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Created {
-    /// Absolute, without symbolic links.
-    pub dir: PathBuf,
-    /// The head of the control plane's `main`, which every environment uses.
-    pub main_commit: String,
-    /// What stands in the folder, and what it is.
-    pub entries: Vec<(&'static str, &'static str)>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +63,7 @@ const HELLO: &str = "hello.git";
 const HELLO_GITOPS: &str = "hello-gitops.git";
 const GITOPS: &str = "gitops.git";
 
+/// What stands in the folder, and what it is.
 const ENTRIES: [(&str, &str); 6] = [
     (CONTROL_PLANE, "the platform: branches main, dev, stage, prod"),
     (HELLO, "the application hello: its Workload"),
@@ -82,19 +74,19 @@ const ENTRIES: [(&str, &str); 6] = [
 ];
 
 /// Makes the sample and tells on stdout what to do with it.
-pub fn run(args: &InitArgs) -> anyhow::Result<()> {
-    let created = create(&args.dir)?;
-    let mut out = io::stdout().lock();
-    writeln!(out, "Made a sample platform in {}:", args.dir.display())?;
-    for (name, what) in &created.entries {
-        writeln!(out, "  {name:<18} {what}")?;
+pub fn run(args: &InitArgs) -> anyhow::Result<Exit> {
+    create(&args.dir)?;
+    let mut text = format!("Made a sample platform in {}:\n", args.dir.display());
+    for (name, what) in ENTRIES {
+        text.push_str(&format!("  {name:<18} {what}\n"));
     }
-    write!(out, "\nTry:\n{}", commands::list(Some(&args.dir), "  "))?;
-    Ok(())
+    text.push_str(&format!("\nTry:\n{}", commands::list(Some(&args.dir), "  ")));
+    print_text(&text)?;
+    Ok(Exit::Success)
 }
 
-/// Makes the sample in `dir`, whole or not at all.
-pub fn create(dir: &Path) -> Result<Created, InitError> {
+/// Makes the sample in `dir`, whole or not at all. Returns its path, absolute and without symbolic links.
+fn create(dir: &Path) -> Result<PathBuf, InitError> {
     let place = Place::prepare(dir)?;
     let url = file_url(place.target());
     // A clock before 1970 is wrong anyway; the time is only shown.
@@ -111,7 +103,7 @@ pub fn create(dir: &Path) -> Result<Created, InitError> {
     write_file(&place, "sources.yaml", &words.fill(sample::SOURCES))?;
     write_file(&place, "README.md", &sample::README.replace("@COMMANDS@\n", &commands::list(None, "    ")))?;
 
-    Ok(Created { dir: place.finish()?, main_commit: words.main, entries: ENTRIES.to_vec() })
+    place.finish()
 }
 
 impl InitError {

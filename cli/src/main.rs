@@ -11,6 +11,7 @@ mod man;
 mod output;
 mod plan;
 mod problems;
+mod redaction;
 mod render;
 mod validate;
 
@@ -31,7 +32,7 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> anyhow::Result<Exit> {
     match command {
-        Command::Init(args) => init::run(args).map(|()| Exit::Success),
+        Command::Init(args) => init::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Explain(args) => explain::run(args),

@@ -1,4 +1,4 @@
-//! What commands print on stdout: JSON, YAML and aligned columns. Used by every command with `-o`.
+//! What commands print: text, JSON, YAML and aligned columns to stdout, remarks to stderr. Used by every command.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -25,31 +25,49 @@ pub fn severity_style(severity: Severity) -> Style {
 }
 
 pub fn print_json(value: &Json) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    serde_json::to_writer_pretty(&mut out, value)?;
-    writeln!(out)?;
-    out.flush()
+    let mut text = serde_json::to_string_pretty(value)?;
+    // JSON leaves these as they are, and they stand in texts only.
+    if text.contains(acts_on_terminal) {
+        let escape = |c: char| if acts_on_terminal(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
+        text = text.chars().map(escape).collect();
+    }
+    text.push('\n');
+    print(text.as_bytes())
 }
 
 pub fn print_yaml(value: &Json) -> io::Result<()> {
-    let mut out = io::stdout().lock();
-    out.write_all(kedge_goyaml::encode(&to_yaml(value), 4).as_bytes())?;
-    out.flush()
+    print(kedge_goyaml::encode(&to_yaml(value), 4).as_bytes())
 }
 
 pub fn print_text(text: &str) -> io::Result<()> {
+    print(harmless(text).as_bytes())
+}
+
+pub fn print(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(harmless(text).as_bytes())?;
-    out.flush()
+    unless_closed(out.write_all(bytes).and_then(|()| out.flush()))
+}
+
+/// Whoever closed the pipe has seen enough. The exit code still says what was found.
+pub fn unless_closed(printed: io::Result<()>) -> io::Result<()> {
+    match printed {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        printed => printed,
+    }
 }
 
 /// Without what a terminal would act on: labels and values are other people's text.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-    match text.contains(acts) {
-        true => Cow::Owned(text.replace(acts, "\u{fffd}")),
+    match text.contains(acts_on_terminal) {
+        true => Cow::Owned(text.replace(acts_on_terminal, "\u{fffd}")),
         false => Cow::Borrowed(text),
     }
+}
+
+/// Moves the cursor, changes colours, or shows what follows in another order.
+fn acts_on_terminal(c: char) -> bool {
+    let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    reorders || (c.is_control() && !matches!(c, '\n' | '\t'))
 }
 
 /// Progress and summaries, to stderr. Nothing stops because nobody reads it.
@@ -177,6 +195,7 @@ mod tests {
     #[test]
     fn text_never_moves_the_cursor() {
         assert_eq!(harmless("a\u{1b}[2Jb\r\n\tc"), "a\u{fffd}[2Jb\u{fffd}\n\tc");
+        assert_eq!(harmless("admin\u{202e}nimda \u{9b}2J"), "admin\u{fffd}nimda \u{fffd}2J");
         assert_eq!(harmless("plain é\n"), "plain é\n");
     }
 

@@ -2,12 +2,12 @@
 
 mod document;
 mod markdown;
-mod redaction;
 mod sides;
 mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use anyhow::Result;
 use kedge_model::Platform;
@@ -16,7 +16,7 @@ use kedge_scheduler::{Existing, Kept, Plan, PlanChange, README, Schedule, Schedu
 
 use crate::control_plane::{EnvironmentArgs, RepositoryArgs};
 use crate::error::Exit;
-use crate::output::{print_json, print_text, print_yaml};
+use crate::output::{counted, print_json, print_text, print_yaml, say};
 use crate::problems::Problems;
 use sides::{Side, Sides};
 
@@ -31,16 +31,16 @@ use sides::{Side, Sides};
 #[command(after_help = "\
 Examples:
   What did the last commit to dev change?
-    kedge plan --environment dev --control-plane control-plane.git
+    kedge plan -e dev -c control-plane.git
 
-  What would the files that I edit in this checkout change, and how do the files look?
-    kedge plan --environment dev --from dev --to . --diff
+  What would the files that I edit in this checkout change, and how would the rendered files look?
+    kedge plan -e dev --from dev --to . --diff
 
   What would this pull request change?
-    kedge plan --environment dev --from origin/dev --to HEAD -o markdown
+    kedge plan -e dev --from origin/dev --to HEAD -o markdown
 
-  What differs between two folders?
-    kedge plan --environment dev --from old --to new --sources sources.yaml --from-sources old-sources.yaml")]
+  What differs between two revisions, as data?
+    kedge plan -e dev -c control-plane.git --from dev~1 --to dev -o json")]
 pub struct PlanArgs {
     #[command(flatten)]
     environment: EnvironmentArgs,
@@ -79,8 +79,7 @@ enum Output {
 #[derive(Debug)]
 struct Compared {
     environment: String,
-    from: String,
-    to: String,
+    sides: Sides,
     old: Scheduler,
     new: Scheduler,
     plan: Plan,
@@ -97,10 +96,17 @@ pub fn run(args: &PlanArgs) -> Result<Exit> {
         None => args.environment.repositories.clone(),
     };
     let old = read(&args.environment, &sides.from, &old_repositories)?;
-    let problems = Problems::of(&new);
+    let problems = match args.output {
+        Output::Markdown => Problems::redacted(&new),
+        Output::Text | Output::Json | Output::Yaml => Problems::of(&new),
+    };
     problems.print();
+    let failing = old.schedule().failing.len();
+    if failing > 0 {
+        say(&format!("note: {} of {} failed to load, so more may look added", counted(failing, "input"), sides.from));
+    }
 
-    let compared = Compared::of(args, &sides, old, new);
+    let compared = Compared::of(args, sides, old, new);
     match args.output {
         Output::Text => print_text(&compared.to_text())?,
         Output::Json => print_json(&compared.to_json(&problems))?,
@@ -122,7 +128,7 @@ fn read(args: &EnvironmentArgs, side: &Side, repositories: &RepositoryArgs) -> R
 }
 
 impl Compared {
-    fn of(args: &PlanArgs, sides: &Sides, old: Scheduler, new: Scheduler) -> Compared {
+    fn of(args: &PlanArgs, sides: Sides, old: Scheduler, new: Scheduler) -> Compared {
         let mut plan = diff(old.schedule(), new.schedule());
         let kept = match new.schedule().failing.is_empty() {
             true => Vec::new(),
@@ -141,8 +147,7 @@ impl Compared {
         }
         Compared {
             environment: args.environment.environment.clone(),
-            from: sides.from.to_string(),
-            to: sides.to.to_string(),
+            sides,
             old,
             new,
             plan,
@@ -154,17 +159,19 @@ impl Compared {
 
 /// What `render` would keep if the old side were published.
 fn kept(old: &Schedule, new: &Schedule) -> Vec<Kept> {
-    let existing: BTreeMap<String, Existing> = old
-        .files()
+    let published: BTreeMap<String, Arc<str>> = old.files().collect();
+    let existing: BTreeMap<String, Existing> = published
+        .iter()
         .map(|(path, text)| {
             let is_readme = path.strip_suffix(README).is_some_and(|folder| folder.matches('/').count() == 1);
-            let file = if is_readme { Existing::Readme(text.to_owned()) } else { Existing::Other };
-            (path, file)
+            let file = if is_readme { Existing::Readme(text.as_ref().to_owned()) } else { Existing::Other };
+            (path.clone(), file)
         })
         .collect();
     // Quarantined assignments are changes of their own.
     let assigned: BTreeSet<String> = new.assignments.keys().map(ToString::to_string).collect();
-    plan_output(&existing, new).kept.into_iter().filter(|kept| !assigned.contains(&kept.folder)).collect()
+    let read = |path: &str| published.get(path).map(|text| text.as_ref().to_owned());
+    plan_output(&existing, new, &read).kept.into_iter().filter(|kept| !assigned.contains(&kept.folder)).collect()
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@ mod github;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
-use kedge_model::{Origin, Problem};
+use kedge_model::{AssignmentId, Origin, Problem};
 use kedge_scheduler::Scheduler;
 use serde_json::{Value, json};
 
 use crate::output::{counted, harmless, origin_to_json, severity_style};
+use crate::redaction::Redaction;
 
 /// So many assignments are named in text; more would hide the problem.
 const NAMED: usize = 4;
@@ -29,18 +30,32 @@ struct Met {
 }
 
 impl Problems {
-    /// What reading and scheduling found.
+    /// What reading and scheduling found, with the values that it quotes: for who has the repository.
     pub fn of(scheduler: &Scheduler) -> Problems {
         let mut problems = Problems::default();
-        problems.add_scheduled(scheduler);
+        problems.add(&scheduler.platform().environment, all(scheduler));
         problems
     }
 
-    pub fn add_scheduled(&mut self, scheduler: &Scheduler) {
-        let platform = scheduler.platform();
-        let failing = platform.failing.iter().map(|failing| &failing.problem);
-        let all = platform.problems.iter().chain(failing).chain(scheduler.schedule().all_problems());
-        self.add(&platform.environment, all);
+    /// Without values that look secret: logs and annotations have many readers.
+    pub fn redacted(scheduler: &Scheduler) -> Problems {
+        let mut problems = Problems::default();
+        problems.add_redacted(scheduler, all(scheduler));
+        problems
+    }
+
+    /// Those of templates and schemas that nothing uses too, which change nothing that is rendered.
+    pub fn add_all_redacted(&mut self, scheduler: &Scheduler) {
+        self.add_redacted(scheduler, all(scheduler).chain(&scheduler.schedule().dormant));
+    }
+
+    fn add_redacted<'a>(&mut self, scheduler: &Scheduler, found: impl Iterator<Item = &'a Problem>) {
+        let mut found: Vec<Problem> = found.cloned().collect();
+        if !found.is_empty() {
+            let redaction = Redaction::of([scheduler]);
+            found.iter_mut().for_each(|problem| redact(problem, scheduler, &redaction));
+        }
+        self.add(&scheduler.platform().environment, &found);
     }
 
     pub fn add<'a>(&mut self, environment: &str, problems: impl IntoIterator<Item = &'a Problem>) {
@@ -101,6 +116,20 @@ impl Problems {
     pub fn to_json(&self) -> Value {
         self.found.iter().map(|((_, problem), met)| to_json(problem, met)).collect()
     }
+}
+
+fn all(scheduler: &Scheduler) -> impl Iterator<Item = &Problem> {
+    let platform = scheduler.platform();
+    let failing = platform.failing.iter().map(|failing| &failing.problem);
+    platform.problems.iter().chain(failing).chain(scheduler.schedule().all_problems())
+}
+
+fn redact(problem: &mut Problem, scheduler: &Scheduler, redaction: &Redaction) {
+    let id = problem.assignment.as_deref().and_then(|name| name.split_once('/'));
+    let id = id.map(|(cluster_type, target)| AssignmentId { cluster_type: cluster_type.into(), target: target.into() });
+    let assignment = id.and_then(|id| scheduler.schedule().assignments.get(&id)).map(AsRef::as_ref);
+    problem.message = redaction.sentence(&problem.message, assignment);
+    problem.hint = problem.hint.take().map(|hint| redaction.sentence(&hint, assignment));
 }
 
 fn to_json(problem: &Problem, met: &Met) -> Value {

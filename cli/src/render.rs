@@ -12,6 +12,7 @@ use crate::error::Exit;
 use crate::folder::{OutputFolder, Work};
 use crate::output::{Format, counted, print_json, print_text, print_yaml, say};
 use crate::problems::Problems;
+use crate::redaction::Redaction;
 
 /// Write the GitOps files of an environment to a folder.
 ///
@@ -23,16 +24,16 @@ use crate::problems::Problems;
 #[command(after_help = "\
 Examples:
   Render the branch of dev into a checkout of the GitOps repository:
-    kedge render --environment dev --control-plane control-plane.git --out gitops
+    kedge render -e dev -c control-plane.git --out gitops
 
   See what would be written:
-    kedge render --environment dev --control-plane control-plane.git --out gitops --dry-run
+    kedge render -e dev -c control-plane.git --out gitops --dry-run
 
-  Render a folder without a network, with repositories from a file:
-    kedge render --environment dev --control-plane ./dev --sources sources.yaml --out out
+  Render without a network, with repositories from a file:
+    kedge render -e dev -c control-plane.git -s sources.yaml --out out
 
   Render an old commit:
-    kedge render --environment dev --control-plane control-plane.git@dev~3 --out out")]
+    kedge render -e dev -c control-plane.git@dev~1 --out out")]
 pub struct RenderArgs {
     #[command(flatten)]
     environment: EnvironmentArgs,
@@ -51,16 +52,24 @@ pub struct RenderArgs {
 }
 
 pub fn run(args: &RenderArgs) -> Result<Exit> {
+    let place = args.environment.place()?;
+    if place.has_files() {
+        OutputFolder::check_apart(&args.out, &place.path)?;
+    }
     let folder = OutputFolder::open(&args.out)?;
     let scheduler = Scheduler::new(args.environment.load()?);
     let schedule = scheduler.schedule();
-    let problems = Problems::of(&scheduler);
+    let problems = Problems::redacted(&scheduler);
     problems.print();
 
-    let plan = plan_output(&folder.existing()?, schedule);
+    let staging = if args.dry_run { None } else { Some(folder.begin()?) };
+    let mut plan = plan_output(&folder.existing()?, schedule, &|path| folder.read(path));
+    for kept in &mut plan.kept {
+        kept.reason = Redaction::default().sentence(&kept.reason, []);
+    }
     let work = folder.compare(&plan)?;
-    if !args.dry_run {
-        folder.apply(&work)?;
+    if let Some(staging) = staging {
+        folder.apply(staging, &work)?;
     }
     for kept in &plan.kept {
         say(&format!("note: `{}` is kept: {}", kept.folder, kept.reason));

@@ -1,17 +1,18 @@
 //! `kedge validate`: every problem of a checkout, or of all environments of a control plane. Called by `main`.
 
-use std::io::Write;
+mod environment;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use kedge_model::Problem;
-use kedge_platform::{ControlPlane, GitRepository, LoadError, Repositories, environments, load};
+use kedge_platform::{ControlPlane, LoadError, Repositories, environments, load};
 use kedge_scheduler::Scheduler;
 use serde_json::{Value, json};
 
-use crate::control_plane::{Place, RepositoryArgs};
+use crate::control_plane::{Place, RepositoryArgs, parse_environment};
 use crate::error::{Exit, NotFound, UsageError};
-use crate::output::{counted, print_json, print_yaml, say};
+use crate::output::{counted, print_json, print_text, print_yaml, say, unless_closed};
 use crate::problems::Problems;
 
 /// Show every problem of a control plane.
@@ -26,15 +27,15 @@ Examples:
   Check the checkout that you are in, before you commit:
     kedge validate
 
-  Check it as the environment dev, with repositories from a file:
-    kedge validate --environment dev --sources sources.yaml
-
-  Check all environments of a control plane:
-    kedge validate control-plane.git
+  Check all environments of its control plane:
     kedge validate --all-environments
 
+  Check a repository without a network, all environments or one:
+    kedge validate control-plane.git -s sources.yaml
+    kedge validate control-plane.git -s sources.yaml -e dev
+
   Annotate a pull request in GitHub Actions:
-    kedge validate --environment dev -o github")]
+    kedge validate -e dev -o github")]
 pub struct ValidateArgs {
     /// A folder, a checkout or a Git repository [default: .]
     #[arg(value_name = "PATH[@REV]")]
@@ -45,7 +46,7 @@ pub struct ValidateArgs {
     control_plane: Option<PathBuf>,
 
     /// The environment [default: the checkout's branch, or the folder's name]
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", value_parser = parse_environment)]
     environment: Option<String>,
 
     /// Every environment that `.environments/` on main names
@@ -90,7 +91,7 @@ pub fn run(args: &ValidateArgs) -> Result<Exit> {
         }
         validated.all(&place, repositories.as_ref())?;
     } else {
-        let environment = environment_name(args, &place)?;
+        let environment = environment::name(args.environment.as_deref(), &place)?;
         // A checkout's own files are what is about to be committed; a revision is read as it is.
         let control_plane = match place.is_checkout() && place.revision.is_none() {
             true => ControlPlane::Folder(place.path.clone()),
@@ -101,14 +102,10 @@ pub fn run(args: &ValidateArgs) -> Result<Exit> {
 
     let Validated { problems, .. } = &validated;
     match args.output {
-        Output::Text => problems.write_text(&mut anstream::stdout().lock())?,
+        Output::Text => unless_closed(problems.write_text(&mut anstream::stdout().lock()))?,
         Output::Json => print_json(&validated.to_json())?,
         Output::Yaml => print_yaml(&validated.to_json())?,
-        Output::Github => {
-            let mut out = std::io::stdout().lock();
-            problems.write_github(&mut out, &place.path)?;
-            out.flush()?;
-        }
+        Output::Github => print_text(&problems.to_github(&place.path))?,
     }
     say(&validated.summary());
     Ok(if problems.errors() > 0 { Exit::Invalid } else { Exit::Success })
@@ -122,7 +119,7 @@ impl Validated {
         repositories: &dyn Repositories,
     ) -> Result<(), LoadError> {
         let scheduler = Scheduler::new(load(control_plane, environment, repositories)?);
-        self.problems.add_scheduled(&scheduler);
+        self.problems.add_all_redacted(&scheduler);
         self.assignments += scheduler.schedule().assignments.len();
         self.environments.push(environment.to_owned());
         Ok(())
@@ -170,31 +167,4 @@ impl Validated {
             "problems": self.problems.to_json(),
         })
     }
-}
-
-fn environment_name(args: &ValidateArgs, place: &Place) -> Result<String, UsageError> {
-    if let Some(name) = &args.environment {
-        return Ok(name.clone());
-    }
-    if let Some(revision) = &place.revision {
-        return Ok(revision.clone());
-    }
-    if let Some(name) = place.is_checkout().then(|| environment_of_checkout(&place.path)).flatten() {
-        return Ok(name);
-    }
-    let folder = place.path.canonicalize().ok();
-    let name = folder.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-    name.ok_or_else(|| {
-        let message = format!("`{}` has no name that an environment could have", place.path.display());
-        UsageError::new(message, "say which environment it is with --environment")
-    })
-}
-
-/// The environment whose branch is checked out; a branch that none names is taken for one of the same name.
-fn environment_of_checkout(path: &Path) -> Option<String> {
-    let branch = GitRepository::open(path).ok()?.head().ok()?.name?;
-    let known = environments(path).unwrap_or_default();
-    let mut names = known.names().into_iter();
-    let declared = names.find(|name| known.get(name).is_some_and(|(_, spec)| spec.control_plane.branch == branch));
-    Some(declared.unwrap_or(branch))
 }

@@ -67,19 +67,19 @@ fn unknown(scheduler: &Scheduler, typed: &str) -> NotFound {
     let near = nearest(typed, names.iter().map(String::as_str));
     let hint = match (near.is_empty(), known_type) {
         (false, _) => format!("did you mean {}?", near.join(", ")),
-        (true, true) => format!("the deployment targets are {}", some(targets.iter().map(String::as_str))),
-        (true, false) => format!("the cluster types are {}", some(cluster_types.iter().map(|name| &**name))),
+        (true, true) => some("the deployment targets are", targets.iter().map(String::as_str)),
+        (true, false) => some("the cluster types are", cluster_types.iter().map(|name| &**name)),
     };
     NotFound::new(message, hint)
 }
 
-/// The first names, when there are many.
-fn some<'a>(names: impl Iterator<Item = &'a str>) -> String {
+/// The first names, when there are many; of none there is nothing to say.
+fn some<'a>(words: &str, names: impl Iterator<Item = &'a str>) -> String {
     let all: Vec<&str> = names.collect();
     match all.len() {
-        0 => "none".to_owned(),
-        count if count > LISTED => format!("{} and {} more", all[..LISTED].join(", "), count - LISTED),
-        _ => all.join(", "),
+        0 => String::new(),
+        count if count > LISTED => format!("{words} {} and {} more", all[..LISTED].join(", "), count - LISTED),
+        _ => format!("{words} {}", all.join(", ")),
     }
 }
 

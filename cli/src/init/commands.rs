@@ -2,83 +2,29 @@
 
 use std::path::Path;
 
-/// A command and the question that it answers. `{}` stands for the folder with its `/`, or for nothing inside it.
-struct Command {
-    question: &'static str,
-    words: &'static [&'static str],
-}
-
-const COMMANDS: [Command; 5] = [
-    Command {
-        question: "Is everything right, in all environments?",
-        words: &["kedge", "validate", "--control-plane", "{}control-plane.git", "--sources", "{}sources.yaml"],
-    },
-    Command {
-        question: "What are the GitOps files of dev?",
-        words: &[
-            "kedge",
-            "render",
-            "--environment",
-            "dev",
-            "--control-plane",
-            "{}control-plane.git",
-            "--sources",
-            "{}sources.yaml",
-            "--out",
-            "{}rendered/dev",
-        ],
-    },
-    Command {
-        question: "Where does a value come from, and which ones did it win over?",
-        words: &[
-            "kedge",
-            "explain",
-            "drone/hello-functional-test",
-            "DATABASE_URL",
-            "--environment",
-            "dev",
-            "--control-plane",
-            "{}control-plane.git",
-            "--sources",
-            "{}sources.yaml",
-        ],
-    },
-    Command {
-        question: "Why does the acceptance test not run on drones?",
-        words: &[
-            "kedge",
-            "explain",
-            "drone/hello-uat",
-            "--environment",
-            "stage",
-            "--control-plane",
-            "{}control-plane.git",
-            "--sources",
-            "{}sources.yaml",
-        ],
-    },
-    Command {
-        question: "What did the last commit to dev change?",
-        words: &[
-            "kedge",
-            "plan",
-            "--environment",
-            "dev",
-            "--control-plane",
-            "{}control-plane.git",
-            "--sources",
-            "{}sources.yaml",
-        ],
-    },
+/// A question, and the command that answers it.
+const COMMANDS: [(&str, &str); 5] = [
+    ("Is everything right, in all environments?", "validate"),
+    ("What are the GitOps files of dev?", "render --environment dev --out {}rendered/dev"),
+    (
+        "Where does a value come from, and which ones did it win over?",
+        "explain drone/hello-functional-test DATABASE_URL --environment dev",
+    ),
+    ("Why does the acceptance test not run on drones?", "explain drone/hello-uat --environment stage"),
+    ("What did the last commit to dev change?", "plan --environment dev"),
 ];
+
+/// What every command is told. `{}` stands for the folder with its `/`, or for nothing inside it.
+const PLACES: &str = "--control-plane {}control-plane.git --sources {}sources.yaml";
 
 /// The commands, each under its question; for a reader in `folder`'s parent, or with none inside the folder.
 pub(super) fn list(folder: Option<&Path>, indent: &str) -> String {
     let prefix = folder.map(prefix).unwrap_or_default();
     let mut text = String::new();
-    for command in &COMMANDS {
-        let words: Vec<String> = command.words.iter().map(|word| quote(&word.replace("{}", &prefix))).collect();
-        text.push_str(&format!("{indent}# {}\n{indent}{}\n", command.question, words.join(" ")));
+    for (question, command) in COMMANDS {
+        let words: Vec<String> =
+            command.split(' ').chain(PLACES.split(' ')).map(|word| quote(&word.replace("{}", &prefix))).collect();
+        text.push_str(&format!("{indent}# {question}\n{indent}kedge {}\n", words.join(" ")));
     }
     text
 }

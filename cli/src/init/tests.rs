@@ -20,7 +20,7 @@ fn names_in(dir: &Path) -> Vec<String> {
     names
 }
 
-fn sample_in(name: &str) -> (tempfile::TempDir, Created) {
+fn sample_in(name: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let created = create(&folder.path().join(name)).unwrap();
     (folder, created)
@@ -32,15 +32,15 @@ fn a_sample_has_its_repositories_branches_and_nothing_else() {
     assert_eq!(names_in(folder.path()), ["demo"]);
     let mut expected: Vec<&str> = ENTRIES.iter().map(|(name, _)| *name).collect();
     expected.sort_unstable();
-    assert_eq!(names_in(&created.dir), expected);
+    assert_eq!(names_in(&created), expected);
 
-    let branches = |name: &str| git(&created.dir.join(name), &["branch", "--format=%(refname:short)"]);
+    let branches = |name: &str| git(&created.join(name), &["branch", "--format=%(refname:short)"]);
     assert_eq!(branches(CONTROL_PLANE), "dev\nmain\nprod\nstage");
     assert_eq!(branches(HELLO), "main");
     assert_eq!(branches(HELLO_GITOPS), "dev\nprod\nstage");
     assert_eq!(branches(GITOPS), "dev\nprod\nstage");
 
-    let head = |name: &str| git(&created.dir.join(name), &["symbolic-ref", "HEAD"]);
+    let head = |name: &str| git(&created.join(name), &["symbolic-ref", "HEAD"]);
     assert_eq!([head(CONTROL_PLANE), head(HELLO)], ["refs/heads/main", "refs/heads/main"]);
     assert_eq!([head(HELLO_GITOPS), head(GITOPS)], ["refs/heads/dev", "refs/heads/dev"]);
 }
@@ -49,7 +49,7 @@ fn a_sample_has_its_repositories_branches_and_nothing_else() {
 fn git_finds_every_repository_sound_and_clones_it() {
     let (folder, created) = sample_in("demo");
     for name in [CONTROL_PLANE, HELLO, HELLO_GITOPS, GITOPS] {
-        let repository = created.dir.join(name);
+        let repository = created.join(name);
         git(&repository, &["fsck", "--strict", "--no-dangling"]);
         assert_eq!(git(&repository, &["log", "-1", "--format=%an <%ae> %cn"]), "Kedge <kedge@localhost> Kedge");
         let clone = folder.path().join(format!("clone of {name}"));
@@ -61,9 +61,8 @@ fn git_finds_every_repository_sound_and_clones_it() {
 #[test]
 fn every_environment_uses_the_head_of_main() {
     let (_folder, created) = sample_in("demo");
-    let repository = created.dir.join(CONTROL_PLANE);
+    let repository = created.join(CONTROL_PLANE);
     let main = git(&repository, &["rev-parse", "main"]);
-    assert_eq!(created.main_commit, main);
     for environment in ["dev", "stage", "prod"] {
         let base = git(&repository, &["show", &format!("{environment}:base-repo.yaml")]);
         assert!(base.contains(&format!("commit: \"{main}\"")), "{base}");
@@ -75,9 +74,9 @@ fn every_environment_uses_the_head_of_main() {
 #[test]
 fn the_sources_file_names_every_repository() {
     let (_folder, created) = sample_in("demo");
-    let sources = fs::read_to_string(created.dir.join("sources.yaml")).unwrap();
+    let sources = fs::read_to_string(created.join("sources.yaml")).unwrap();
     for name in [CONTROL_PLANE, HELLO, HELLO_GITOPS, GITOPS] {
-        let entry = format!("  - repo: {}\n    path: {name}\n", file_url(&created.dir.join(name)));
+        let entry = format!("  - repo: {}\n    path: {name}\n", file_url(&created.join(name)));
         assert!(sources.contains(&entry), "{sources}");
     }
 }
@@ -85,14 +84,14 @@ fn the_sources_file_names_every_repository() {
 #[test]
 fn the_last_commit_to_dev_adds_one_file() {
     let (_folder, created) = sample_in("demo");
-    let changed = git(&created.dir.join(CONTROL_PLANE), &["diff", "--name-status", "dev~1", "dev"]);
+    let changed = git(&created.join(CONTROL_PLANE), &["diff", "--name-status", "dev~1", "dev"]);
     assert_eq!(changed, "A\tconfigs/hello-line-test.yaml");
 }
 
 #[test]
 fn manifests_stand_where_the_targets_say() {
     let (_folder, created) = sample_in("demo");
-    let files = |branch: &str| git(&created.dir.join(HELLO_GITOPS), &["ls-tree", "-r", "--name-only", branch]);
+    let files = |branch: &str| git(&created.join(HELLO_GITOPS), &["ls-tree", "-r", "--name-only", branch]);
     for environment in &ENVIRONMENTS {
         let listed = files(environment.name);
         for folder in [environment.kubernetes_target, environment.host_target] {
@@ -102,17 +101,17 @@ fn manifests_stand_where_the_targets_say() {
             );
         }
     }
-    let modes = git(&created.dir.join(HELLO_GITOPS), &["ls-tree", "-r", "dev", "line-test/greet.sh"]);
+    let modes = git(&created.join(HELLO_GITOPS), &["ls-tree", "-r", "dev", "line-test/greet.sh"]);
     assert!(modes.starts_with("100755 "), "{modes}");
 }
 
 #[test]
 fn a_folder_with_spaces_and_signs_works() {
     let (_folder, created) = sample_in("it's [my] demo: c# #1 100%25 {{x}} ä");
-    let workload = git(&created.dir.join(HELLO), &["show", "main:workload/hello.yaml"]);
+    let workload = git(&created.join(HELLO), &["show", "main:workload/hello.yaml"]);
     let url = workload.lines().find_map(|line| line.trim().strip_prefix("repo: ")).unwrap();
     assert!(url.ends_with("/it's [my] demo%3A c# %231 100%2525 %7B%7Bx%7D%7D ä/hello-gitops.git"), "{url}");
-    let heads = git(&created.dir, &["ls-remote", "--heads", url]);
+    let heads = git(&created, &["ls-remote", "--heads", url]);
     assert_eq!(heads.lines().count(), 3);
 }
 
@@ -120,7 +119,7 @@ fn a_folder_with_spaces_and_signs_works() {
 fn two_samples_differ_in_places_and_times_only() {
     let (_one, first) = sample_in("demo");
     let (_two, second) = sample_in("demo");
-    let tree = |created: &Created| git(&created.dir.join(HELLO_GITOPS), &["rev-parse", "dev^{tree}"]);
+    let tree = |created: &Path| git(&created.join(HELLO_GITOPS), &["rev-parse", "dev^{tree}"]);
     assert_eq!(tree(&first), tree(&second));
 }
 
@@ -131,7 +130,7 @@ fn an_empty_folder_is_filled_and_stays_the_same_folder() {
     let before = fs::metadata(folder.path()).unwrap().ino();
     let created = create(folder.path()).unwrap();
     assert_eq!(fs::metadata(folder.path()).unwrap().ino(), before);
-    assert_eq!(names_in(&created.dir).len(), ENTRIES.len());
+    assert_eq!(names_in(&created).len(), ENTRIES.len());
 }
 
 #[test]
@@ -184,7 +183,7 @@ fn a_failure_on_the_way_leaves_nothing() {
 #[test]
 fn the_readme_lists_the_commands_for_a_reader_inside() {
     let (_folder, created) = sample_in("demo");
-    let readme = fs::read_to_string(created.dir.join("README.md")).unwrap();
+    let readme = fs::read_to_string(created.join("README.md")).unwrap();
     assert!(readme.contains("\n    kedge validate --control-plane control-plane.git --sources sources.yaml\n"));
     assert!(!readme.contains('@'), "{readme}");
 }

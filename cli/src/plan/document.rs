@@ -14,8 +14,8 @@ impl Compared {
         let promoted = self.plan.promoted_commit.as_ref().map(|(old, new)| json!({"old": old, "new": new}));
         json!({
             "environment": self.environment,
-            "from": self.from,
-            "to": self.to,
+            "from": self.sides.from.to_string(),
+            "to": self.sides.to.to_string(),
             "summary": self.plan.summary(),
             "assignments": self.plan.assignments,
             "clusterTypes": self.plan.cluster_types,

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 
-use kedge_scheduler::{AssignmentChange, KeyChange, PlanChange, Scheduler};
+use kedge_scheduler::{Assignment, AssignmentChange, KeyChange, PlanChange};
 
 use super::Compared;
-use super::redaction::Redaction;
 use super::text::{commit, mark, unified, word};
 use crate::output::{counted, value_in_line};
 use crate::problems::Problems;
+use crate::redaction::Redaction;
 
 /// GitHub takes 65,536 characters; others put a header above.
 const LIMIT: usize = 60_000;
@@ -34,9 +34,9 @@ impl Compared {
         facts.extend(plan.cluster_types_added.iter().map(|name| format!("cluster type {} is new", code(name))));
         facts.extend(plan.cluster_types_removed.iter().map(|name| format!("cluster type {} goes", code(name))));
         facts.extend(
-            self.kept
-                .iter()
-                .map(|kept| format!("{} is kept: {}", code(&kept.folder), escape(&redaction.sentence(&kept.reason)))),
+            self.kept.iter().map(|kept| {
+                format!("{} is kept: {}", code(&kept.folder), escape(&redaction.sentence(&kept.reason, [])))
+            }),
         );
         if problems.errors() > 0 {
             facts.push(format!("{}: `kedge validate` shows what is wrong", counted(problems.errors(), "error")));
@@ -80,7 +80,7 @@ impl Compared {
         if let PlanChange::Quarantined(reasons) = &change.change {
             text.push('\n');
             for reason in reasons {
-                let _ = writeln!(text, "- {}", escape(&redaction.sentence(&reason.message)));
+                let _ = writeln!(text, "- {}", escape(&redaction.sentence(&reason.message, self.both(change))));
             }
         }
         if !change.keys.is_empty() {
@@ -105,12 +105,16 @@ impl Compared {
     }
 
     fn has_secrets(&self, change: &AssignmentChange, redaction: &Redaction) -> bool {
-        let hides = |side: &Scheduler| {
-            side.schedule().assignments.get(&change.id).is_some_and(|assignment| {
-                assignment.configuration.values.iter().any(|(key, value)| redaction.hides(key, value))
-            })
-        };
-        hides(&self.old) || hides(&self.new)
+        let mut values = self.both(change).flat_map(|assignment| &assignment.configuration.values);
+        values.any(|(key, value)| redaction.hides(key, value))
+    }
+
+    /// The assignment as it was and as it would be.
+    fn both(&self, change: &AssignmentChange) -> impl Iterator<Item = &Assignment> {
+        [&self.old, &self.new]
+            .into_iter()
+            .filter_map(|side| side.schedule().assignments.get(&change.id))
+            .map(AsRef::as_ref)
     }
 }
 

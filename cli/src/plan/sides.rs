@@ -9,6 +9,9 @@ use kedge_platform::{ControlPlane, GitError, GitRepository, LoadError, environme
 use crate::control_plane::{EnvironmentArgs, Place};
 use crate::error::UsageError;
 
+/// So many digits of a commit are shown.
+const SHORT: usize = 10;
+
 #[derive(Debug)]
 pub(super) struct Sides {
     pub from: Side,
@@ -31,7 +34,7 @@ impl Sides {
         };
         let from_side = match from {
             Some(typed) => Side::Read(named(&place, typed)?),
-            None => before(&place, &to_side)?,
+            None => before(&place, &to_side, &args.environment)?,
         };
         Ok(Sides { from: from_side, to: Side::Read(to_side) })
     }
@@ -70,10 +73,10 @@ fn on_branch(control_plane: ControlPlane, environment: &str) -> Result<ControlPl
 }
 
 /// The first parent of a commit; the branch's head for files that aren't committed.
-fn before(place: &Place, to: &ControlPlane) -> Result<Side> {
+fn before(place: &Place, to: &ControlPlane, environment: &str) -> Result<Side> {
     let ControlPlane::Git { path, revision } = to else {
         if place.is_git() {
-            return Ok(Side::Read(place.control_plane()));
+            return Ok(Side::Read(on_branch(place.control_plane(), environment)?));
         }
         let message = "a folder has no commit before it to compare with";
         return Err(UsageError::new(message, "name the other side with --from").into());
@@ -89,6 +92,18 @@ fn before(place: &Place, to: &ControlPlane) -> Result<Side> {
     }
 }
 
+impl Side {
+    /// With the commit that a name stands for now, as people compare commits: by their first digits.
+    pub fn in_full(&self) -> String {
+        let Side::Read(ControlPlane::Git { path, revision: Some(typed) }) = self else { return self.to_string() };
+        let resolved = GitRepository::open(path).and_then(|repo| repo.resolve(typed));
+        let Ok(commit) = resolved.map(|found| found.commit.to_string()) else { return self.to_string() };
+        let short = &commit[..SHORT.min(commit.len())];
+        if commit.starts_with(typed.as_str()) { short.to_owned() } else { format!("{typed} ({short})") }
+    }
+}
+
+/// As typed, or the whole commit when it wasn't.
 impl fmt::Display for Side {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -43,12 +43,15 @@ fn scheduler(targets: usize, data: &str) -> Scheduler {
     Scheduler::new(Platform { environment: "dev".to_owned(), objects, ..Platform::default() })
 }
 
+fn folder(name: &str) -> Side {
+    Side::Read(kedge_platform::ControlPlane::Folder(name.into()))
+}
+
 fn compared(old: Scheduler, new: Scheduler, with_diff: bool) -> Compared {
     let plan = diff(old.schedule(), new.schedule());
     Compared {
         environment: "dev".to_owned(),
-        from: "a".to_owned(),
-        to: "b".to_owned(),
+        sides: Sides { from: folder("a"), to: folder("b") },
         old,
         new,
         plan,
@@ -61,6 +64,7 @@ fn compared(old: Scheduler, new: Scheduler, with_diff: bool) -> Compared {
 fn text_shows_keys_files_and_the_summary() {
     let plan = compared(scheduler(1, "{A: x, B: 'true'}"), scheduler(1, "{A: z, C: '{n: 1}'}"), false);
     insta::assert_snapshot!(plan.to_text(), @r#"
+    plan for dev: a → b
     ~ drone/w-t0 changed
         A  "x" → "z"
         B  - "true"

@@ -17,8 +17,9 @@ impl Compared {
     }
 
     fn write_text(&self, text: &mut String) -> fmt::Result {
+        writeln!(text, "plan for {}: {} → {}", self.environment, self.sides.from.in_full(), self.sides.to.in_full())?;
         if let Some((old, new)) = &self.plan.promoted_commit {
-            writeln!(text, "promoted commit: {} → {}\n", commit(old.as_deref()), commit(new.as_deref()))?;
+            writeln!(text, "promoted commit: {} → {}", commit(old.as_deref()), commit(new.as_deref()))?;
         }
         for name in &self.plan.cluster_types_added {
             writeln!(text, "+ cluster type {name}")?;

@@ -1,6 +1,5 @@
 //! Problems as workflow commands of GitHub Actions, which shows them beside the lines of a pull request.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use kedge_model::{Origin, Problem};
@@ -9,11 +8,8 @@ use super::Problems;
 
 impl Problems {
     /// `here` is the folder that the platform was read from: files of other repositories can't be annotated.
-    pub fn write_github(&self, out: &mut dyn Write, here: &Path) -> io::Result<()> {
-        for (_, problem) in self.found.keys() {
-            writeln!(out, "{}", annotation(problem, here))?;
-        }
-        Ok(())
+    pub fn to_github(&self, here: &Path) -> String {
+        self.found.keys().map(|(_, problem)| annotation(problem, here) + "\n").collect()
     }
 }
 

@@ -89,7 +89,7 @@ fn ten_thousand_levels_end_in_an_error() {
         deep.push_str("- ");
     }
     let stage = Stage::with_bad_file(deep);
-    stage.render().exits(3).says(&["bad.yaml:1:"]);
+    stage.render().exits(3).says(&["nested deeper than 100 levels", "bad.yaml:1:"]);
 }
 
 #[test]
@@ -180,6 +180,7 @@ fn a_control_plane_that_does_not_exist_is_an_error() {
     let stage = Stage::small();
     stage.remove("control-plane");
     stage.render().exits(1).says(&["Error: the control plane `control-plane` does not exist", "Hint: "]);
+    stage.kedge(["validate", "control-plane"]).exits(1).says(&["Error: the control plane `control-plane` does not"]);
 }
 
 #[test]
@@ -229,8 +230,7 @@ fn names_that_would_leave_the_folder_are_refused() {
     for name in ["../up", ".github", "a/b", "a\\nb"] {
         let stage = Stage::small();
         stage.edit("control-plane/cluster-types/idle.yaml", "name: idle", &format!("name: \"{name}\""));
-        let run = stage.render().exits(3);
-        assert!(run.stderr.contains("error["), "{name}: {}", run.stderr);
+        stage.render().exits(3).says(&["error[BadName]: `metadata.name` of ClusterType", "idle.yaml:"]);
         assert!(!stage.file("up").exists());
         assert!(
             stage.output().keys().all(|path| path.starts_with("drone/")
@@ -238,6 +238,19 @@ fn names_that_would_leave_the_folder_are_refused() {
                 || path.ends_with("Promoted_Commit_Id"))
         );
     }
+}
+
+#[test]
+fn an_environment_that_is_no_name_is_wrong_usage() {
+    let stage = Stage::small();
+    for (name, reason) in [("", "empty"), ("a/b", "`/`"), ("..", "`..`"), (".", "`.`"), ("a\nb", "'\\n'")] {
+        for command in ["render", "validate"] {
+            let mut args = vec![command, "-e", name, "-c", "control-plane", "-s", "sources.yaml"];
+            args.extend((command == "render").then_some(["--out", "out"]).into_iter().flatten());
+            stage.kedge(args).exits(2).says(&["--environment", reason]);
+        }
+    }
+    assert!(!stage.file("out").exists());
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn a_template_that_fails_names_its_file_its_line_and_the_assignment() {
     let stage = Stage::small();
     stage.edit("base/templates/namespace.yaml", "{{ .Workspace }}", "{{ fail .Nobody }}");
     stage.render().exits(3).says(&[
-        "template `namespace` line 6: ",
+        "template `namespace` line 6 at <.Nobody>: ",
         "templates/namespace.yaml:14",
         "stops: drone/hello-functional-test, vm/hello-functional-test",
         "2 assignments quarantined",

@@ -116,6 +116,14 @@ fn a_wrong_name_suggests_near_ones() {
 }
 
 #[test]
+fn where_there_is_no_target_no_hint_lists_them() {
+    let stage = Stage::small();
+    stage.remove("base/workloads/hello.yaml");
+    let run = explain(&stage, &["drone/hello-functional-test"]).exits(1);
+    assert_eq!(run.stderr, "Error: there is no deployment target `hello-functional-test` in dev\n");
+}
+
+#[test]
 fn a_quarantine_shows_its_reasons() {
     let stage = Stage::small();
     stage.edit("control-plane/cluster-types/vm.yaml", "reconciler: flux", "reconciler: argo");

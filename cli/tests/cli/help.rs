@@ -32,13 +32,13 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       Make a sample platform and look around:
         kedge init demo
 
-      Check a change, see what it would do, and know why:
+      In a checkout, check a change, see what it would do, and know why:
         kedge validate
-        kedge plan --environment dev --from dev --to HEAD
-        kedge explain --environment dev drone/hello-functional-test
+        kedge plan -e dev --from dev --to .
+        kedge explain -e dev drone/hello-functional-test
 
       Write the files of an environment:
-        kedge render --environment dev --control-plane control-plane.git --out gitops
+        kedge render -e dev -c control-plane.git --out gitops
 
     Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined or left
     out.
@@ -101,16 +101,16 @@ fn the_help_of_render_is_stable() {
 
     Examples:
       Render the branch of dev into a checkout of the GitOps repository:
-        kedge render --environment dev --control-plane control-plane.git --out gitops
+        kedge render -e dev -c control-plane.git --out gitops
 
       See what would be written:
-        kedge render --environment dev --control-plane control-plane.git --out gitops --dry-run
+        kedge render -e dev -c control-plane.git --out gitops --dry-run
 
-      Render a folder without a network, with repositories from a file:
-        kedge render --environment dev --control-plane ./dev --sources sources.yaml --out out
+      Render without a network, with repositories from a file:
+        kedge render -e dev -c control-plane.git -s sources.yaml --out out
 
       Render an old commit:
-        kedge render --environment dev --control-plane control-plane.git@dev~3 --out out
+        kedge render -e dev -c control-plane.git@dev~1 --out out
     ");
 }
 
@@ -130,7 +130,12 @@ fn completions_exist_for_each_shell() {
 #[test]
 fn manual_pages_are_printed_or_written_one_a_command() {
     let stage = Stage::empty();
-    stage.kedge(["man"]).exits(0).shows(&[".TH kedge 1", "kedge\\-render(1)"]);
+    stage.kedge(["man"]).exits(0).shows(&[
+        ".TH kedge 1",
+        "kedge\\-render(1)",
+        ".SH EXAMPLES\n.nf\n",
+        ".SH \"EXIT STATUS\"\n",
+    ]);
     stage.kedge(["man", "--out", "man/man1"]).exits(0);
     for command in COMMANDS {
         assert!(

@@ -7,6 +7,7 @@ mod bad_input;
 mod broken_inputs;
 mod explaining;
 mod help;
+mod json_fields;
 mod kalypso_pairs;
 mod planning;
 mod rendering;

@@ -15,9 +15,9 @@ fn plan(stage: &Stage, more: &[&str]) -> crate::stage::Run {
 }
 
 #[test]
-fn no_change_is_one_line() {
+fn no_change_is_what_was_compared_and_the_summary() {
     let run = plan(&two_sides(), &[]).exits(0);
-    assert_eq!(run.stdout, "0 of 2 assignments on 0 of 3 cluster types\n");
+    assert_eq!(run.stdout, "plan for dev: old → control-plane\n0 of 2 assignments on 0 of 3 cluster types\n");
 }
 
 #[test]
@@ -26,6 +26,7 @@ fn a_changed_value_shows_old_and_new() {
     stage.edit("control-plane/configs/west.yaml", "mysql://west:3306", "mysql://west:3307");
     let run = plan(&stage, &[]).exits(0);
     insta::assert_snapshot!(run.stdout, @r#"
+    plan for dev: old → control-plane
     ~ drone/hello-functional-test changed
         DATABASE_URL  "mysql://west:3306" → "mysql://west:3307"
         files: reconciler.yaml, platform-config.yaml
@@ -41,6 +42,7 @@ fn added_and_removed_assignments_and_cluster_types_are_marked() {
     stage.edit("control-plane/cluster-types/idle.yaml", "region: south", "region: east");
     let run = plan(&stage, &[]).exits(0);
     insta::assert_snapshot!(run.stdout, @r#"
+    plan for dev: old → control-plane
     - cluster type vm
     + idle/hello-functional-test added
         DATABASE_URL  + "mysql://common:3306"
@@ -127,10 +129,20 @@ fn markdown_redacts_what_looks_secret_and_what_the_schema_calls_write_only() {
         "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata:\n  name: s\nspec:\n  schema: '{\"properties\": {\"PIN\": {\"writeOnly\": true, \"maxLength\": 3}}}'\n",
     );
     let run = plan(&stage, &["-o", "markdown", "--diff"]).exits(3);
-    assert!(!run.stdout.contains("hunter"), "{}", run.stdout);
+    assert!(!run.stdout.contains("hunter") && !run.stderr.contains("hunter"), "{}{}", run.stdout, run.stderr);
     let run = run.shows(&["### Kedge plan for <code>dev</code>", "redacted", "quarantined"]);
     assert!(run.stdout.chars().count() < 60_000);
-    plan(&stage, &[]).shows(&["hunter2"]);
+    plan(&stage, &[]).shows(&["hunter2"]).says(&["hunter3"]);
+}
+
+#[test]
+fn an_input_that_fails_on_the_old_side_is_noted() {
+    let stage = two_sides();
+    stage.write("old-sources.yaml", stage.read("sources.yaml").replace("path: hello", "path: gone"));
+    plan(&stage, &["--from-sources", "old-sources.yaml"])
+        .exits(0)
+        .shows(&["+ drone/hello-functional-test added\n"])
+        .says(&["note: 1 input of old failed to load, so more may look added"]);
 }
 
 #[test]

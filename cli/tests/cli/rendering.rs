@@ -169,6 +169,33 @@ impl Drop for SmallDisk {
 }
 
 #[test]
+fn a_readme_of_another_text_is_replaced_in_the_folder_of_a_cluster_type_only() {
+    let stage = Stage::small();
+    stage.render().exits(0);
+    stage.write("out/drone/README.md", "mine");
+    stage.write("out/notes/README.md", "mine");
+    stage.write("out/notes/hello/namespace.yaml", "mine");
+    stage.render().exits(0).says(&["wrote 1 file, deleted 0"]);
+    assert_eq!(stage.read("out/drone/README.md"), stage.read("out/vm/README.md"));
+    assert_eq!(
+        (stage.read("out/notes/README.md"), stage.read("out/notes/hello/namespace.yaml")),
+        ("mine".into(), "mine".into())
+    );
+}
+
+#[test]
+fn json_that_holds_terminal_commands_is_escaped() {
+    let stage = Stage::small();
+    stage.edit("control-plane/configs/west.yaml", "  REGION: west\n", "  REGION: \"\\x9b2J\\u202e\"\n");
+    let args =
+        ["explain", "drone/hello-functional-test", "REGION", "-e", "dev", "-c", "control-plane", "-s", "sources.yaml"];
+    let run = stage.kedge(args.iter().chain(&["-o", "json"])).exits(0);
+    assert!(run.stdout.contains("\\u009b2J\\u202e"), "{}", run.stdout);
+    let value: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(value["configuration"]["REGION"]["value"], "\u{9b}2J\u{202e}");
+}
+
+#[test]
 fn output_through_a_closed_pipe_is_no_error() {
     let stage = Stage::small();
     let program = env!("CARGO_BIN_EXE_kedge");
@@ -214,4 +241,32 @@ fn old_writers_need_no_template() {
       name: platform-config
       namespace: dev-drone-hello-functional-test
     "#);
+}
+
+#[test]
+fn an_output_inside_or_around_the_control_plane_is_refused() {
+    let stage = Stage::small();
+    let render = |out: &str| {
+        stage.kedge(["render", "-e", "dev", "-c", "control-plane", "-s", "sources.yaml", "--out", out]).exits(1)
+    };
+    for out in ["control-plane/out", "control-plane", "control-plane/new/../out"] {
+        render(out).says(&[
+            "is inside the control plane `control-plane`",
+            "Hint: write to a folder beside it: what is written would be read as input by the next run",
+        ]);
+    }
+    render(".").says(&["Error: the control plane `control-plane` is inside the output folder `.`"]);
+    assert!(!stage.file("control-plane/out").exists() && !stage.file("control-plane/new").exists());
+}
+
+#[test]
+fn a_first_render_that_was_killed_is_done_by_the_next() {
+    let stage = Stage::small();
+    stage.write("out/.kedge-tmp-4711-0/0", "half");
+    std::fs::create_dir_all(stage.file("out/drone/hello-functional-test")).unwrap();
+    std::fs::create_dir_all(stage.file("out/vm")).unwrap();
+    stage.render().exits(0);
+    assert!(!stage.file("out/.kedge-tmp-4711-0").exists());
+    assert!(stage.file("out/drone/README.md").is_file());
+    stage.render().exits(0).says(&["wrote 0 files, deleted 0"]);
 }

@@ -53,8 +53,12 @@ fn the_last_commit_of_the_sample_is_a_plan_with_a_change() {
     let stage = sample();
     let run = on_sample(&stage, &["plan", "--environment", "dev"]).exits(0);
     let named = on_sample(&stage, &["plan", "--environment", "dev", "--from", "dev~1", "--to", "dev"]).exits(0);
-    assert_eq!(run.stdout, named.stdout);
-    assert!(!run.stdout.starts_with("0 of "), "{}", run.stdout);
+    let (header, rest) = run.stdout.split_once('\n').unwrap();
+    let (named_header, named_rest) = named.stdout.split_once('\n').unwrap();
+    assert_eq!(rest, named_rest);
+    assert!(!rest.starts_with("0 of "), "{rest}");
+    let commit = header.strip_prefix("plan for dev: ").and_then(|rest| rest.get(..10)).unwrap();
+    assert!(named_header.starts_with(&format!("plan for dev: dev~1 ({commit}) → dev (")), "{named_header}");
     let first = on_sample(&stage, &["plan", "--environment", "dev", "--to", "dev~1"]).exits(0);
     assert!(first.stdout.contains(" added\n"), "before the first commit there is nothing: {}", first.stdout);
 }
@@ -153,6 +157,42 @@ fn a_checkout_is_validated_with_its_files_as_they_are() {
 }
 
 #[test]
+fn an_output_inside_a_checkout_of_the_control_plane_is_refused() {
+    let stage = sample();
+    if !checkout(&stage, "sample::an_output_inside_a_checkout_of_the_control_plane_is_refused") {
+        return;
+    }
+    let args = ["render", "-e", "dev", "-c", "checkout", "-s", "my sample/sources.yaml", "--out", "checkout/out"];
+    stage.kedge(args).exits(1).says(&["`checkout/out` is inside the control plane `checkout`"]);
+    assert!(!stage.file("checkout/out").exists());
+}
+
+#[test]
+fn a_branch_that_is_no_environment_is_validated_with_a_note() {
+    let stage = sample();
+    if !checkout(&stage, "sample::a_branch_that_is_no_environment_is_validated_with_a_note") {
+        return;
+    }
+    let git = |args: &[&str]| {
+        let mut git = std::process::Command::new("git");
+        assert!(git.current_dir(stage.file("checkout")).args(args).status().unwrap().success());
+    };
+    let validate = |more: &[&str]| {
+        stage.kedge(["validate", "checkout", "-s", "my sample/sources.yaml"].iter().chain(more)).exits(0)
+    };
+    let note = |name: &str| {
+        format!(
+            "note: `{name}` isn't an environment; name one with --environment (dev, prod, stage) to check its assignments\n"
+        )
+    };
+    git(&["switch", "-q", "-c", "feature"]);
+    validate(&[]).says(&[&note("feature"), "in environment feature (0 assignments)"]);
+    git(&["checkout", "-q", "--detach"]);
+    validate(&[]).says(&[&note("checkout")]);
+    assert!(!validate(&["-e", "dev"]).stderr.contains("note:"));
+}
+
+#[test]
 fn edits_of_a_checkout_are_planned_against_its_branch() {
     let stage = sample();
     if !checkout(&stage, "sample::edits_of_a_checkout_are_planned_against_its_branch") {
@@ -162,12 +202,39 @@ fn edits_of_a_checkout_are_planned_against_its_branch() {
         let args = ["plan", "-e", "dev", "-c", "checkout", "-s", "my sample/sources.yaml"];
         stage.kedge(args.iter().chain(more)).exits(0)
     };
-    assert!(plan(&["--to", "checkout"]).stdout.starts_with("0 of 3 assignments"));
+    let run = plan(&["--to", "checkout"]);
+    assert!(run.stdout.starts_with("plan for dev: dev (") && run.stdout.contains(") → checkout\n"), "{}", run.stdout);
+    assert!(run.stdout.ends_with("\n0 of 3 assignments on 0 of 3 cluster types\n"));
     stage.remove("checkout/scheduling/lines.yaml");
     let run = plan(&["--from", "dev", "--to", "checkout"])
         .shows(&["- factory-line/hello-line-test removed\n", "1 of 3 assignments"]);
-    assert_eq!(run.stdout, plan(&["--to", "./checkout"]).stdout);
+    let body = |text: &str| text.split_once('\n').unwrap().1.to_owned();
+    assert_eq!(body(&run.stdout), body(&plan(&["--to", "./checkout"]).stdout));
     // A clone has the other branches as those of `origin` only.
     let args = ["render", "-e", "stage", "-c", "checkout", "-s", "my sample/sources.yaml", "--out", "out"];
     stage.kedge(args).exits(0);
+}
+
+#[test]
+fn every_example_of_the_help_works_on_the_sample() {
+    let stage = sample();
+    if !checkout(&stage, "sample::every_example_of_the_help_works_on_the_sample") {
+        return;
+    }
+    let mut seen = 0;
+    for command in [&["-h"][..], &["validate", "-h"], &["plan", "-h"], &["explain", "-h"], &["render", "-h"]] {
+        // In a narrow terminal too: a wrapped line can't be copied.
+        let help = crate::stage::run(stage.command().env("COLUMNS", "80").args(command)).exits(0).stdout;
+        let (_, examples) = help.split_once("\nExamples:\n").unwrap();
+        for line in examples.lines().filter_map(|line| line.strip_prefix("    kedge ")) {
+            // Those that name a repository are for its folder, the others for a checkout.
+            let folder = if line.contains("control-plane.git") { PLACE } else { "checkout" };
+            let mut command = stage.command();
+            command.current_dir(stage.file(folder)).args(line.split(' '));
+            let run = crate::stage::run(&mut command);
+            assert_eq!(run.code, 0, "kedge {line}\n{}{}", run.stdout, run.stderr);
+            seen += 1;
+        }
+    }
+    assert!(seen > 15, "{seen}");
 }

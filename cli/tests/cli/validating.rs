@@ -60,6 +60,35 @@ fn github_gets_annotations_with_paths_from_the_workflow_folder() {
 }
 
 #[test]
+fn a_value_that_looks_secret_is_in_no_log_and_no_annotation() {
+    let stage = Stage::small();
+    stage.edit("control-plane/configs/west.yaml", "  REGION: west\n", "  REGION: west\n  API_TOKEN: hunter2\n");
+    stage.write(
+        "control-plane/schema.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata:\n  name: s\nspec:\n  schema: '{\"properties\": {\"API_TOKEN\": {\"maxLength\": 3}}}'\n",
+    );
+    let github = stage.kedge(["validate", "control-plane", "-e", "dev", "-s", "sources.yaml", "-o", "github"]);
+    for run in [github.exits(1), stage.validate().exits(1), stage.render().exits(3)] {
+        let all = run.stdout + &run.stderr;
+        assert!(all.contains("`API_TOKEN`: \"[redacted]\" is longer than 3 characters"), "{all}");
+        assert!(!all.contains("hunter2"), "{all}");
+    }
+}
+
+#[test]
+fn a_closed_pipe_does_not_hide_that_there_are_errors() {
+    let stage = Stage::small();
+    stage.write("control-plane/bad.yaml", "a: [\n");
+    for format in ["text", "json", "github"] {
+        let mut command = stage.command();
+        command.args(["validate", "control-plane", "-e", "dev", "-s", "sources.yaml", "-o", format]);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        crate::stage::run(command.stdout(writer)).exits(1).says(&["1 error in environment dev"]);
+    }
+}
+
+#[test]
 fn a_folder_without_a_name_given_is_the_environment_of_its_own_name() {
     let stage = Stage::small();
     std::fs::rename(stage.file("control-plane"), stage.file("dev")).unwrap();
@@ -76,4 +105,18 @@ fn colours_are_off_when_piped_and_with_no_color() {
     command.env("CLICOLOR_FORCE", "1").args(["validate", "control-plane", "-e", "dev", "-s", "sources.yaml"]);
     assert!(crate::stage::run(&mut command).stdout.contains('\u{1b}'));
     assert!(!crate::stage::run(command.env_remove("CLICOLOR_FORCE").env("NO_COLOR", "1")).stdout.contains('\u{1b}'));
+}
+
+#[test]
+fn a_template_that_nothing_uses_is_an_error_of_validate_alone() {
+    let stage = Stage::small();
+    stage.write(
+        "base/templates/idle.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata:\n  name: unused\nspec:\n  type: reconciler\n  manifests:\n  - '{{ if }}'\n",
+    );
+    stage.validate().exits(1).shows(&["unused"]).says(&["1 error in environment dev"]);
+    let run = stage.render().exits(0);
+    assert!(!run.stderr.contains("unused"), "{}", run.stderr);
+    let explain = ["explain", "-e", "dev", "-c", "control-plane", "-s", "sources.yaml", "drone/hello-functional-test"];
+    assert!(!stage.kedge(explain).exits(0).stderr.contains("unused"));
 }

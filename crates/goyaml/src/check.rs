@@ -5,10 +5,7 @@ use crate::scan::Mark;
 
 /// Refuses a text that is too large or holds control characters.
 pub(crate) fn check(text: &str, limits: &Limits) -> Result<(), ParseError> {
-    if text.len() > limits.bytes {
-        let message = format!("the text has {} bytes, and {} is the limit", text.len(), limits.bytes);
-        return Err(ParseError::at(Mark::default(), message));
-    }
+    check_size(text.len(), limits)?;
     match text.char_indices().find(|(_, char)| !is_allowed(*char)) {
         None => Ok(()),
         Some((index, char)) => {
@@ -21,6 +18,15 @@ pub(crate) fn check(text: &str, limits: &Limits) -> Result<(), ParseError> {
             Err(ParseError::at(mark, message).with_hint("remove it, or write it as an escape in double quotes"))
         }
     }
+}
+
+/// Refuses a text that is too large.
+pub(crate) fn check_size(bytes: usize, limits: &Limits) -> Result<(), ParseError> {
+    if bytes > limits.bytes {
+        let message = format!("the text has {bytes} bytes, and {} is the limit", limits.bytes);
+        return Err(ParseError::at(Mark::default(), message));
+    }
+    Ok(())
 }
 
 /// The bytes as text, or where they stop being UTF-8.

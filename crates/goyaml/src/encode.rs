@@ -7,7 +7,7 @@ mod write;
 use std::collections::BTreeMap;
 
 use crate::value::{Key, Value};
-use order::sorted;
+use order::{less, less_text, sorted};
 use write::{Parent, Writer};
 
 /// The value as yaml.v3 writes it, with the newline at its end. `indent` is 4 for `Marshal`, or what `SetIndent` was given.
@@ -17,10 +17,16 @@ pub fn encode(value: &Value, indent: usize) -> String {
     writer.finish()
 }
 
+/// The same for the entries of a `map[string]interface{}`, in whatever order they come.
+pub fn encode_map<'a>(entries: impl Iterator<Item = (&'a str, &'a Value)>, indent: usize) -> String {
+    encode_ordered(sorted(entries.collect(), less_text).into_iter(), indent)
+}
+
 /// The same for a map whose entries keep their order, as the fields of a Go struct do.
-pub fn encode_ordered(entries: &[(String, Value)], indent: usize) -> String {
+pub fn encode_ordered<'a>(entries: impl Iterator<Item = (&'a str, &'a Value)>, indent: usize) -> String {
     let mut writer = Writer::new(indent);
-    if entries.is_empty() {
+    let mut entries = entries.peekable();
+    if entries.peek().is_none() {
         writer.empty("{}");
         return writer.finish();
     }
@@ -60,7 +66,7 @@ fn write_value(writer: &mut Writer, value: &Value, parent: Parent) {
 
 fn write_map(writer: &mut Writer, map: &BTreeMap<Key, Value>, parent: Parent) {
     let outer = writer.enter(parent);
-    for (key, value) in sorted(map) {
+    for (key, value) in sorted(map.iter().collect(), less) {
         writer.next_line();
         let simple = match key {
             Key::String(text) => writer.string_key(text),

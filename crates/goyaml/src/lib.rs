@@ -15,7 +15,7 @@ mod scan;
 mod value;
 
 pub use decode::decode;
-pub use encode::{encode, encode_ordered};
+pub use encode::{encode, encode_map, encode_ordered};
 pub use error::{DecodeError, Limits, ParseError};
 pub use node::{Node, NodeValue, Style};
 pub use value::{Float, Key, Value};

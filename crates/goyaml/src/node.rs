@@ -4,7 +4,7 @@
 
 mod build;
 
-use crate::check::{check, check_utf8};
+use crate::check::{check, check_size, check_utf8};
 use crate::compose::{Composer, RawKind};
 use crate::error::{Limits, ParseError};
 use crate::resolve;
@@ -63,9 +63,7 @@ pub fn parse(text: &str, limits: &Limits) -> Result<Vec<Node>, ParseError> {
 
 /// As [`parse`], for the bytes of a file; what isn't UTF-8 is an error with its place.
 pub fn parse_bytes(bytes: &[u8], limits: &Limits) -> Result<Vec<Node>, ParseError> {
-    if bytes.len() > limits.bytes {
-        check(&" ".repeat(limits.bytes + 1), limits)?;
-    }
+    check_size(bytes.len(), limits)?;
     parse(check_utf8(bytes)?, limits)
 }
 

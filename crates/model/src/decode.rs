@@ -21,6 +21,9 @@ use notes::{Notes, Spot};
 /// Larger files are refused: etcd takes objects of 1.5 MiB, so nobody's is.
 pub const MAX_FILE_BYTES: usize = 4 << 20;
 
+/// What Windows puts before a text.
+const BOM: &[u8] = "\u{feff}".as_bytes();
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
     /// The registration whose repository the file is from. Only Workloads are taken from there.
@@ -41,21 +44,12 @@ pub struct Decoded {
 /// Reads a file. `file` says which one it is; its line and column don't matter.
 pub fn objects(bytes: &[u8], file: &Origin, options: &Options) -> Decoded {
     if bytes.len() > MAX_FILE_BYTES {
-        let beginning = String::from_utf8_lossy(&bytes[..MAX_FILE_BYTES]);
-        let mut reader = Reader::new("", file, options);
-        let message = format!(
-            "the file has {:.1} MiB and at most {} MiB are read",
-            bytes.len() as f64 / f64::from(1 << 20),
-            MAX_FILE_BYTES >> 20
-        );
-        let hint = "split it, or keep large content out of the platform's repositories";
-        reader.notes.error(Spot::NONE, "FileTooLarge", message).hint = Some(hint.to_owned());
-        reader.salvage(&beginning, 1, None);
-        return reader.finish();
+        return too_large(bytes, bytes.len() as u64, file, options);
     }
+    let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes);
     match std::str::from_utf8(bytes) {
         Ok(text) if text.contains('\0') => binary(text, file, options),
-        Ok(text) => documents(text.strip_prefix('\u{feff}').unwrap_or(text), file, options),
+        Ok(text) => documents(text, file, options),
         Err(_) if bytes.contains(&0) => binary(&String::from_utf8_lossy(bytes), file, options),
         Err(error) => {
             let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
@@ -71,6 +65,27 @@ pub fn objects(bytes: &[u8], file: &Origin, options: &Options) -> Decoded {
             reader.finish()
         }
     }
+}
+
+/// A file of so many bytes, over the limit: what is known of it may say what it stops.
+pub fn too_large(beginning: &[u8], size: u64, file: &Origin, options: &Options) -> Decoded {
+    let text = String::from_utf8_lossy(beginning.strip_prefix(BOM).unwrap_or(beginning));
+    let is_whole = beginning.len() as u64 >= size;
+    let text = if is_whole { &text } else { text.rsplit_once('\n').map_or("", |(lines, _)| lines) };
+    let mut reader = Reader::new("", file, options);
+    let message = format!("the file has {size} bytes, over the limit of {MAX_FILE_BYTES}");
+    let hint = "split it, or name it in `.sourceignore` if it isn't part of the platform";
+    reader.notes.error(Spot::NONE, "FileTooLarge", message).hint = Some(hint.to_owned());
+    let chunks = chunks(text);
+    if chunks.is_empty() {
+        reader.salvage("", 1, None);
+    }
+    // Where the text was cut off there may be more of what the last line belongs to.
+    let cut = (!is_whole).then(|| text.lines().count());
+    for chunk in chunks {
+        reader.salvage(chunk.text, chunk.first_line, cut);
+    }
+    reader.finish()
 }
 
 fn binary(text: &str, file: &Origin, options: &Options) -> Decoded {
@@ -127,20 +142,29 @@ struct Chunk<'a> {
     first_line: usize,
 }
 
-/// `---` at the start of a line begins a document wherever it stands, even inside a block of text.
+/// `---` at the start of a line begins a document wherever it stands, even inside a block of text, and `...` ends one.
+/// Directives and comments belong to the document that they stand before.
 fn chunks(text: &str) -> Vec<Chunk<'_>> {
+    let is = |line: &str, marker| {
+        line.strip_prefix(marker).is_some_and(|rest: &str| rest.is_empty() || rest.starts_with(char::is_whitespace))
+    };
     let mut chunks = Vec::new();
-    let (mut start, mut first_line, mut offset) = (0, 1, 0);
+    let (mut start, mut first_line, mut offset, mut has_content) = (0, 1, 0, false);
     for (index, line) in text.split_inclusive('\n').enumerate() {
-        let marker =
-            line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace));
-        if marker && offset > start {
+        if is(line, "---") && has_content {
             chunks.push(Chunk { text: &text[start..offset], first_line });
             (start, first_line) = (offset, index + 1);
         }
         offset += line.len();
+        has_content |= !(line.trim().is_empty() || line.starts_with(['#', '%']));
+        if is(line, "...") {
+            chunks.push(Chunk { text: &text[start..offset], first_line });
+            (start, first_line, has_content) = (offset, index + 2, false);
+        }
     }
-    chunks.push(Chunk { text: &text[start..], first_line });
+    if has_content {
+        chunks.push(Chunk { text: &text[start..], first_line });
+    }
     chunks
 }
 

@@ -34,7 +34,7 @@ pub struct Problem {
     pub related: Vec<Origin>,
     /// What to do about it.
     pub hint: Option<String>,
-    /// The assignment that it stops, `<cluster type>/<workload>-<target>`, when it stops one.
+    /// The assignment that it stops, or only concerns when it is a warning: `<cluster type>/<workload>-<target>`.
     pub assignment: Option<String>,
 }
 

@@ -62,9 +62,10 @@ impl Fetch {
         };
         if is_git_repository(&path) {
             let repo = GitRepository::open(&path)?;
-            let revision = match request.commit.as_deref().or(request.branch.as_deref()) {
-                Some(named) => repo.resolve(named)?,
-                None => repo.head()?,
+            let revision = match (&request.commit, &request.branch) {
+                (Some(commit), _) => repo.commit(commit)?,
+                (None, Some(branch)) => repo.branch(branch)?,
+                (None, None) => repo.head()?,
             };
             return Ok(Box::new(repo.tree(&revision, &request.repo)?));
         }
@@ -90,14 +91,22 @@ impl Repositories for Fetch {
         match Address::parse(&request.repo)? {
             Address::Local(path) => self.open_local(path, request),
             Address::Remote(url) => {
-                let mirror = Mirror::at(&self.cache, &url, &request.repo)?;
                 let say = |text: &str| {
                     if let Some(progress) = &self.progress {
                         progress(text);
                     }
                 };
-                let revision = mirror.bring(request, &say)?;
-                Ok(Box::new(mirror.repository().tree(&revision, &request.repo)?))
+                let tree_of = |mirror: &Mirror| {
+                    let revision = mirror.bring(request, &say)?;
+                    let tree = mirror.repository().tree(&revision, &request.repo)?;
+                    tree.list("")?;
+                    Ok::<_, RepoError>(Box::new(tree))
+                };
+                let mirror = Mirror::at(&self.cache, &url, &request.repo)?;
+                match tree_of(&mirror) {
+                    Err(_) if mirror.is_damaged() => Ok(tree_of(&mirror.renew()?)?),
+                    tree => Ok(tree?),
+                }
             }
         }
     }

@@ -99,9 +99,10 @@ fn open_git(
     };
     let declared = match (known.get(environment), revision) {
         (Some(found), _) => Some(found),
-        // At a revision that somebody chose the environment is only a name.
-        (None, Some(_)) => None,
-        (None, None) => return Err(known.into_missing(environment, path)),
+        // Where no environment is declared, a revision that somebody chose is one by whatever name. Else it's a slip,
+        // and no target would be of that environment.
+        (None, Some(_)) if !known.declares() => None,
+        (None, _) => return Err(known.into_missing(environment, path)),
     };
     let mut problems = Vec::new();
     let (mut branch, mut folder, mut step) = ("", String::new(), None);
@@ -121,9 +122,10 @@ fn open_git(
         }
         step = Some(Step::environment(environment, RepoKey::new(&at.repo), revision.unwrap_or(branch), &folder));
     }
-    let revision = match revision.unwrap_or(branch) {
-        "" => repo.head()?,
-        named => repo.resolve(named)?,
+    let revision = match (revision, branch) {
+        (Some(named), _) => repo.resolve(named)?,
+        (None, "") => repo.head()?,
+        (None, branch) => repo.branch(branch).map_err(|error| known.no_branch(environment, error))?,
     };
     let tree = Box::new(repo.tree(&revision, &name)?);
     Ok(Opened { tree, path: folder, step, problems })

@@ -2,7 +2,7 @@
 //! BaseRepo and for each application.
 
 use kedge_model::decode::{self, Options};
-use kedge_model::{Broken, Object, Problem};
+use kedge_model::{Broken, Decoded, Object, Problem};
 
 use crate::ignore::Ignore;
 use crate::tree::{FILE_LIMIT, Tree, TreeError};
@@ -28,12 +28,12 @@ impl Batch {
         batch.problems.extend(batch.failures.iter().cloned());
         for file in &walk.files {
             match tree.read(file, FILE_LIMIT) {
-                Ok(bytes) => batch.decode(tree, file, &bytes, &options),
+                Ok(bytes) => batch.add(decode::objects(&bytes, &place(tree, file), &options)),
+                Err(TreeError::TooLarge { size, .. }) => {
+                    batch.add(decode::too_large(&tree.beginning(file), size, &place(tree, file), &options));
+                }
                 Err(error) => batch.refuse(tree, file, &error, application),
             }
-        }
-        for object in &mut batch.objects {
-            object.owner = application.map(str::to_owned);
         }
         Ok(batch)
     }
@@ -43,8 +43,7 @@ impl Batch {
         self.objects.is_empty() && self.broken.is_empty() && self.failures.is_empty()
     }
 
-    fn decode(&mut self, tree: &dyn Tree, file: &str, bytes: &[u8], options: &Options) {
-        let decoded = decode::objects(bytes, &place(tree, file), options);
+    fn add(&mut self, decoded: Decoded) {
         self.failures.extend(decoded.broken.iter().map(|broken| broken.problem.clone()));
         self.objects.extend(decoded.objects);
         self.broken.extend(decoded.broken);

@@ -81,8 +81,9 @@ impl Sources {
         &self.entries
     }
 
-    /// A request with a commit takes the entry with that commit, or a Git repository that has it. One without takes
-    /// the entry of its branch, or the only entry of that repository.
+    /// A request with a commit takes the entry with that commit, or an entry without a commit whose Git repository
+    /// holds it: one with another commit was meant for that one. A request without takes the entry of its branch, or
+    /// the only entry of that repository.
     pub fn find(&self, request: &Request) -> Option<&SourceEntry> {
         let key = RepoKey::new(&request.repo);
         let same: Vec<&SourceEntry> = self.entries.iter().filter(|entry| RepoKey::new(&entry.repo) == key).collect();
@@ -121,11 +122,12 @@ impl Repositories for Sources {
             return Ok(Box::new(FolderTree::new(&entry.path, source)));
         }
         let repo = GitRepository::open(&entry.path)?;
-        let named =
-            [&request.commit, &entry.commit, &entry.branch, &request.branch].into_iter().find_map(Option::as_ref);
-        let mut revision = match named {
-            Some(named) => repo.resolve(named)?,
-            None => repo.head()?,
+        let commit = request.commit.as_ref().or(entry.commit.as_ref());
+        let branch = entry.branch.as_ref().or(request.branch.as_ref());
+        let mut revision = match (commit, branch) {
+            (Some(commit), _) => repo.commit(commit)?,
+            (None, Some(branch)) => repo.branch(branch)?,
+            (None, None) => repo.head()?,
         };
         if revision.name.is_none() {
             revision.name = request.branch.clone().filter(|_| request.commit.is_none());
@@ -152,7 +154,9 @@ impl SourceEntry {
     }
 
     fn holds(&self, commit: &str) -> bool {
-        is_git_repository(&self.path) && GitRepository::open(&self.path).is_ok_and(|repo| repo.has_commit(commit))
+        self.commit.is_none()
+            && is_git_repository(&self.path)
+            && GitRepository::open(&self.path).is_ok_and(|repo| repo.has_commit(commit))
     }
 }
 

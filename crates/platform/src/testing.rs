@@ -2,9 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
 
 use gix::ObjectId;
 use gix::objs::tree::EntryKind;
+use gix::prelude::Write as _;
 use tempfile::TempDir;
 
 use crate::repositories::{RepoError, Repositories, Request};
@@ -78,6 +81,31 @@ impl TestRepo {
             editor.upsert(*path, kind, id).unwrap();
         }
         let tree = editor.write().unwrap().detach();
+        self.commit_tree(branch, tree)
+    }
+
+    /// A commit with any names, also twice: a file each, or a folder with one file.
+    pub fn commit_hostile(&self, branch: &str, items: &[(&str, Option<&str>)]) -> String {
+        let entry = |mode: &str, name: &str, id: ObjectId| {
+            [mode.as_bytes(), b" ", name.as_bytes(), b"\0", id.as_slice()].concat()
+        };
+        let mut root = Vec::new();
+        for (name, inner) in items {
+            let text = if inner.is_some() { "inside" } else { "outside" };
+            let blob = self.repo.write_blob(text).unwrap().detach();
+            root.extend(match inner {
+                None => entry("100644", name, blob),
+                Some(file) => {
+                    let folder = self.repo.write_buf(gix::objs::Kind::Tree, &entry("100644", file, blob)).unwrap();
+                    entry("40000", name, folder)
+                }
+            });
+        }
+        let tree = self.repo.write_buf(gix::objs::Kind::Tree, &root).unwrap();
+        self.commit_tree(branch, tree)
+    }
+
+    fn commit_tree(&self, branch: &str, tree: ObjectId) -> String {
         let name = format!("refs/heads/{branch}");
         let parents: Vec<ObjectId> = self
             .repo
@@ -104,4 +132,16 @@ impl TestRepo {
         let old = fs::read_to_string(&file).unwrap();
         fs::write(file, format!("{old}\n{text}\n")).unwrap();
     }
+}
+
+/// Runs the git program, for what gix doesn't make itself. False where there is none, which is said.
+pub fn git(folder: &Path, arguments: &[&str]) -> bool {
+    let mut command = Command::new("git");
+    command.current_dir(folder).args(["-c", "safe.directory=*", "-c", "user.name=t", "-c", "user.email=t@example.com"]);
+    let Ok(output) = command.args(arguments).env("GIT_CONFIG_GLOBAL", "/dev/null").output() else {
+        println!("KEDGE-SKIP {}: there is no git program", thread::current().name().unwrap_or("git"));
+        return false;
+    };
+    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    true
 }

@@ -10,7 +10,10 @@ use std::sync::Arc;
 use kedge_model::Source;
 
 /// A file of YAML that a person wrote is never near this; a hundred megabytes are a mistake or an attack.
-pub const FILE_LIMIT: u64 = 4 * 1024 * 1024;
+pub const FILE_LIMIT: u64 = kedge_model::decode::MAX_FILE_BYTES as u64;
+
+/// How much of a larger file is looked at, for what it seems to be.
+const BEGINNING_LIMIT: usize = 8 * 1024 * 1024;
 
 /// Far above a real control plane; a tree with more files and folders is not one.
 pub const ENTRY_LIMIT: usize = 100_000;
@@ -30,6 +33,9 @@ pub trait Tree: Send + fmt::Debug {
 
     /// A file's bytes, refused before they are read when there are more than `limit`.
     fn read(&self, file: &str, limit: u64) -> Result<Vec<u8>, TreeError>;
+
+    /// Some of the first bytes of a file that is over the limit; none when they can't be had cheaply.
+    fn beginning(&self, file: &str) -> Vec<u8>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +52,7 @@ pub enum EntryKind {
     Symlink,
     /// Another repository inside this one.
     Submodule,
-    /// A name that isn't UTF-8.
+    /// A name that isn't UTF-8, or that no folder could hold.
     BadName,
     /// A pipe, a socket, a device.
     Other,
@@ -114,7 +120,7 @@ impl EntryKind {
             EntryKind::Folder => "a folder",
             EntryKind::Symlink => "a symbolic link",
             EntryKind::Submodule => "a Git submodule",
-            EntryKind::BadName => "a name that isn't UTF-8",
+            EntryKind::BadName => "a name that can't be read",
             EntryKind::Other => "neither a file nor a folder",
         }
     }

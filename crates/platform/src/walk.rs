@@ -121,7 +121,10 @@ impl Walk {
                 self.warnings.push(Problem::warning("Submodule", message).at(place(tree, &path)).hint(hint));
             }
             EntryKind::BadName => {
-                let message = format!("the name of `{path}` isn't UTF-8; it can't be read");
+                let message = format!(
+                    "the name of `{}` can't be read: it isn't UTF-8, or no folder could hold it",
+                    path.escape_debug()
+                );
                 self.failures.push(Problem::error("BadName", message).at(place(tree, &path)).hint("rename it"));
             }
             EntryKind::Other => {

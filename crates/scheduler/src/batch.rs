@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::thread;
 
-use kedge_model::{AssignmentId, Broken, Kind, Labels, Problem};
+use kedge_model::{AssignmentId, Broken, Kind, Labels, Origin, Problem, Severity};
 use kedge_template::Limits;
 
 use crate::applies::{self, PLATFORM_CONFIG, Place, Residual};
@@ -122,12 +122,12 @@ impl<'a> Row<'a> {
         let configuration = match self.composed.get(&chosen) {
             Some(configuration) => Arc::clone(configuration),
             None => {
-                let configuration = Arc::new(Configuration { values: self.candidates.compose(&chosen) });
+                let configuration = Arc::new(Configuration::of(self.candidates.compose(&chosen)));
                 self.composed.insert(chosen.clone(), Arc::clone(&configuration));
                 configuration
             }
         };
-        let verdict = self.verdict(chosen, target, &configuration);
+        let verdict = self.verdict(&chosen, target, &configuration);
         let mut reasons: Vec<Problem> = self
             .broken
             .iter()
@@ -135,16 +135,9 @@ impl<'a> Row<'a> {
             .map(|(_, broken)| unreadable(broken))
             .collect();
         reasons.extend(verdict.reasons.iter().cloned());
-        for text in &target.schemas {
-            for violation in inputs
-                .own_schemas
-                .get(text)
-                .map(|schema| schema.violations(&configuration.values))
-                .into_iter()
-                .flatten()
-            {
-                reasons.push(broken_schema("the workload's own schema", &violation).at(target.origin.clone()));
-            }
+        reasons.extend(configuration.too_much.iter().map(|key| self.too_much(&chosen, key)));
+        for schema in target.schemas.iter().filter_map(|text| inputs.own_schemas.get(text)) {
+            reasons.extend(self.judge(&chosen, &configuration, schema, "the workload's own schema", &target.origin));
         }
         let rendered = render(id, target, &self.state.writers, &configuration.values, limits);
         let mut warnings = rendered.warnings;
@@ -170,7 +163,7 @@ impl<'a> Row<'a> {
     }
 
     /// ConfigSchemas that apply to the target, asked once for all targets with the same answer.
-    fn verdict(&mut self, chosen: Vec<u32>, target: &Target, configuration: &Configuration) -> Arc<Verdict> {
+    fn verdict(&mut self, chosen: &[u32], target: &Target, configuration: &Configuration) -> Arc<Verdict> {
         let asked: Vec<usize> = self
             .schemas
             .iter()
@@ -178,25 +171,67 @@ impl<'a> Row<'a> {
             .filter(|(_, (rest, _))| applies::satisfied(rest, target.tenancy()))
             .map(|(index, _)| index)
             .collect();
-        let schemas = &self.schemas;
-        let verdict = self.verdicts.entry((chosen, asked)).or_insert_with_key(|(_, asked)| {
-            let mut verdict = Verdict::default();
-            for (_, schema) in asked.iter().filter_map(|index| schemas.get(*index)) {
-                for violation in schema.schema.violations(&configuration.values) {
-                    let mut problem =
-                        broken_schema(&format!("ConfigSchema {}", schema.name), &violation).at(schema.origin.clone());
-                    if schema.warns {
-                        problem.severity = kedge_model::Severity::Warning;
-                        verdict.warnings.push(problem);
-                    } else {
-                        verdict.reasons.push(problem);
-                    }
+        let asking = (chosen.to_vec(), asked);
+        if let Some(known) = self.verdicts.get(&asking) {
+            return Arc::clone(known);
+        }
+        let mut verdict = Verdict::default();
+        for (_, schema) in asking.1.iter().filter_map(|index| self.schemas.get(*index)) {
+            let whose = format!("ConfigSchema {}", schema.name);
+            for problem in self.judge(chosen, configuration, &schema.schema, &whose, &schema.origin) {
+                if schema.warns {
+                    verdict.warnings.push(Problem { severity: Severity::Warning, ..problem });
+                } else {
+                    verdict.reasons.push(problem);
                 }
             }
-            Arc::new(verdict)
-        });
-        Arc::clone(verdict)
+        }
+        let verdict = Arc::new(verdict);
+        self.verdicts.insert(asking, Arc::clone(&verdict));
+        verdict
     }
+
+    /// What a schema says of a configuration, at the place where the value was written.
+    fn judge(
+        &self,
+        chosen: &[u32],
+        configuration: &Configuration,
+        schema: &Compiled,
+        whose: &str,
+        at: &Origin,
+    ) -> Vec<Problem> {
+        if let Some(fault) = schema.fault() {
+            return vec![unusable(whose, fault, at)];
+        }
+        let violations = schema.violations(&configuration.values).into_iter();
+        violations
+            .map(|violation| {
+                let message = format!("the configuration breaks {whose}: {}", violation.text);
+                let problem = Problem::error("SchemaViolated", message);
+                match violation.key.and_then(|key| self.candidates.last_place(chosen, &key)) {
+                    Some(place) => problem.at(place).also_at(at.clone()),
+                    None => problem
+                        .at(at.clone())
+                        .hint("add the value to a ConfigMap that applies here; `kedge explain` shows which do"),
+                }
+            })
+            .collect()
+    }
+
+    fn too_much(&self, chosen: &[u32], key: &str) -> Problem {
+        let message =
+            format!("merging the lists of `{key}` takes too long: too many of their items have the same name");
+        let problem = Problem::error("ValueTooLarge", message).hint("give the items names of their own");
+        match self.candidates.last_place(chosen, key) {
+            Some(place) => problem.at(place),
+            None => problem,
+        }
+    }
+}
+
+/// A schema that can't validate anything.
+pub fn unusable(whose: &str, fault: &str, at: &Origin) -> Problem {
+    Problem::error("SchemaUnusable", format!("{whose} can't be used: {fault}")).at(at.clone())
 }
 
 /// What a broken object stops.
@@ -208,10 +243,14 @@ pub enum Scope<'a> {
 }
 
 /// A ConfigMap or ConfigSchema that can't be read stops the assignments that it would apply to: without it they would
-/// be published with values missing or unchecked.
+/// be published with values missing or unchecked. What a BaseRepo or a CapabilityMap would have changed nobody knows.
 pub fn scope_of(broken: &Broken) -> Scope<'_> {
     let app_config = broken.name.as_deref().is_some_and(is_app_config);
+    if broken.owner.is_some() {
+        return Scope::Nowhere;
+    }
     match (broken.kind, &broken.labels) {
+        (Some(Kind::BaseRepo | Kind::CapabilityMap), _) => Scope::Everywhere,
         (Some(Kind::ConfigMap), _) if app_config => Scope::Everywhere,
         (Some(Kind::ConfigMap), Some(labels)) => match labels.get(PLATFORM_CONFIG) {
             Some(value) if value == "true" => Scope::Labels(labels),
@@ -224,18 +263,18 @@ pub fn scope_of(broken: &Broken) -> Scope<'_> {
 }
 
 fn unreadable(broken: &Broken) -> Problem {
-    let kind = broken.kind.map_or("object", Kind::as_str);
+    let cause = &broken.problem.message;
     let name = broken.name.as_deref().unwrap_or("without a readable name");
-    let mut problem = Problem::error(
-        "InputBroken",
-        format!("{kind} {name} would apply here and can't be read: {}", broken.problem.message),
-    );
+    let message = match broken.kind {
+        Some(Kind::BaseRepo) => format!("templates and values of BaseRepo {name} are missing: {cause}"),
+        kind => {
+            let kind = kind.map_or("object", Kind::as_str);
+            format!("{kind} {name} would apply here and can't be read: {cause}")
+        }
+    };
+    let mut problem = Problem::error("InputBroken", message);
     problem.origin.clone_from(&broken.problem.origin);
     problem
-}
-
-fn broken_schema(whose: &str, violation: &str) -> Problem {
-    Problem::error("SchemaViolated", format!("the configuration breaks {whose}: {violation}"))
 }
 
 fn name_assignment(assignment: &mut Assignment) {

@@ -1,12 +1,16 @@
 //! Composition: the values that apply to a pair, merged in the order of their ConfigMaps' names.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use kedge_goyaml::{Key, Value};
+use kedge_model::Origin;
 
 use crate::applies::{self, Place, Residual, Tenancy};
 use crate::config::{Config, Entry, Scoped};
+
+/// How many merges one value may take: lists whose items all have one name grow as the product of their lengths.
+const MERGE_STEPS: usize = 200_000;
 
 /// Composed values by key.
 pub type Values = BTreeMap<Arc<str>, Arc<Value>>;
@@ -55,13 +59,38 @@ impl<'a> Candidates<'a> {
     }
 
     /// Merges the chosen ones.
-    pub fn compose(&self, chosen: &[u32]) -> Values {
+    pub fn compose(&self, chosen: &[u32]) -> Result<Values, TooMuch> {
         let mut values = Values::new();
         for item in chosen.iter().filter_map(|index| self.item(*index)) {
-            item.each(|key, entry| merge_entry(&mut values, key, &entry.value));
+            let mut outcome = Ok(());
+            item.each(|key, entry| {
+                if outcome.is_ok() {
+                    outcome = merge_entry(&mut values, key, &entry.value);
+                }
+            });
+            outcome?;
         }
-        values
+        Ok(values)
     }
+
+    /// Where the last of the chosen ones wrote a key.
+    pub fn last_place(&self, chosen: &[u32], key: &str) -> Option<Origin> {
+        chosen.iter().rev().filter_map(|index| self.item(*index)).find_map(|item| {
+            let mut line = None;
+            item.each(|name, entry| {
+                if &**name == key {
+                    line = Some(entry.line);
+                }
+            });
+            line.map(|line| item.config().origin.at(line, 0))
+        })
+    }
+}
+
+/// A value whose merging has no end worth waiting for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TooMuch {
+    pub key: Arc<str>,
 }
 
 impl<'a> Item<'a> {
@@ -80,62 +109,98 @@ impl<'a> Item<'a> {
     }
 }
 
-fn merge_entry(values: &mut Values, key: &Arc<str>, new: &Arc<Value>) {
+fn merge_entry(values: &mut Values, key: &Arc<str>, new: &Arc<Value>) -> Result<(), TooMuch> {
     match values.get_mut(key) {
         None => {
             values.insert(Arc::clone(key), Arc::clone(new));
         }
-        Some(old) if mergeable(old, new) => merge(Arc::make_mut(old), new),
+        Some(old) if mergeable(old, new) => {
+            let mut steps = MERGE_STEPS;
+            if !merge(Arc::make_mut(old), new, &mut steps) {
+                return Err(TooMuch { key: Arc::clone(key) });
+            }
+        }
         Some(old) => *old = Arc::clone(new),
     }
+    Ok(())
 }
 
-fn mergeable(old: &Value, new: &Value) -> bool {
+/// Whether the later value goes into the earlier one instead of replacing it.
+pub fn mergeable(old: &Value, new: &Value) -> bool {
     matches!((old, new), (Value::Map(_), Value::Map(_)) | (Value::List(_), Value::List(_)))
 }
 
-/// Map into map recursively, list onto list; otherwise the later one wins.
-pub fn merge(old: &mut Value, new: &Value) {
+/// Map into map recursively, list onto list; otherwise the later one wins. False when the steps are used up.
+pub fn merge(old: &mut Value, new: &Value, steps: &mut usize) -> bool {
+    if *steps == 0 {
+        return false;
+    }
+    *steps -= 1;
     match (old, new) {
-        (Value::Map(old), Value::Map(new)) => {
-            for (key, value) in new {
-                match old.get_mut(key) {
-                    Some(existing) => merge(existing, value),
-                    None => {
-                        old.insert(key.clone(), value.clone());
-                    }
-                }
+        (Value::Map(old), Value::Map(new)) => new.iter().all(|(key, value)| match old.get_mut(key) {
+            Some(existing) => merge(existing, value, steps),
+            None => {
+                old.insert(key.clone(), value.clone());
+                true
             }
+        }),
+        (Value::List(old), Value::List(new)) => merge_lists(old, new, steps),
+        (old, new) => {
+            *old = new.clone();
+            true
         }
-        (Value::List(old), Value::List(new)) => new.iter().for_each(|item| merge_item(old, item)),
-        (old, new) => *old = new.clone(),
     }
 }
 
-/// A map merges into every earlier map of the same `name`; anything else is appended.
-fn merge_item(list: &mut Vec<Value>, item: &Value) {
-    let mut merged = false;
-    if let Value::Map(new) = item {
-        let name = Key::String("name".to_owned());
-        for existing in list.iter_mut() {
-            if let Value::Map(old) = existing
-                && same_name(old.get(&name), new.get(&name))
-            {
-                merge(existing, item);
-                merged = true;
-            }
+/// A map merges into every earlier map of the same `name`, also one that was just appended; anything else is appended.
+fn merge_lists(old: &mut Vec<Value>, new: &[Value], steps: &mut usize) -> bool {
+    let mut named: HashMap<Name, Vec<usize>> = HashMap::new();
+    for (at, item) in old.iter().enumerate() {
+        if let Some(name) = Name::of(item) {
+            named.entry(name).or_default().push(at);
         }
     }
-    if !merged {
-        list.push(item.clone());
+    for item in new {
+        let name = Name::of(item);
+        let places = name.as_ref().and_then(|name| named.get(name)).cloned().unwrap_or_default();
+        if places.is_empty() {
+            if let Some(name) = name {
+                named.insert(name, vec![old.len()]);
+            }
+            old.push(item.clone());
+        } else if !places.iter().all(|at| merge(&mut old[*at], item, steps)) {
+            return false;
+        }
     }
+    true
 }
 
-/// Go compares the two interfaces: a missing name and a null one are the same, maps and lists aren't comparable.
-fn same_name(old: Option<&Value>, new: Option<&Value>) -> bool {
-    match (old.unwrap_or(&Value::Null), new.unwrap_or(&Value::Null)) {
-        (Value::Map(_) | Value::List(_), _) | (_, Value::Map(_) | Value::List(_)) => false,
-        (old, new) => old == new,
+/// The `name` of a map in a list, as Go compares interfaces: type and value; a missing one and a null one are the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Name {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Float(u64),
+    Text(String),
+}
+
+impl Name {
+    /// None for what isn't a map, and for a name that equals nothing: a map, a list, NaN.
+    fn of(item: &Value) -> Option<Name> {
+        let Value::Map(map) = item else { return None };
+        match map.get(&Key::String("name".to_owned())).unwrap_or(&Value::Null) {
+            Value::Null => Some(Name::Null),
+            Value::Bool(bool) => Some(Name::Bool(*bool)),
+            Value::Int(int) => Some(Name::Int(*int)),
+            Value::Uint(uint) => Some(Name::Uint(*uint)),
+            Value::Float(float) if float.is_nan() => None,
+            // Adding zero makes one of the two zeros.
+            Value::Float(float) => Some(Name::Float((float + 0.0).to_bits())),
+            Value::String(text) => Some(Name::Text(text.clone())),
+            Value::Map(_) | Value::List(_) => None,
+        }
     }
 }
 
@@ -147,7 +212,7 @@ mod tests {
     fn merged(texts: &[&str]) -> Value {
         let mut values = texts.iter().map(|text| interpret(text));
         let mut first = values.next().unwrap();
-        values.for_each(|value| merge(&mut first, &value));
+        values.for_each(|value| assert!(merge(&mut first, &value, &mut MERGE_STEPS.clone())));
         first
     }
 
@@ -179,6 +244,12 @@ mod tests {
     fn when_types_differ_the_later_wins() {
         assert_eq!(merged(&["[a]", "text"]), interpret("text"));
         assert_eq!(merged(&["{a: b}", "[x]"]), interpret("[x]"));
+    }
+
+    #[test]
+    fn lists_that_multiply_end_in_an_error() {
+        let list = interpret(&format!("[{}]", "{name: x, a: 1}, ".repeat(2000)));
+        assert!(!merge(&mut list.clone(), &list, &mut MERGE_STEPS.clone()));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use kedge_model::{AssignmentId, Kind, Labels, Object, ObjectId, Origin, Spec};
 
 use crate::applies::{self, Place};
 use crate::capability::Capabilities;
-use crate::compose::{Candidates, Item, Values, merge};
+use crate::compose::{Candidates, Item, Values, mergeable};
 use crate::scheduler::Scheduler;
 use crate::target::{Target, application_labels};
 
@@ -203,31 +203,16 @@ fn own_labels(target: &Target, object: &Object, workload: &Workload) -> Labels {
 fn config(scheduler: &Scheduler, place: Place<'_>, target: &Target) -> ConfigExplanation {
     let candidates = Candidates::on(place, scheduler.configs());
     let chosen = candidates.chosen(target.tenancy());
-    let mut values: Values = candidates.compose(&chosen);
+    let mut values: Values = candidates.compose(&chosen).unwrap_or_default();
     let mut explanation = ConfigExplanation::default();
-    let mut running: BTreeMap<Arc<str>, Value> = BTreeMap::new();
+    let mut latest: BTreeMap<Arc<str>, &Value> = BTreeMap::new();
     for item in chosen.iter().filter_map(|index| candidates.item(*index)) {
         item.each(|key, entry| {
             let known = explanation.keys.entry(Arc::clone(key)).or_insert_with(KeyExplanation::empty);
-            let effect = match running.get_mut(key) {
-                None => {
-                    running.insert(Arc::clone(key), (*entry.value).clone());
-                    CandidateEffect::Wins
-                }
-                Some(old) => {
-                    let merges = matches!(
-                        (&*old, &*entry.value),
-                        (Value::Map(_), Value::Map(_)) | (Value::List(_), Value::List(_))
-                    );
-                    merge(old, &entry.value);
-                    let earlier = if merges { CandidateEffect::Merged } else { CandidateEffect::Overridden };
-                    for candidate in &mut known.candidates {
-                        if candidate.effect != CandidateEffect::Overridden {
-                            candidate.effect = earlier;
-                        }
-                    }
-                    if merges { CandidateEffect::Merged } else { CandidateEffect::Wins }
-                }
+            // Merging never changes what kind of value it is, so the one before tells whether this one merges.
+            let effect = match latest.insert(Arc::clone(key), &entry.value) {
+                None => CandidateEffect::Wins,
+                Some(before) => known.follow(mergeable(before, &entry.value)),
             };
             known.candidates.push(Candidate {
                 config_map: Arc::clone(&item.config().name),
@@ -273,5 +258,16 @@ fn skip(config: &crate::config::Config, place: Place<'_>, target: &Target, expla
 impl KeyExplanation {
     fn empty() -> KeyExplanation {
         KeyExplanation { value: None, candidates: Vec::new(), skipped: Vec::new() }
+    }
+
+    /// What a further candidate makes of those before it, and its own effect.
+    fn follow(&mut self, merges: bool) -> CandidateEffect {
+        let earlier = if merges { CandidateEffect::Merged } else { CandidateEffect::Overridden };
+        for candidate in &mut self.candidates {
+            if candidate.effect != CandidateEffect::Overridden {
+                candidate.effect = earlier;
+            }
+        }
+        if merges { CandidateEffect::Merged } else { CandidateEffect::Wins }
     }
 }

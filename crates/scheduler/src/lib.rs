@@ -27,6 +27,6 @@ pub use explain::{
 };
 pub use files::{ConfigFile, Files, PROMOTED_COMMIT, README, README_TEXT};
 pub use output::{Existing, Kept, OutputPlan, plan_output};
-pub use schedule::{Assignment, Configuration, Outcome, Schedule};
+pub use schedule::{Assignment, Configuration, Disputed, Outcome, Schedule};
 pub use scheduler::{Change, Delta, Scheduler, schedule};
 pub use target::Target;

@@ -2,6 +2,7 @@
 //! stay because nobody may say that they are gone. Pure; the CLI does it to a folder, the hub to a commit.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::files::{Files, PROMOTED_COMMIT, README, README_TEXT};
 use crate::schedule::{Outcome, Schedule};
@@ -18,7 +19,7 @@ pub enum Existing {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OutputPlan {
     /// Path and text of every file of ours, whether it is there already or not.
-    pub write: BTreeMap<String, String>,
+    pub write: BTreeMap<String, Arc<str>>,
     /// Files of ours that are gone.
     pub delete: BTreeSet<String>,
     pub kept: Vec<Kept>,
@@ -32,11 +33,13 @@ pub struct Kept {
 }
 
 /// Files of ours are recognised by the layout alone: a folder with our README, and in its folders files of our names.
-pub fn plan_output(existing: &BTreeMap<String, Existing>, schedule: &Schedule) -> OutputPlan {
-    let mut plan = OutputPlan {
-        write: schedule.files().map(|(path, text)| (path, text.to_owned())).collect(),
-        ..OutputPlan::default()
-    };
+/// `read` gives the text of a file that exists; it is asked only where the name of a folder leaves open whose it was.
+pub fn plan_output(
+    existing: &BTreeMap<String, Existing>,
+    schedule: &Schedule,
+    read: &dyn Fn(&str) -> Option<String>,
+) -> OutputPlan {
+    let mut plan = OutputPlan { write: schedule.files().collect(), ..OutputPlan::default() };
     let ours: BTreeSet<&str> = existing
         .iter()
         .filter_map(|(path, file)| match file {
@@ -53,7 +56,7 @@ pub fn plan_output(existing: &BTreeMap<String, Existing>, schedule: &Schedule) -
     let mut kept: BTreeMap<String, String> = BTreeMap::new();
     for path in existing.keys().filter(|path| !plan.write.contains_key(*path)) {
         let Some(folder) = folder_of_ours(path, &ours, schedule) else { continue };
-        match reason_to_keep(&folder, &quarantined, schedule) {
+        match reason_to_keep(&folder, &quarantined, schedule, read) {
             Some(reason) => {
                 kept.insert(folder, reason);
             }
@@ -84,22 +87,66 @@ fn folder_of_ours(path: &str, ours: &BTreeSet<&str>, schedule: &Schedule) -> Opt
     }
 }
 
-fn reason_to_keep(folder: &str, quarantined: &BTreeSet<String>, schedule: &Schedule) -> Option<String> {
+fn reason_to_keep(
+    folder: &str,
+    quarantined: &BTreeSet<String>,
+    schedule: &Schedule,
+    read: &dyn Fn(&str) -> Option<String>,
+) -> Option<String> {
     if quarantined.contains(folder) {
         return Some("it is quarantined and keeps what is published".to_owned());
     }
     if let Some(failing) = schedule.failing.iter().find(|failing| failing.registration.is_none()) {
         return Some(format!("an input of the platform failed to load: {}", failing.problem.message));
     }
-    // A target of a workload that was read is gone for good; another may belong to the repository that failed.
-    let failing = schedule.failing.iter().find(|failing| failing.registration.is_some())?;
+    if schedule.cluster_types.is_empty() {
+        return Some("the environment has no ClusterType, which can't be what is meant".to_owned());
+    }
+    if schedule.targets_elsewhere {
+        return Some(format!("no workload has a target in environment {}", schedule.environment));
+    }
     let target = folder.split('/').nth(1)?;
-    let known = schedule
-        .workloads
-        .iter()
-        .any(|name| target.strip_prefix(name.as_str()).is_some_and(|rest| rest.len() > 1 && rest.starts_with('-')));
-    (!known).then(|| {
+    if schedule.disputed.targets.contains(target)
+        || workload_names(target).any(|name| schedule.disputed.workloads.contains(name))
+    {
+        return Some(
+            "its name is claimed more than once, and what is published stays until that is settled".to_owned(),
+        );
+    }
+    let failing = schedule.failing.iter().find(|failing| failing.registration.is_some())?;
+    (!is_gone(folder, target, schedule, read)).then(|| {
         let name = failing.registration.as_deref().unwrap_or_default();
         format!("it may belong to application `{name}`, which failed to load: {}", failing.problem.message)
+    })
+}
+
+/// While an application fails to load: whether a target surely belonged to a workload that was read, and is gone for
+/// good. `a-b-c` may be `b-c` of `a` or `c` of `a-b`; then what was published under it has to name the one and not
+/// the other.
+fn is_gone(folder: &str, target: &str, schedule: &Schedule, read: &dyn Fn(&str) -> Option<String>) -> bool {
+    let (known, unknown): (Vec<&str>, Vec<&str>) =
+        workload_names(target).partition(|name| schedule.workloads.contains(*name));
+    if known.is_empty() || unknown.is_empty() {
+        return unknown.is_empty();
+    }
+    let texts: Vec<String> = Files::NAMES.iter().filter_map(|name| read(&format!("{folder}/{name}"))).collect();
+    let named = |name: &&str| texts.iter().any(|text| has_word(text, name));
+    known.iter().any(named) && !unknown.iter().any(named)
+}
+
+/// Every name that the workload of a target can have.
+fn workload_names(target: &str) -> impl Iterator<Item = &str> {
+    target
+        .match_indices('-')
+        .map(|(at, _)| &target[..at])
+        .filter(|name| !name.is_empty() && name.len() + 1 < target.len())
+}
+
+/// Whether a text has the name by itself, not as a part of a longer one.
+fn has_word(text: &str, name: &str) -> bool {
+    let part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    text.match_indices(name).any(|(at, _)| {
+        let (before, after) = (text[..at].chars().next_back(), text[at + name.len()..].chars().next());
+        !before.is_some_and(part) && !after.is_some_and(part)
     })
 }

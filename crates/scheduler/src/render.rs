@@ -110,14 +110,14 @@ fn check(
     let mut reasons = Vec::new();
     let mut to_kubernetes = false;
     if reconciler.contains("kedge.dev/") {
-        for object in decode_own(id, Files::RECONCILER, reconciler, &mut reasons) {
+        for object in decode_own(id, Files::RECONCILER, reconciler, &mut reasons, warnings) {
             if let Spec::Delivery(delivery) = &object.spec {
                 to_kubernetes |= delivery.to == kedge_model::kinds::Destination::Kubernetes;
             }
         }
     }
     if namespace.contains("kedge.dev/") {
-        decode_own(id, Files::NAMESPACE, namespace, &mut reasons);
+        decode_own(id, Files::NAMESPACE, namespace, &mut reasons, warnings);
     }
     if namespace_name.len() > MAX_NAMESPACE {
         let message = format!(
@@ -134,13 +134,26 @@ fn check(
     reasons
 }
 
-/// Objects of our own kinds in a rendered file; what is wrong with them goes to `reasons`.
-fn decode_own(id: &AssignmentId, file: &str, text: &str, reasons: &mut Vec<Problem>) -> Vec<Object> {
+/// Objects of our own kinds in a rendered file. What is wrong with them stops the assignment; a field that we don't
+/// know is a warning. What is written beside them is none of our business.
+fn decode_own(
+    id: &AssignmentId,
+    file: &str,
+    text: &str,
+    reasons: &mut Vec<Problem>,
+    warnings: &mut Vec<Problem>,
+) -> Vec<Object> {
     let source = Source { repo: "rendered".to_owned(), revision: None };
     let origin =
         Origin { source: Arc::new(source), file: Arc::from(format!("{id}/{file}").as_str()), line: 0, column: 0 };
     let decoded = kedge_model::decode::objects(text.as_bytes(), &origin, &kedge_model::decode::Options::default());
-    reasons.extend(decoded.problems.into_iter().filter(Problem::is_error));
+    for problem in decoded.problems {
+        if problem.is_error() {
+            reasons.push(problem);
+        } else if problem.code == "UnknownField" {
+            warnings.push(problem);
+        }
+    }
     decoded.objects
 }
 

@@ -128,7 +128,7 @@ impl Scheduler {
 
     /// Takes the changes all at once and renders what depends on them.
     pub fn update(&mut self, changes: impl IntoIterator<Item = Change>) -> Delta {
-        let promoted_before = self.platform.promoted_commit().map(str::to_owned);
+        let promoted_before = self.promoted_commit().map(str::to_owned);
         let mut touched = Touched::default();
         for change in changes {
             self.take(change, &mut touched);
@@ -140,7 +140,7 @@ impl Scheduler {
         self.refresh_policies(&touched, &mut dirty);
         self.refresh_configs(&touched, &mut dirty);
         let mut delta = self.render(dirty);
-        delta.promoted = promoted_before.as_deref() != self.platform.promoted_commit();
+        delta.promoted = promoted_before.as_deref() != self.promoted_commit();
         self.summarise(&mut delta);
         delta
     }
@@ -214,9 +214,16 @@ impl Scheduler {
         delta.cluster_types_added = cluster_types.difference(&self.schedule.cluster_types).cloned().collect();
         delta.cluster_types_removed = self.schedule.cluster_types.difference(&cluster_types).cloned().collect();
         self.schedule.cluster_types = cluster_types;
-        self.schedule.promoted_commit = self.platform.promoted_commit().map(str::to_owned);
+        self.schedule.promoted_commit = self.promoted_commit().map(str::to_owned);
         self.schedule.failing.clone_from(&self.platform.failing);
         self.schedule.problems = self.general_problems();
+        self.schedule.dormant = self.dormant_problems();
+    }
+
+    /// A commit that couldn't be read wasn't promoted.
+    fn promoted_commit(&self) -> Option<&str> {
+        let lost = self.platform.broken.iter().any(|broken| broken.kind == Some(Kind::BaseRepo));
+        self.platform.promoted_commit().filter(|_| !lost)
     }
 }
 

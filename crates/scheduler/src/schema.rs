@@ -29,6 +29,14 @@ pub struct Compiled {
     validator: Result<Validator, String>,
 }
 
+/// One thing that a configuration breaks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// The top-level key, when it is about one.
+    pub key: Option<String>,
+    pub text: String,
+}
+
 impl Labelled {
     pub fn of(object: &Object) -> Option<Labelled> {
         let Spec::ConfigSchema(spec) = &object.spec else { return None };
@@ -47,46 +55,52 @@ impl Compiled {
         Compiled { validator: compile(text) }
     }
 
-    /// What the values break, one sentence each; empty when they don't.
-    pub fn violations(&self, values: &Values) -> Vec<String> {
-        let validator = match &self.validator {
-            Ok(validator) => validator,
-            Err(reason) => return vec![reason.clone()],
-        };
+    /// Why it can't validate anything.
+    pub fn fault(&self) -> Option<&str> {
+        self.validator.as_ref().err().map(String::as_str)
+    }
+
+    /// What the values break; empty when they don't, and when the schema has a fault of its own.
+    pub fn violations(&self, values: &Values) -> Vec<Violation> {
+        let Ok(validator) = &self.validator else { return Vec::new() };
         let mut instance = match instance(values) {
             Ok(instance) => instance,
-            Err(reason) => return vec![reason],
+            Err(violation) => return vec![violation],
         };
         for key in booleans_asked_for(validator, &instance) {
             if let Some(value) = instance.get_mut(&key) {
                 *value = serde_json::Value::Bool(*value == "true");
             }
         }
-        validator.iter_errors(&instance).map(|error| sentence(&error)).collect()
+        validator.iter_errors(&instance).map(|error| Violation::of(&error)).collect()
     }
 }
 
 /// Without `$schema` a schema is read as draft 7, or as draft 4 when it only makes sense there, as Kalypso's validator
 /// takes both. References to other documents aren't followed.
 fn compile(text: &str) -> Result<Validator, String> {
-    let schema: serde_json::Value =
-        serde_json::from_str(text).map_err(|error| format!("the schema isn't JSON: {error}"))?;
+    let schema: serde_json::Value = serde_json::from_str(text).map_err(|error| format!("it isn't JSON: {error}"))?;
     let of = |draft| jsonschema::options().with_draft(draft).build(&schema);
     let compiled = match schema.get("$schema") {
         Some(_) => jsonschema::options().build(&schema),
         None => of(Draft::Draft7).or_else(|error| of(Draft::Draft4).map_err(|_| error)),
     };
-    compiled.map_err(|error| format!("the schema can't be used: {error}"))
+    compiled.map_err(|error| match error.to_string() {
+        text if text.contains("resolve-") => "it refers to another document, and those aren't fetched".to_owned(),
+        text => text,
+    })
 }
 
-fn instance(values: &Values) -> Result<serde_json::Value, String> {
+fn instance(values: &Values) -> Result<serde_json::Value, Violation> {
     let mut object = serde_json::Map::new();
     for (key, value) in values {
         let json = match &**value {
             Value::String(text) => match number(text) {
                 Some(Number::Int(int)) => int.into(),
-                Some(Number::Float(float)) => float_json(float)
-                    .ok_or_else(|| format!("`{key}` is `{text}`, which reads as a number that JSON can't hold"))?,
+                Some(Number::Float(float)) => float_json(float).ok_or_else(|| Violation {
+                    key: Some(key.to_string()),
+                    text: format!("`{key}` is `{text}`, which reads as a number that JSON can't hold"),
+                })?,
                 None => text.as_str().into(),
             },
             structure => json(structure),
@@ -217,9 +231,14 @@ fn unescape(pointer: &str) -> String {
     pointer.replace("~1", "/").replace("~0", "~")
 }
 
-fn sentence(error: &jsonschema::ValidationError<'_>) -> String {
-    let path = error.instance_path().as_str().trim_start_matches('/');
-    if path.is_empty() { error.to_string() } else { format!("`{}`: {error}", unescape(path)) }
+impl Violation {
+    fn of(error: &jsonschema::ValidationError<'_>) -> Violation {
+        let path = error.instance_path().as_str().trim_start_matches('/');
+        match path.split('/').next().filter(|key| !key.is_empty()) {
+            None => Violation { key: None, text: error.to_string() },
+            Some(key) => Violation { key: Some(unescape(key)), text: format!("`{}`: {error}", unescape(path)) },
+        }
+    }
 }
 
 #[cfg(test)]
@@ -232,7 +251,7 @@ mod tests {
     }
 
     fn violations(schema: &str, pairs: &[(&str, &str)]) -> Vec<String> {
-        Compiled::new(schema).violations(&values(pairs))
+        Compiled::new(schema).violations(&values(pairs)).into_iter().map(|violation| violation.text).collect()
     }
 
     fn property(kind: &str) -> String {
@@ -289,13 +308,12 @@ mod tests {
 
     #[test]
     fn a_schema_that_is_not_json_says_so() {
-        assert!(violations("type: object", &[])[0].starts_with("the schema isn't JSON"));
+        assert!(Compiled::new("type: object").fault().unwrap().starts_with("it isn't JSON"));
     }
 
     #[test]
     fn a_reference_to_the_network_is_not_followed() {
-        assert!(
-            violations(r#"{"$ref": "https://example.com/s.json"}"#, &[])[0].starts_with("the schema can't be used")
-        );
+        let schema = Compiled::new(r#"{"$ref": "https://example.com/s.json"}"#);
+        assert_eq!(schema.fault(), Some("it refers to another document, and those aren't fetched"));
     }
 }

@@ -9,6 +9,7 @@ use kedge_model::{Kind, Labels, Object, ObjectId, Origin, Platform, Problem, Spe
 
 use crate::applies::Tenancy;
 use crate::capability::Capabilities;
+use crate::schedule::Disputed;
 
 /// A target that may be scheduled.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +33,10 @@ pub struct Target {
 #[derive(Debug, Default)]
 pub struct Targets {
     pub by_name: BTreeMap<Arc<str>, Arc<Target>>,
+    pub workloads: BTreeSet<String>,
+    pub disputed: Disputed,
+    /// There are targets, and all of them are in other environments.
+    pub elsewhere: bool,
     pub problems: Vec<Problem>,
 }
 
@@ -52,10 +57,11 @@ impl Target {
 impl Targets {
     pub fn of(platform: &Platform) -> Targets {
         let capabilities = Capabilities::of(platform);
-        let mut found = Targets::default();
+        let mut found = Targets { elsewhere: elsewhere(platform), ..Targets::default() };
         let mut claims: BTreeMap<Arc<str>, Vec<Target>> = BTreeMap::new();
         for object in found.workloads_in_force(platform) {
             let Spec::Workload(workload) = &object.spec else { continue };
+            found.workloads.insert(object.meta.name.clone());
             let Some(workspace) = workspace(platform, &object) else { continue };
             for spec in workload.targets.iter().filter(|target| target.environment == platform.environment) {
                 let target = compose(&object, workload, spec, &workspace, &capabilities);
@@ -101,6 +107,7 @@ impl Targets {
                     self.problems.push(name_taken("workload", name, &object.origin, [&holder.origin]));
                 }
             } else {
+                self.disputed.workloads.insert(name.to_owned());
                 let all: Vec<&Arc<Object>> = kept.into_iter().chain(refused).collect();
                 for object in &all {
                     let others = all.iter().filter(|other| !Arc::ptr_eq(other, object)).map(|other| &other.origin);
@@ -126,12 +133,28 @@ impl Targets {
                 };
                 self.problems.push(name_taken("target", &full_name, origin, others));
             }
+            if keeper.is_none() {
+                self.disputed.targets.insert(full_name.to_string());
+            }
             claimants = keeper.into_iter().collect();
         }
         if let Some(target) = claimants.pop() {
             self.by_name.insert(full_name, Arc::new(target));
         }
     }
+}
+
+fn elsewhere(platform: &Platform) -> bool {
+    let mut environments = platform
+        .of_kind(Kind::Workload)
+        .filter_map(|object| match &object.spec {
+            Spec::Workload(workload) => Some(&workload.targets),
+            _ => None,
+        })
+        .flatten()
+        .map(|target| &target.environment)
+        .peekable();
+    environments.peek().is_some() && environments.all(|environment| *environment != platform.environment)
 }
 
 /// None when the registration that brought the Workload is gone: then the Workload is not in force either.

@@ -1,6 +1,6 @@
 //! A Template object, parsed once. Its errors are placed in the file that it was written in.
 
-use kedge_model::{Object, Problem, Spec};
+use kedge_model::{Excerpt, Object, Problem, Spec};
 use kedge_template::{Data, Limits, Template};
 
 use crate::files::ConfigFile;
@@ -42,6 +42,11 @@ impl Compiled {
         Some(compiled)
     }
 
+    /// Why it can't be rendered by anybody.
+    pub fn fault(&self) -> Option<&Problem> {
+        self.broken.as_ref()
+    }
+
     /// Renders every manifest and joins what isn't empty.
     pub fn render(&self, data: &Data<'_>, limits: &Limits) -> Result<String, Box<Problem>> {
         if let Some(problem) = &self.broken {
@@ -72,7 +77,21 @@ impl Compiled {
             None => String::new(),
         };
         let line = if first == 0 { self.object.origin.line } else { first + error.line.unwrap_or(1).saturating_sub(1) };
-        Problem::error("TemplateFailed", format!("template `{}`{manifest}{place}: {}", self.name, error.cause()))
-            .at(self.object.origin.at(line, 0))
+        let expression = match error.expression() {
+            Some(expression) => format!(" at <{expression}>"),
+            None => String::new(),
+        };
+        let cause = error.cause();
+        let message = format!("template `{}`{manifest}{place}{expression}: {cause}", self.name);
+        let mut problem = Problem::error("TemplateFailed", message).at(self.object.origin.at(line, 0));
+        problem.excerpt = spec.manifests.get(index).and_then(|manifest| excerpt(&manifest.text, error));
+        problem
     }
+}
+
+/// The line of the template with a caret. A later pass renders other text, whose lines aren't the template's.
+fn excerpt(text: &str, error: &kedge_template::Error) -> Option<Excerpt> {
+    let line = text.lines().nth(error.line?.checked_sub(1)? as usize).filter(|_| error.config_key.is_none())?;
+    let column = line.get(..error.column.unwrap_or(0) as usize).map_or(1, |before| before.chars().count() + 1);
+    Some(Excerpt::of_line(line, column, 1))
 }

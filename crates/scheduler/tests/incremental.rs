@@ -72,8 +72,6 @@ fn run(seed: u64, edits: usize) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
-
     #[test]
     fn incremental_equals_from_scratch(seed: u64) {
         run(seed, 12);

@@ -107,7 +107,7 @@ fn id(cluster_type: &str, target: &str) -> AssignmentId {
 }
 
 fn paths(schedule: &Schedule) -> BTreeMap<String, String> {
-    schedule.files().map(|(path, text)| (path, text.to_owned())).collect()
+    schedule.files().map(|(path, text)| (path, text.to_string())).collect()
 }
 
 fn reasons(schedule: &Schedule, cluster_type: &str) -> Vec<String> {
@@ -189,8 +189,9 @@ fn a_template_that_fails_is_placed_in_its_file() {
     let bad = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata: {name: cfg}\nspec:\n  manifests:\n  - |\n    one\n    {{ .Nope }}\n";
     let schedule = schedule(&platform_with(&[bad]));
     let Outcome::Quarantined(reasons) = &schedule.assignments[&id("drone", "hello-test")].outcome else { panic!() };
-    assert!(reasons[0].message.starts_with("template `cfg` line 2: "), "{}", reasons[0].message);
-    assert!(reasons[0].message.contains("can't evaluate field Nope"), "{}", reasons[0].message);
+    let message = "template `cfg` line 2 at <.Nope>: can't evaluate field Nope in type scheduler.dataType";
+    assert_eq!(reasons[0].message, message);
+    assert_eq!(reasons[0].excerpt.as_ref().unwrap().text, "{{ .Nope }}");
     assert_eq!(reasons[0].origin.as_ref().unwrap().to_string(), "extra.yaml:8");
     assert_eq!(reasons[0].assignment.as_deref(), Some("drone/hello-test"));
 }
@@ -318,7 +319,7 @@ fn a_plan_lists_keys_and_files_and_sums_up() {
 
 fn existing(schedule: &Schedule, more: &[&str]) -> BTreeMap<String, Existing> {
     let ours = schedule.files().map(|(path, text)| {
-        let file = if path.ends_with("README.md") { Existing::Readme(text.to_owned()) } else { Existing::Other };
+        let file = if path.ends_with("README.md") { Existing::Readme(text.to_string()) } else { Existing::Other };
         (path, file)
     });
     ours.chain(more.iter().map(|path| ((*path).to_owned(), Existing::Other))).collect()
@@ -334,7 +335,7 @@ fn what_is_gone_is_deleted_and_what_is_not_ours_stays() {
         &before,
         &["docs/README.md", "large/hello-test/notes.txt", "drone/hello-old/reconciler.yaml", "x/y/reconciler.yaml"],
     );
-    let plan = plan_output(&there, &schedule(&platform));
+    let plan = plan_output(&there, &schedule(&platform), &|_| None);
     let deleted: Vec<&str> = plan.delete.iter().map(String::as_str).collect();
     assert_eq!(
         deleted,
@@ -356,7 +357,7 @@ fn a_failing_platform_input_deletes_nothing() {
         .failing
         .push(Failing { registration: None, problem: Problem::error("NotYaml", "types.yaml can't be read") });
     let there = existing(&schedule(&platform_with(&[])), &[]);
-    let plan = plan_output(&there, &schedule(&platform));
+    let plan = plan_output(&there, &schedule(&platform), &|_| None);
     assert!(plan.delete.is_empty());
     assert!(plan.kept.iter().any(|kept| kept.folder == "large/hello-test"));
 }
@@ -370,10 +371,90 @@ fn a_failing_application_protects_its_own_assignments_only() {
     });
     let there =
         existing(&schedule(&platform), &["drone/other-test/reconciler.yaml", "drone/hello-old/reconciler.yaml"]);
-    let plan = plan_output(&there, &schedule(&platform));
+    let plan = plan_output(&there, &schedule(&platform), &|_| None);
     let deleted: Vec<&str> = plan.delete.iter().map(String::as_str).collect();
     assert_eq!(deleted, ["drone/hello-old/reconciler.yaml"]);
     assert_eq!(plan.kept[0].folder, "drone/other-test");
+}
+
+#[test]
+fn while_an_application_fails_a_folder_that_may_be_its_own_stays() {
+    let mut platform = platform_with(&[]);
+    platform
+        .failing
+        .push(Failing { registration: Some("other".into()), problem: Problem::error("RepositoryFailed", "no route") });
+    let there =
+        existing(&schedule(&platform), &["drone/hello-more-t/namespace.yaml", "drone/hello-gone-t/namespace.yaml"]);
+    let read = |path: &str| {
+        let workload = if path.contains("more") { "hello-more" } else { "hello" };
+        path.ends_with("namespace.yaml").then(|| format!("workload: {workload}\n"))
+    };
+    let plan = plan_output(&there, &schedule(&platform), &read);
+    let deleted: Vec<&str> = plan.delete.iter().map(String::as_str).collect();
+    assert_eq!(deleted, ["drone/hello-gone-t/namespace.yaml"], "hello-more may be a workload of the failing one");
+}
+
+#[test]
+fn a_name_that_is_claimed_twice_deletes_nothing() {
+    let before = schedule(&platform_with(&[]));
+    let mut platform = platform_with(&[&REGISTRATION.replace("greeting", "other")]);
+    read(&mut platform, "theirs.yaml", WORKLOAD, Some("other"));
+    let plan = plan_output(&existing(&before, &[]), &schedule(&platform), &|_| None);
+    assert!(plan.delete.is_empty(), "{:?}", plan.delete);
+}
+
+#[test]
+fn another_branch_or_another_name_deletes_nothing() {
+    let there = existing(&schedule(&platform_with(&[])), &[]);
+    let mut main = platform_with(&[]);
+    main.objects.retain(|id, _| id.kind != kedge_model::Kind::ClusterType);
+    let misnamed = Platform { environment: "dve".to_owned(), ..platform_with(&[]) };
+    for (platform, code) in [(main, "NoClusterType"), (misnamed, "NoTarget")] {
+        let schedule = schedule(&platform);
+        assert!(plan_output(&there, &schedule, &|_| None).delete.is_empty(), "{code}");
+        assert!(schedule.problems.iter().any(|problem| problem.code == code), "{code}");
+    }
+}
+
+#[test]
+fn a_base_repo_or_a_capability_map_that_cannot_be_read_stops_every_assignment() {
+    for kind in [kedge_model::Kind::BaseRepo, kedge_model::Kind::CapabilityMap] {
+        let base = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: BaseRepo\nmetadata: {name: main}\nspec: {repo: r, branch: main, path: ., commit: abc}";
+        let mut platform = platform_with(&[base]);
+        platform.broken.push(kedge_model::Broken {
+            kind: Some(kind),
+            name: Some("lost".into()),
+            owner: None,
+            labels: None,
+            problem: Problem::error("RepositoryFailed", "no route"),
+        });
+        let schedule = schedule(&platform);
+        assert_eq!(schedule.quarantined().count(), 2);
+        assert_eq!(
+            schedule.promoted_commit.is_some(),
+            kind != kedge_model::Kind::BaseRepo,
+            "what wasn't read wasn't promoted"
+        );
+    }
+}
+
+#[test]
+fn templates_and_schemas_that_nobody_uses_are_checked_too() {
+    let template = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata: {name: unused}\nspec: {manifests: ['{{ now }}']}";
+    let schema = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata: {name: s, labels: {region: moon}}\nspec: {schema: '{\"type\": \"strin\"}'}";
+    let schedule = schedule(&platform_with(&[template, schema]));
+    let codes: Vec<&str> = schedule.dormant.iter().map(|problem| problem.code).collect();
+    assert_eq!(codes, ["TemplateFailed", "SchemaUnusable"]);
+    assert_eq!(schedule.quarantined().count(), 0);
+}
+
+#[test]
+fn a_value_that_breaks_a_schema_is_shown_where_it_was_written() {
+    let schema = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata: {name: s}\nspec: {schema: '{\"properties\": {\"PORT\": {\"type\": \"integer\"}}}'}";
+    let schedule = schedule(&platform_with(&[schema, &config("a", "", "{PORT: http}")]));
+    let Outcome::Quarantined(reasons) = &schedule.assignments[&id("drone", "hello-test")].outcome else { panic!() };
+    assert_eq!(reasons[0].origin.as_ref().unwrap().line, 4, "the line of data");
+    assert_eq!(reasons[0].related.len(), 1, "and the schema");
 }
 
 #[test]
@@ -381,7 +462,7 @@ fn a_quarantined_assignment_keeps_its_published_files() {
     let before = schedule(&platform_with(&[]));
     let mut platform = platform_with(&[]);
     platform.objects.retain(|id, _| id.name != "cfg");
-    let plan = plan_output(&existing(&before, &[]), &schedule(&platform));
+    let plan = plan_output(&existing(&before, &[]), &schedule(&platform), &|_| None);
     assert!(plan.delete.is_empty());
     assert!(!plan.write.contains_key("drone/hello-test/reconciler.yaml"));
 }

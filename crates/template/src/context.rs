@@ -12,6 +12,9 @@ use crate::value::{Key, MapKind, OrderedFloat, Struct, Value};
 /// The Go type that error texts name.
 pub(crate) const TYPE_NAME: &str = "scheduler.dataType";
 
+/// How many values are searched for the one that an error came from: templates can make a few look like millions.
+const MOST_SEARCHED: usize = 10_000;
+
 /// One assignment, borrowed.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
@@ -187,22 +190,28 @@ impl<'a> Data<'a> {
         };
         let entries = map.entries.borrow();
         let find = |wanted: &str| {
-            entries.iter().find(|(_, value)| contains(value, wanted)).map(|(key, _)| match key {
-                Key::Str(text) => text.to_string(),
-                _ => String::new(),
-            })
+            let mut left = MOST_SEARCHED;
+            let found = entries.iter().find(|(_, value)| contains(value, wanted, &mut left));
+            found.and_then(|(key, _)| if let Key::Str(text) = key { Some(text.to_string()) } else { None })
         };
         find(action).or_else(|| find("{{"))
     }
 }
 
-fn contains(value: &Value, wanted: &str) -> bool {
-    match value {
-        Value::Str(text) => text.contains(wanted),
-        Value::List(list) => list.items.iter().any(|item| contains(item, wanted)),
-        Value::Map(map) => map.entries.borrow().values().any(|item| contains(item, wanted)),
-        _ => false,
+/// Whether a text within the value holds the wanted one; no, when there are too many to look at.
+fn contains(value: &Value, wanted: &str, left: &mut usize) -> bool {
+    let mut open = vec![value.clone()];
+    while let Some(value) = open.pop() {
+        let Some(rest) = left.checked_sub(1) else { return false };
+        *left = rest;
+        match value {
+            Value::Str(text) if text.contains(wanted) => return true,
+            Value::List(list) => open.extend(list.items.iter().take(rest).cloned()),
+            Value::Map(map) => open.extend(map.entries.borrow().values().take(rest).cloned()),
+            _ => {}
+        }
     }
+    false
 }
 
 impl From<&kedge_goyaml::Value> for Value {

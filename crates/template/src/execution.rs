@@ -3,18 +3,23 @@
 mod call;
 mod evaluation;
 
+use std::rc::Rc;
+
 use crate::context::Data;
 use crate::error::{Error, Place, TEMPLATE_NAME};
 use crate::function::Meter;
 use crate::item::{Inner, Item};
-use crate::printer::{print_within, sprint};
+use crate::printer::{excerpt, print_within};
 use crate::quote::quote;
 use crate::syntax::{Branch, Command, Node, Operand, Pipe};
 use crate::template::{Limits, Template};
-use crate::value::{Element, MapKind, Opaque, Value};
+use crate::value::{Element, MapKind, Value};
 
 /// How many levels of control actions and parentheses may be open, per level of template depth.
 const LEVELS_PER_DEPTH: usize = 4;
+
+/// `range` takes the entries of a map out first; that costs, even when it stops at the first.
+const ENTRIES_PER_STEP: usize = 64;
 
 /// An execution's error; boxed, because it is rare and results are everywhere.
 pub(crate) type Failure = Box<Error>;
@@ -273,6 +278,7 @@ impl<'v> Run<'v, '_> {
                 Ok(!list.items.is_empty())
             }
             Value::Map(map) => {
+                self.steps(map.entries.borrow().len() / ENTRIES_PER_STEP)?;
                 let entries: Vec<_> =
                     map.entries.borrow().iter().map(|(key, value)| (Value::from(key), value.clone())).collect();
                 let ran = !entries.is_empty();
@@ -288,16 +294,11 @@ impl<'v> Run<'v, '_> {
                 }
                 Ok(ran)
             }
-            Value::Opaque(opaque) => match **opaque {
-                Opaque::Byte(count) => self.count(branch, &value, i64::from(count), |at| {
-                    Value::Opaque(std::rc::Rc::new(Opaque::Byte(u8::try_from(at).unwrap_or(u8::MAX))))
-                }),
-                Opaque::Duration(count) => {
-                    self.count(branch, &value, count, |at| Value::Opaque(std::rc::Rc::new(Opaque::Duration(at))))
-                }
-                _ => Err(self.fail(format!("range can't iterate over {}", sprint(std::slice::from_ref(&value))))),
-            },
-            value => Err(self.fail(format!("range can't iterate over {}", sprint(std::slice::from_ref(value))))),
+            Value::Opaque(opaque) if opaque.as_int().is_some() => {
+                let count = opaque.as_int().unwrap_or(0);
+                self.count(branch, &value, count, |at| Value::Opaque(Rc::new(opaque.with_int(at))))
+            }
+            value => Err(self.fail(format!("range can't iterate over {}", excerpt("%v", value)))),
         }
     }
 
@@ -309,7 +310,7 @@ impl<'v> Run<'v, '_> {
         make: impl Fn(i64) -> Value,
     ) -> Result<bool, Failure> {
         if branch.pipe.variables.len() > 1 {
-            let number = sprint(std::slice::from_ref(value));
+            let number = excerpt("%v", value);
             return Err(self.fail(format!("can't use {number} to iterate over more than one variable")));
         }
         for at in 0..count {
@@ -349,13 +350,9 @@ impl<'v> Run<'v, '_> {
     }
 
     fn assign(&mut self, name: &str, item: Item<'v>) -> Result<(), Failure> {
-        match self.variables.iter_mut().rev().find(|(known, _)| *known == name) {
-            Some((_, slot)) => {
-                *slot = item;
-                Ok(())
-            }
-            None => Err(self.fail(format!("undefined variable: {name}"))),
-        }
+        let slot = self.find_variable(name)?;
+        self.variables[slot].1 = item;
+        Ok(())
     }
 }
 

@@ -22,22 +22,18 @@ pub enum Param {
     Str,
     /// `int`
     Int,
-    /// `int64`
-    Int64,
     /// `float64`
     Float,
     /// `bool`
     Bool,
-    /// `[]string`
-    Strings,
-    /// `[]interface {}`
-    List,
     /// `map[string]interface {}`
     Dict,
     /// `time.Time`
     Time,
-    /// `error`
-    Error,
+    /// `time.Duration`
+    Duration,
+    /// `*semver.Version`, which may be nil.
+    Version,
 }
 
 /// What is left of the budget of one rendering. Functions that can make much out of little charge it first.

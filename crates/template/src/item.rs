@@ -124,9 +124,8 @@ impl<'v> Item<'v> {
                 Value::Complex(real, imaginary) => Some(Basic::Complex(*real, *imaginary)),
                 Value::Str(text) => Some(Basic::Text(text)),
                 Value::Opaque(opaque) => match **opaque {
-                    Opaque::Duration(nanos) => Some(Basic::Int(nanos)),
                     Opaque::Byte(byte) => Some(Basic::Uint(u64::from(byte))),
-                    Opaque::Time(_) | Opaque::Version(_) => None,
+                    _ => opaque.as_int().map(Basic::Int),
                 },
                 _ => None,
             },
@@ -167,10 +166,6 @@ fn is_true(value: &Value) -> bool {
         Value::List(list) => !list.items.is_empty(),
         Value::Map(map) => !map.entries.borrow().is_empty(),
         Value::Struct(_) => true,
-        Value::Opaque(opaque) => match **opaque {
-            Opaque::Duration(nanos) => nanos != 0,
-            Opaque::Byte(byte) => byte != 0,
-            Opaque::Time(_) | Opaque::Version(_) => true,
-        },
+        Value::Opaque(opaque) => opaque.as_int() != Some(0),
     }
 }

@@ -3,10 +3,11 @@
 mod format;
 mod text;
 
+use crate::depth::MAX_DEPTH;
 use crate::quote::{can_backquote, is_print, quote, quote_ascii, quote_char};
-use crate::value::{Key, Map, MapKind, Opaque, Value};
+use crate::value::{Key, Map, MapKind, Opaque, Struct, Value};
 
-pub use text::{duration_text, opaque_text};
+pub(crate) use text::opaque_text;
 
 /// The flags, width and precision of one verb.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,13 +32,15 @@ struct Printer<'o> {
     erroring: bool,
     /// Output beyond this length is left out; the caller's budget then fails.
     limit: usize,
+    /// The collections that are open.
+    depth: usize,
 }
 
 /// What a text may grow to where no budget says less: padding makes much out of little.
-const LARGEST_TEXT: usize = 64 << 20;
+const LARGEST_TEXT: usize = 16 << 20;
 
 /// Go's `Sprint`: spaces between operands when neither is a string.
-pub fn sprint(values: &[Value]) -> String {
+pub(crate) fn sprint(values: &[Value]) -> String {
     let mut out = String::new();
     print_within(&mut out, values, LARGEST_TEXT);
     out
@@ -65,11 +68,7 @@ pub(crate) fn print_within(out: &mut String, values: &[Value], limit: usize) -> 
     printer.fits()
 }
 
-/// Go's `Sprintln`.
-pub fn sprintln(values: &[Value]) -> String {
-    sprintln_within(values, LARGEST_TEXT).unwrap_or_default()
-}
-
+/// Go's `Sprintln`; none when it would have taken more than so many bytes.
 pub(crate) fn sprintln_within(values: &[Value], limit: usize) -> Option<String> {
     let mut out = String::new();
     let mut printer = Printer::new(&mut out);
@@ -84,14 +83,7 @@ pub(crate) fn sprintln_within(values: &[Value], limit: usize) -> Option<String> 
     printer.fits().then_some(out)
 }
 
-/// Go's `Sprintf`.
-pub fn sprintf(layout: &str, values: &[Value]) -> String {
-    let mut out = String::with_capacity(layout.len() + 16 * values.len());
-    format::print_formatted(&mut Printer::new(&mut out), layout, values);
-    out
-}
-
-/// The same; none when it would have taken more than so many bytes.
+/// Go's `Sprintf`; none when it would have taken more than so many bytes.
 pub(crate) fn sprintf_within(layout: &str, values: &[Value], limit: usize) -> Option<String> {
     let mut out = String::with_capacity(layout.len() + 16 * values.len());
     let mut printer = Printer::new(&mut out);
@@ -100,9 +92,15 @@ pub(crate) fn sprintf_within(layout: &str, values: &[Value], limit: usize) -> Op
     printer.fits().then_some(out)
 }
 
+/// A value within an error's text.
+pub(crate) fn excerpt(layout: &str, value: &Value) -> String {
+    const LONGEST: usize = 64 << 10;
+    sprintf_within(layout, std::slice::from_ref(value), LONGEST).unwrap_or_else(|| "…".to_owned())
+}
+
 impl<'o> Printer<'o> {
     fn new(out: &'o mut String) -> Printer<'o> {
-        Printer { out, flags: Flags::default(), erroring: false, limit: LARGEST_TEXT }
+        Printer { out, flags: Flags::default(), erroring: false, limit: LARGEST_TEXT, depth: 0 }
     }
 
     /// An operand of a verb.
@@ -152,25 +150,40 @@ impl<'o> Printer<'o> {
                 'v' | 's' | 'x' | 'X' | 'q' => self.string(text, verb),
                 _ => self.bad_verb(value, verb),
             },
-            Value::List(list) => self.sequence(value.type_name(), &list.items, verb),
-            Value::Map(map) => self.map(value.type_name(), map, verb),
-            Value::Struct(data) => {
-                if self.flags.sharp_v {
-                    self.out.push_str(data.type_name);
-                }
-                self.out.push('{');
-                for (at, (name, field)) in data.fields.iter().enumerate() {
-                    self.separate(at);
-                    if self.flags.plus_v || self.flags.sharp_v {
-                        self.out.push_str(name);
-                        self.out.push(':');
-                    }
-                    self.element(field, verb);
-                }
-                self.out.push('}');
-            }
+            Value::List(_) | Value::Map(_) | Value::Struct(_) => self.collection(value, verb),
             Value::Opaque(opaque) => self.opaque(value, opaque, verb),
         }
+    }
+
+    fn collection(&mut self, value: &Value, verb: char) {
+        if self.depth > MAX_DEPTH {
+            self.overfill();
+            return;
+        }
+        self.depth += 1;
+        match value {
+            Value::List(list) => self.sequence(value.type_name(), &list.items, verb),
+            Value::Map(map) => self.map(value.type_name(), map, verb),
+            Value::Struct(data) => self.fields(data, verb),
+            _ => {}
+        }
+        self.depth -= 1;
+    }
+
+    fn fields(&mut self, data: &Struct, verb: char) {
+        if self.flags.sharp_v {
+            self.out.push_str(data.type_name);
+        }
+        self.out.push('{');
+        for (at, (name, field)) in data.fields.iter().enumerate() {
+            self.separate(at);
+            if self.flags.plus_v || self.flags.sharp_v {
+                self.out.push_str(name);
+                self.out.push(':');
+            }
+            self.element(field, verb);
+        }
+        self.out.push('}');
     }
 
     /// An element of a list, a map or a struct: an interface, which may be nil.
@@ -227,7 +240,9 @@ impl<'o> Printer<'o> {
             return;
         }
         match opaque {
-            Opaque::Duration(nanos) => self.integer(value, nanos.unsigned_abs(), *nanos < 0, true, verb),
+            Opaque::Duration(int) | Opaque::Month(int) | Opaque::Weekday(int) => {
+                self.integer(value, int.unsigned_abs(), *int < 0, true, verb);
+            }
             Opaque::Byte(byte) => self.integer(value, u64::from(*byte), false, false, verb),
             Opaque::Time(_) | Opaque::Version(_) => self.string(&opaque_text(opaque), 'v'),
         }
@@ -301,11 +316,15 @@ impl<'o> Printer<'o> {
     fn has_room(&mut self, count: usize) -> bool {
         let room = self.out.len().saturating_add(count) <= self.limit;
         if !room {
-            // Whatever is written next doesn't fit either.
-            self.limit = 0;
-            self.out.push(' ');
+            self.overfill();
         }
         room
+    }
+
+    /// Nothing fits from here on.
+    fn overfill(&mut self) {
+        self.limit = 0;
+        self.out.push(' ');
     }
 
     fn pad(&mut self, text: &str) {
@@ -363,19 +382,6 @@ impl<'o> Printer<'o> {
 
 fn to_char(code: u64) -> char {
     u32::try_from(code).ok().and_then(char::from_u32).unwrap_or('\u{fffd}')
-}
-
-impl From<&Key> for Value {
-    fn from(key: &Key) -> Value {
-        match key {
-            Key::Nil => Value::Nil,
-            Key::Bool(truth) => Value::Bool(*truth),
-            Key::Int(int) => Value::Int(*int),
-            Key::Uint(int) => Value::Uint64(*int),
-            Key::Float(float) => Value::Float(float.0),
-            Key::Str(text) => Value::Str(text.clone()),
-        }
-    }
 }
 
 #[cfg(test)]

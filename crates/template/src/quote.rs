@@ -5,13 +5,14 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 /// What Go counts as printable, beyond ASCII: letters, marks, numbers, punctuation, symbols.
-#[allow(clippy::expect_used, reason = "a constant pattern")]
-static PRINTABLE: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]$").expect("the pattern is valid"));
+static PRINTABLE: LazyLock<Regex> = LazyLock::new(|| constant(r"^[\p{L}\p{M}\p{N}\p{P}\p{S}]$"));
+static LETTER_OR_DIGIT: LazyLock<Regex> = LazyLock::new(|| constant(r"^[\p{L}\p{Nd}]$"));
 
+/// A pattern of ours, which is valid or a fault of the program.
 #[allow(clippy::expect_used, reason = "a constant pattern")]
-static LETTER_OR_DIGIT: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"^[\p{L}\p{Nd}]$").expect("the pattern is valid"));
+pub(crate) fn constant(pattern: &str) -> Regex {
+    Regex::new(pattern).expect("the pattern is valid")
+}
 
 /// Go's `unicode.IsPrint`.
 pub(crate) fn is_print(c: char) -> bool {

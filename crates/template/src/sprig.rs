@@ -12,6 +12,7 @@ mod equal;
 mod json;
 mod list;
 mod merge;
+pub mod method;
 mod numeric;
 mod opaque;
 mod path;
@@ -23,8 +24,6 @@ pub mod time;
 mod url;
 mod words;
 mod wrap;
-
-use std::sync::LazyLock;
 
 use crate::function::Function;
 use crate::printer;
@@ -57,37 +56,28 @@ pub const REFUSED: &[(&str, &str)] = &[
     ("uuidv4", CHANCE),
 ];
 
-/// How deep a value may be nested where a function walks all of it. A dictionary can be set into itself.
-const DEPTH: usize = 500;
-const TOO_DEEP: &str = "the value is nested too deep, or holds itself";
+static GROUPS: [&[Function]; 16] = [
+    case::FUNCTIONS,
+    convert::FUNCTIONS,
+    date::FUNCTIONS,
+    defaults::FUNCTIONS,
+    dict::FUNCTIONS,
+    encode::FUNCTIONS,
+    json::FUNCTIONS,
+    list::FUNCTIONS,
+    merge::FUNCTIONS,
+    numeric::FUNCTIONS,
+    path::FUNCTIONS,
+    regexp::FUNCTIONS,
+    semver::FUNCTIONS,
+    text::FUNCTIONS,
+    url::FUNCTIONS,
+    wrap::FUNCTIONS,
+];
 
-static FUNCTIONS: LazyLock<Vec<Function>> = LazyLock::new(|| {
-    let groups = [
-        case::FUNCTIONS,
-        convert::FUNCTIONS,
-        date::FUNCTIONS,
-        defaults::FUNCTIONS,
-        dict::FUNCTIONS,
-        encode::FUNCTIONS,
-        json::FUNCTIONS,
-        list::FUNCTIONS,
-        merge::FUNCTIONS,
-        numeric::FUNCTIONS,
-        path::FUNCTIONS,
-        regexp::FUNCTIONS,
-        semver::FUNCTIONS,
-        text::FUNCTIONS,
-        url::FUNCTIONS,
-        wrap::FUNCTIONS,
-    ];
-    let mut all = groups.concat();
-    all.sort_unstable_by_key(|function| function.name);
-    all
-});
-
-/// Every function of sprig that is allowed, sorted by name.
-pub fn functions() -> &'static [Function] {
-    &FUNCTIONS
+/// Every function of sprig that is allowed.
+pub fn functions() -> impl Iterator<Item = &'static Function> {
+    GROUPS.into_iter().flatten()
 }
 
 /// Go's `%v`.

@@ -84,13 +84,17 @@ pub struct Struct {
     pub fields: Vec<(&'static str, Value)>,
 }
 
-/// What sprig makes that is neither a plain value nor a collection. Grows with the functions that need it.
+/// What sprig makes that is neither a plain value nor a collection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opaque {
     /// `time.Duration`, in nanoseconds.
     Duration(i64),
     /// `uint8`: what `index` gives of a string.
     Byte(u8),
+    /// `time.Month`, from 1.
+    Month(i64),
+    /// `time.Weekday`, from 0 for Sunday.
+    Weekday(i64),
     /// `time.Time`
     Time(crate::sprig::time::Time),
     /// `*semver.Version`
@@ -107,6 +111,31 @@ pub struct Version {
     pub metadata: String,
     /// The text that it was read from.
     pub original: String,
+}
+
+impl Drop for Map {
+    /// Takes apart what only this map holds without recursion: a chain of maps can be longer than the stack.
+    fn drop(&mut self) {
+        let mut left: Vec<Value> = std::mem::take(self.entries.get_mut()).into_values().collect();
+        while let Some(value) = left.pop() {
+            match value {
+                Value::List(mut list) => {
+                    left.extend(
+                        Rc::get_mut(&mut list).map(|list| std::mem::take(&mut list.items)).into_iter().flatten(),
+                    );
+                }
+                Value::Map(mut map) => {
+                    let entries = Rc::get_mut(&mut map).map(|map| std::mem::take(map.entries.get_mut()));
+                    left.extend(entries.into_iter().flat_map(BTreeMap::into_values));
+                }
+                Value::Struct(mut data) => {
+                    let fields = Rc::get_mut(&mut data).map(|data| std::mem::take(&mut data.fields));
+                    left.extend(fields.into_iter().flatten().map(|(_, field)| field));
+                }
+                _ => {}
+            }
+        }
+    }
 }
 
 impl PartialEq for OrderedFloat {
@@ -126,6 +155,19 @@ impl PartialOrd for OrderedFloat {
 impl Ord for OrderedFloat {
     fn cmp(&self, other: &OrderedFloat) -> std::cmp::Ordering {
         self.0.total_cmp(&other.0)
+    }
+}
+
+impl From<&Key> for Value {
+    fn from(key: &Key) -> Value {
+        match key {
+            Key::Nil => Value::Nil,
+            Key::Bool(truth) => Value::Bool(*truth),
+            Key::Int(int) => Value::Int(*int),
+            Key::Uint(int) => Value::Uint64(*int),
+            Key::Float(float) => Value::Float(float.0),
+            Key::Str(text) => Value::Str(text.clone()),
+        }
     }
 }
 
@@ -149,7 +191,16 @@ impl Value {
 
     /// `map[string]interface {}`, what `dict` gives.
     pub fn dict(entries: BTreeMap<Key, Value>) -> Value {
-        Value::Map(Rc::new(Map { kind: MapKind::StringAny, entries: RefCell::new(entries) }))
+        Value::map(MapKind::StringAny, entries)
+    }
+
+    /// Whether both are one and the same list or map.
+    pub fn is_same(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::List(a), Value::List(b)) => Rc::ptr_eq(a, b),
+            (Value::Map(a), Value::Map(b)) => Rc::ptr_eq(a, b),
+            _ => false,
+        }
     }
 
     /// Go's reflect kind, as `kindOf` says it.
@@ -169,6 +220,7 @@ impl Value {
             Value::Opaque(opaque) => match **opaque {
                 Opaque::Duration(_) => "int64",
                 Opaque::Byte(_) => "uint8",
+                Opaque::Month(_) | Opaque::Weekday(_) => "int",
                 Opaque::Time(_) => "struct",
                 Opaque::Version(_) => "ptr",
             },
@@ -193,6 +245,8 @@ impl Value {
             Value::Opaque(opaque) => match **opaque {
                 Opaque::Duration(_) => "time.Duration",
                 Opaque::Byte(_) => "uint8",
+                Opaque::Month(_) => "time.Month",
+                Opaque::Weekday(_) => "time.Weekday",
                 Opaque::Time(_) => "time.Time",
                 Opaque::Version(_) => "*semver.Version",
             },

@@ -1,3 +1,5 @@
+//! Texts with the values that yaml.v2 gives.
+
 use super::*;
 use crate::encode::encode;
 

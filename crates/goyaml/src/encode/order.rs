@@ -1,36 +1,31 @@
 //! yaml.v3's natural order of keys: numbers before strings, `a2` before `a10`, letters after everything else.
 
-use std::collections::BTreeMap;
-
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-use crate::value::{Key, Value};
-
-type Entry<'a> = (&'a Key, &'a Value);
+use crate::value::Key;
 
 /// The entries in the order in which yaml.v3 writes them.
-pub(super) fn sorted(map: &BTreeMap<Key, Value>) -> Vec<Entry<'_>> {
-    let mut entries: Vec<Entry<'_>> = map.iter().collect();
+pub(super) fn sorted<K: Copy, V>(mut entries: Vec<(K, V)>, less: impl Fn(K, K) -> bool + Copy) -> Vec<(K, V)> {
     if !entries.windows(2).all(|pair| less(pair[0].0, pair[1].0)) {
-        merge_sort(&mut entries);
+        merge_sort(&mut entries, less);
     }
     entries
 }
 
 /// The relation isn't transitive for every set of keys, and the standard sort may panic on one that isn't.
-fn merge_sort(entries: &mut Vec<Entry<'_>>) {
+fn merge_sort<K: Copy, V>(entries: &mut Vec<(K, V)>, less: impl Fn(K, K) -> bool + Copy) {
     if entries.len() < 2 {
         return;
     }
     let mut right = entries.split_off(entries.len() / 2);
     let mut left = std::mem::take(entries);
-    merge_sort(&mut left);
-    merge_sort(&mut right);
+    merge_sort(&mut left, less);
+    merge_sort(&mut right, less);
     let mut left = left.into_iter().peekable();
     let mut right = right.into_iter().peekable();
     loop {
         let next = match (left.peek(), right.peek()) {
-            (Some((a, _)), Some((b, _))) if less(b, a) => right.next(),
+            (Some((a, _)), Some((b, _))) if less(*b, *a) => right.next(),
             (Some(_), _) => left.next(),
             (None, _) => right.next(),
         };
@@ -41,15 +36,20 @@ fn merge_sort(entries: &mut Vec<Entry<'_>>) {
     }
 }
 
-fn less(a: &Key, b: &Key) -> bool {
+/// Whether one string key comes before another.
+pub(super) fn less_text(a: &str, b: &str) -> bool {
+    if a.is_ascii() && b.is_ascii() {
+        return less_chars(&Ascii(a.as_bytes()), &Ascii(b.as_bytes()));
+    }
+    let a: Vec<char> = a.chars().collect();
+    let b: Vec<char> = b.chars().collect();
+    less_chars(&Chars(&a), &Chars(&b))
+}
+
+/// Whether one key comes before another.
+pub(super) fn less(a: &Key, b: &Key) -> bool {
     if let (Key::String(a), Key::String(b)) = (a, b) {
-        return if a.is_ascii() && b.is_ascii() {
-            less_text(&Ascii(a.as_bytes()), &Ascii(b.as_bytes()))
-        } else {
-            let a: Vec<char> = a.chars().collect();
-            let b: Vec<char> = b.chars().collect();
-            less_text(&Chars(&a), &Chars(&b))
-        };
+        return less_text(a, b);
     }
     match (number(a), number(b)) {
         (Some(x), Some(y)) if x != y => x < y,
@@ -105,7 +105,7 @@ impl Text for Chars<'_> {
     }
 }
 
-fn less_text(a: &impl Text, b: &impl Text) -> bool {
+fn less_chars(a: &impl Text, b: &impl Text) -> bool {
     let mut digits = false;
     let mut index = 0;
     loop {

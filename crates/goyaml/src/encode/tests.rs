@@ -1,3 +1,5 @@
+//! Values with the texts that yaml.v3 gives.
+
 use super::*;
 
 fn list(items: &[&str]) -> Value {
@@ -170,6 +172,9 @@ fn keys_of_other_types_come_before_strings() {
 fn ordered_entries_keep_their_order() {
     let entries =
         [("z".to_owned(), Value::Int(1)), ("a".to_owned(), map(&[("d", Value::Int(1)), ("c", Value::Int(2))]))];
-    assert_eq!(encode_ordered(&entries, 4), "z: 1\na:\n    c: 2\n    d: 1\n");
-    assert_eq!(encode_ordered(&[], 4), "{}\n");
+    assert_eq!(
+        encode_ordered(entries.iter().map(|(key, value)| (key.as_str(), value)), 4),
+        "z: 1\na:\n    c: 2\n    d: 1\n"
+    );
+    assert_eq!(encode_ordered(std::iter::empty(), 4), "{}\n");
 }

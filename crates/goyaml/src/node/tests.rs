@@ -1,3 +1,5 @@
+//! Files with the nodes, places and errors that people see.
+
 use super::*;
 
 fn one(text: &str) -> Node {

@@ -26,7 +26,6 @@ enum Class {
     Ours(Kind),
     /// A known kind with an `apiVersion` that it doesn't have.
     WrongVersion(Kind),
-    List,
     Generated,
     /// In one of our groups, but not a kind.
     Unknown,
@@ -46,18 +45,27 @@ impl<'a> Reader<'a> {
 
     /// After an error that left nothing to decode: what the text seems to be becomes broken.
     pub fn salvage(&mut self, text: &str, first_line: usize, fault_line: Option<usize>) {
-        let found = salvage::read(text, first_line, fault_line);
-        // What may not be in an application's repository can't stop anything either.
-        if self.options.application.is_some() && found.kind.is_some_and(|kind| kind != Kind::Workload) {
-            return;
+        for found in salvage::read(text, first_line, fault_line) {
+            // What may not be in an application's repository can't stop anything either.
+            if self.options.application.is_none() || found.kind.is_none_or(|kind| kind == Kind::Workload) {
+                self.push_broken(found.kind, found.name, found.labels);
+            }
         }
-        self.push_broken(found.kind, found.name, found.labels);
     }
 
     pub fn document(&mut self, document: &Node) {
         match node::shape(document) {
             Shape::Null => {}
             Shape::Map(_) => self.map(document),
+            Shape::List(items) if items.iter().any(|item| node::find(item, "kind").is_some()) => {
+                let message = "the document is a list of objects, which is none itself".to_owned();
+                self.notes.error(node::spot(document), "NotAnObject", message).hint =
+                    Some("put `---` between them, or the list under `items` of a `kind: List`".to_owned());
+                for item in items {
+                    let kind = node::find(item, "kind").and_then(node::text_of).and_then(Kind::parse);
+                    self.push_broken(kind, metadata::name_of(item).map(str::to_owned), metadata::labels_of(item));
+                }
+            }
             other => {
                 let message = format!("the document is {}, not an object", other.describe());
                 self.notes.warning(node::spot(document), "NotAnObject", message);
@@ -76,6 +84,9 @@ impl<'a> Reader<'a> {
         let name = metadata::name_of(document);
         self.notes.subject = subject(kind, name);
         let kind_spot = kind_node.map_or(start, node::spot);
+        if is_list(api_version, kind) {
+            return self.list(document, kind_spot);
+        }
         let class = classify(api_version, kind);
         if let (Some(_), Class::Ours(_) | Class::Generated | Class::Other) = (&self.options.application, &class)
             && !matches!(class, Class::Ours(Kind::Workload))
@@ -90,7 +101,6 @@ impl<'a> Reader<'a> {
         }
         match class {
             Class::Ours(kind) => self.object(kind, document, start),
-            Class::List => self.list(document),
             Class::Other => {
                 let message = format!("{} ({}) isn't read by Kedge", self.notes.subject, node::short(api_version));
                 self.notes.warning(kind_spot, "OtherKind", message).hint =
@@ -103,12 +113,13 @@ impl<'a> Reader<'a> {
             }
             Class::Unknown => {
                 let message = format!("`{}` isn't a kind of {}", node::short(kind), node::short(api_version));
-                let hint = match nearest(kind, Kind::ALL.iter().map(|kind| kind.as_str())) {
+                let meant = nearest(kind, Kind::ALL.iter().map(|kind| kind.as_str()));
+                self.notes.error(kind_spot, "UnknownKind", message).hint = Some(match meant {
                     Some(known) => format!("did you mean `{known}`?"),
                     None => "remove it, or write one of the kinds of the reference".to_owned(),
-                };
-                self.notes.error(kind_spot, "UnknownKind", message).hint = Some(hint);
-                self.push_broken(None, name.map(str::to_owned), metadata::labels_of(document));
+                });
+                let kind = meant.and_then(Kind::parse);
+                self.push_broken(kind, name.map(str::to_owned), metadata::labels_of(document));
             }
             Class::WrongVersion(kind) => {
                 let message = format!("{} has the apiVersion `{}`", self.notes.subject, node::short(api_version));
@@ -120,7 +131,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A document of ours that forgot its header is an error; anything else may be some other file.
+    /// A document that has `metadata`, or is one of ours, is an object that forgot its header, and Kubernetes would
+    /// refuse it too; anything else may be some other file.
     fn without_header(&mut self, document: &Node, start: Spot, api_version: Option<&str>, kind: Option<&str>) {
         let name = metadata::name_of(document);
         if let Some(kind) = kind.and_then(Kind::parse) {
@@ -140,13 +152,25 @@ impl<'a> Reader<'a> {
             (None, Some(_)) => "`apiVersion`",
             _ => "`kind`",
         };
+        if node::find(document, "metadata").is_some() {
+            let message = format!("the document has `metadata` but no {missing}");
+            self.notes.error(start, "MissingField", message).hint =
+                Some(format!("add {}", missing.replace("n`", "n: …`").replace("d`", "d: …`")));
+            // Data is what a ConfigMap has, and one that isn't read would be missed.
+            let kind = node::find(document, "data").filter(|_| kind.is_none()).map(|_| Kind::ConfigMap);
+            return self.push_broken(kind, name.map(str::to_owned), metadata::labels_of(document));
+        }
         let message = format!("the document has no {missing}, so it isn't an object");
         self.notes.warning(start, "NotAnObject", message).hint =
             Some("if it isn't one, name the file in `.sourceignore`".to_owned());
     }
 
-    fn list(&mut self, document: &Node) {
-        let Some(items) = node::find(document, "items") else { return };
+    fn list(&mut self, document: &Node, kind_spot: Spot) {
+        let Some(items) = node::find(document, "items") else {
+            self.notes.error(kind_spot, "MissingField", "a List has no `items`".to_owned()).hint =
+                Some("add `items:`; `items: []` is an empty one".to_owned());
+            return self.push_broken(None, None, None);
+        };
         match node::shape(items) {
             Shape::Null => {}
             Shape::List(items) => items.iter().for_each(|item| self.document(item)),
@@ -204,16 +228,27 @@ impl<'a> Reader<'a> {
 
 fn classify(api_version: &str, kind: &str) -> Class {
     let group = group(api_version);
-    if api_version == "v1" && kind == "List" {
-        return Class::List;
-    }
     match Kind::parse(kind) {
         Some(known) if known.api_version() == api_version => Class::Ours(known),
-        Some(known) if group.is_empty() || OUR_GROUPS.contains(&group) => Class::WrongVersion(known),
-        _ if !OUR_GROUPS.contains(&group) => Class::Other,
-        _ if GENERATED.contains(&kind) => Class::Generated,
-        _ => Class::Unknown,
+        // No other group has ConfigMaps.
+        Some(Kind::ConfigMap) => Class::WrongVersion(Kind::ConfigMap),
+        Some(known) if group.is_empty() || is_nearly_ours(group) => Class::WrongVersion(known),
+        _ if GENERATED.contains(&kind) && OUR_GROUPS.contains(&group) => Class::Generated,
+        _ if OUR_GROUPS.contains(&group) => Class::Unknown,
+        _ if group.is_empty() && nearest(kind, [Kind::ConfigMap.as_str()]).is_some() => Class::Unknown,
+        _ => Class::Other,
     }
+}
+
+/// `List`, or the list of a kind of ours: `ConfigMapList`.
+fn is_list(api_version: &str, kind: &str) -> bool {
+    let of = |item| Kind::parse(item).is_some_and(|known| known.api_version() == api_version);
+    kind.strip_suffix("List").is_some_and(|item| item.is_empty() || of(item))
+}
+
+/// A group that a known kind shows to be a slip.
+fn is_nearly_ours(group: &str) -> bool {
+    group.ends_with("kalypso.io") || group.ends_with("kedge.dev") || nearest(group, OUR_GROUPS).is_some()
 }
 
 fn group(api_version: &str) -> &str {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Excerpt, Problem, Severity};
+use crate::Source;
 
 /// Lines are shown up to this many characters; a longer one is cut around the caret.
 const MAX_LINE: usize = 160;
@@ -23,7 +24,7 @@ impl Problem {
         };
         let gutter = " ".repeat(number.len());
         if let Some(origin) = &self.origin {
-            writeln!(text, "{gutter}--> {origin}{}", revision(&origin.source))?;
+            writeln!(text, "{gutter}--> {origin}{}", elsewhere(&origin.source))?;
         }
         if let (Some(excerpt), false) = (&self.excerpt, number.is_empty()) {
             let margin = " ".repeat(excerpt.start);
@@ -32,10 +33,14 @@ impl Problem {
             writeln!(text, "{gutter} | {margin}{}", "^".repeat(excerpt.width.max(1)))?;
         }
         for origin in &self.related {
-            writeln!(text, "{gutter} = also: {origin}{}", revision(&origin.source))?;
+            writeln!(text, "{gutter} = also: {origin}{}", elsewhere(&origin.source))?;
         }
         if let Some(assignment) = &self.assignment {
-            writeln!(text, "{gutter} = stops: {assignment}")?;
+            let word = match self.severity {
+                Severity::Error => "stops",
+                Severity::Warning => "concerns",
+            };
+            writeln!(text, "{gutter} = {word}: {assignment}")?;
         }
         if let Some(hint) = &self.hint {
             writeln!(text, "{gutter} = hint: {hint}")?;
@@ -80,12 +85,9 @@ impl Excerpt {
     }
 }
 
-/// ` (repo@revision)`, or nothing for a plain folder: there the path says it all.
-fn revision(source: &crate::Source) -> String {
-    match &source.revision {
-        Some(revision) => format!(" ({}@{revision})", source.repo),
-        None => String::new(),
-    }
+/// ` (repo at revision)`, or nothing for a folder of this machine: there the path says it all.
+fn elsewhere(source: &Source) -> String {
+    if source.is_elsewhere() { format!(" ({})", source.short()) } else { String::new() }
 }
 
 #[cfg(test)]
@@ -93,24 +95,24 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::{Origin, Source};
+    use crate::Origin;
 
-    fn origin(revision: Option<&str>, line: u32, column: u32) -> Origin {
-        let source = Source { repo: "https://git.example/cp".into(), revision: revision.map(Into::into) };
+    fn origin(repo: &str, revision: Option<&str>, line: u32, column: u32) -> Origin {
+        let source = Source { repo: repo.into(), revision: revision.map(Into::into) };
         Origin { source: Arc::new(source), file: "types/drone.yaml".into(), line, column }
     }
 
     #[test]
     fn problem_shows_place_line_caret_and_hint() {
         let problem = Problem::error("NotAString", "the label `edge` of ClusterType `drone` is the boolean `true`")
-            .at(origin(Some("dev@sha1:0a1b"), 12, 11))
+            .at(origin("https://git.example/cp", Some("dev@sha1:1e8f01513f0a1b2c3d4e"), 12, 11))
             .excerpt(Excerpt::of_line("    edge: true", 11, 4))
             .hint("write `edge: \"true\"`");
         assert_eq!(
             problem.to_text(),
             "\
 error[NotAString]: the label `edge` of ClusterType `drone` is the boolean `true`
-  --> types/drone.yaml:12:11 (https://git.example/cp@dev@sha1:0a1b)
+  --> types/drone.yaml:12:11 (https://git.example/cp at dev@1e8f01513f)
    |
 12 |     edge: true
    |           ^^^^
@@ -122,8 +124,8 @@ error[NotAString]: the label `edge` of ClusterType `drone` is the boolean `true`
     #[test]
     fn problem_of_a_whole_file_shows_no_line() {
         let problem = Problem::warning("OtherKind", "Secret `x` isn't read by Kedge")
-            .at(origin(None, 0, 0))
-            .also_at(origin(None, 3, 1));
+            .at(origin("./cp", None, 0, 0))
+            .also_at(origin("./cp", None, 3, 1));
         assert_eq!(
             problem.to_text(),
             "\
@@ -132,6 +134,28 @@ warning[OtherKind]: Secret `x` isn't read by Kedge
  = also: types/drone.yaml:3:1
 "
         );
+    }
+
+    #[test]
+    fn a_file_of_a_url_is_shown_with_it_also_without_a_revision() {
+        let problem = Problem::error("X", "m").at(origin("https://git.example/cp", None, 2, 1)).also_at(origin(
+            "https://git.example/app",
+            None,
+            3,
+            0,
+        ));
+        assert_eq!(
+            problem.to_text(),
+            "error[X]: m\n --> types/drone.yaml:2:1 (https://git.example/cp)\n  = also: types/drone.yaml:3 (https://git.example/app)\n"
+        );
+    }
+
+    #[test]
+    fn a_file_name_cannot_add_lines() {
+        let mut place = origin("./cp", None, 2, 1);
+        place.file = "a\nerror[Y]: b\u{202e}.yaml".into();
+        let problem = Problem::error("X", "m").at(place);
+        assert_eq!(problem.to_text(), "error[X]: m\n --> a\\nerror[Y]: b\\u{202e}.yaml:2:1\n");
     }
 
     #[test]
@@ -144,6 +168,13 @@ warning[OtherKind]: Secret `x` isn't read by Kedge
         let mut problem = Problem::error("TemplateMissing", "no Template `x`");
         problem.assignment = Some("drone/hello-test".into());
         assert_eq!(problem.to_text(), "error[TemplateMissing]: no Template `x`\n = stops: drone/hello-test\n");
+    }
+
+    #[test]
+    fn a_warning_concerns_its_assignment_and_stops_nothing() {
+        let mut problem = Problem::warning("NotRendered", "no value `x`");
+        problem.assignment = Some("drone/hello-test".into());
+        assert_eq!(problem.to_text(), "warning[NotRendered]: no value `x`\n = concerns: drone/hello-test\n");
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! A bare mirror in the cache: holds just the commits that were asked for, without their history.
 
-use std::fs;
+mod guard;
+
+use std::fs::{self, File};
+use std::io;
 use std::num::NonZeroU32;
 use std::path::Path;
-use std::process;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ const ONE_COMMIT: Shallow = Shallow::DepthAtRemote(NonZeroU32::MIN);
 
 pub(super) struct Mirror {
     repo: gix::Repository,
+    /// One process at a time fetches into a mirror. Given back when the file is closed.
+    _lock: File,
     url: String,
     /// As the object spells it, for messages.
     name: String,
@@ -53,12 +56,39 @@ impl Mirror {
             path: cache.display().to_string(),
             source,
         };
-        let path = cache.join(format!("{}-{}.git", readable(&key), digest(&key)?));
-        if !path.join("HEAD").exists() {
-            make(cache, &path).map_err(unusable)?;
-        }
+        let name_here = format!("{}-{}", readable(&key), digest(&key)?);
+        let path = cache.join(format!("{name_here}.git"));
+        let lock = lock(cache, &name_here).map_err(|error| unusable(Box::new(error)))?;
+        let open = || gix::open::Options::isolated().open(&path);
+        let repo = match open() {
+            Ok(repo) => repo,
+            // Not there yet, or damaged: it is only a copy.
+            Err(_) => {
+                make(&path).map_err(unusable)?;
+                open().map_err(|error| unusable(Box::new(error)))?
+            }
+        };
+        Ok(Mirror { repo: repo.into(), _lock: lock, url: url.to_owned(), name: name.to_owned() })
+    }
+
+    /// Whether something that was brought before can't be read any more.
+    pub fn is_damaged(&self) -> bool {
+        let read = || -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+            for found in self.repo.references()?.prefixed("refs/kedge/")? {
+                found?.peel_to_commit()?.tree()?;
+            }
+            Ok(())
+        };
+        read().is_err()
+    }
+
+    /// An empty one in its place.
+    pub fn renew(self) -> Result<Mirror, RepoError> {
+        let path = self.repo.git_dir().to_owned();
+        let unusable = |source| RepoError::Cache { path: path.display().to_string(), source };
+        make(&path).map_err(unusable)?;
         let repo = gix::open::Options::isolated().open(&path).map_err(|error| unusable(Box::new(error)))?;
-        Ok(Mirror { repo: repo.into(), url: url.to_owned(), name: name.to_owned() })
+        Ok(Mirror { repo: repo.into(), ..self })
     }
 
     pub fn repository(&self) -> GitRepository {
@@ -115,8 +145,8 @@ impl Mirror {
             || text.contains("credential")
         {
             "it doesn't exist or isn't public; a sources file can say where a clone of it is".to_owned()
-        } else if text.contains("lock for resource") {
-            format!("if no other kedge is fetching it, delete `{}`", self.repo.git_dir().display())
+        } else if text.contains("interrupt") {
+            "it took too long or was too large; a sources file can say where a clone of it is".to_owned()
         } else {
             "check the address and the network, or say in a sources file where a clone of it is".to_owned()
         };
@@ -129,15 +159,15 @@ impl Mirror {
             .remote_at_without_url_rewrite(self.url.as_str())?
             .with_fetch_tags(Tags::None)
             .with_refspecs([BString::from(want.spec.as_str())], Direction::Fetch)?;
-        let stop = AtomicBool::new(false);
-        remote
+        let prepared = remote
             .connect(Direction::Fetch)?
-            .with_transport_options(Box::new(http_options()))
+            .with_transport_options(Box::new(http_options(self.url.starts_with("https:"))))
             // Credentials come with the hub; nobody is asked on a terminal.
             .with_credentials(|_| Ok(None))
             .prepare_fetch(gix::progress::Discard, ref_map::Options::default())?
-            .with_shallow(depth)
-            .receive(gix::progress::Discard, &stop)?;
+            .with_shallow(depth);
+        let packs = self.repo.git_dir().join("objects").join("pack");
+        guard::guarded(&packs, guard::LIMITS, |stop| prepared.receive(gix::progress::Discard, stop))?;
         let commit = self.repo.find_reference(want.local.as_str())?.peel_to_commit()?.id;
         Ok(Revision { name: want.name.clone(), commit })
     }
@@ -156,37 +186,45 @@ impl Want {
     }
 }
 
-/// Made beside its place and moved there, so that nobody meets half of it.
-fn make(cache: &Path, path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    static COUNT: AtomicU32 = AtomicU32::new(0);
+/// Waits until no other process uses the mirror of that name.
+fn lock(cache: &Path, name: &str) -> io::Result<File> {
     fs::create_dir_all(cache)?;
-    let scratch = cache.join(format!(".new-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+    let file = File::create(cache.join(format!("{name}.lock")))?;
+    match file.lock() {
+        // Some network file systems have none; then nobody waits.
+        Err(error) if error.kind() != io::ErrorKind::Unsupported => Err(error),
+        _ => Ok(file),
+    }
+}
+
+/// An empty mirror in place of what is there. Made beside its place and moved, so that a crash leaves no half of one.
+fn make(path: &Path) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let scratch = path.with_extension("new");
+    for old in [&scratch, path] {
+        if old.symlink_metadata().is_ok() {
+            fs::remove_dir_all(old)?;
+        }
+    }
     gix::ThreadSafeRepository::init_opts(
         &scratch,
         gix::create::Kind::Bare,
         gix::create::Options::default(),
         gix::open::Options::isolated(),
     )?;
-    if let Err(error) = fs::rename(&scratch, path) {
-        fs::remove_dir_all(&scratch)?;
-        // Another process may have been first.
-        if !path.join("HEAD").exists() {
-            return Err(error.into());
-        }
-    }
-    Ok(())
+    Ok(fs::rename(&scratch, path)?)
 }
 
 /// Our own client: ring is the only TLS provider, and nothing waits for ever.
-fn http_options() -> http::Options {
+fn http_options(https_only: bool) -> http::Options {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         // An error means that the program has chosen one already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     let backend = http::reqwest::Options {
-        configure_client: Some(Box::new(|builder| {
-            Ok(builder.connect_timeout(CONNECT_TIMEOUT).timeout(STALL_TIMEOUT).https_only(false))
+        configure_client: Some(Box::new(move |builder| {
+            // Also for where a redirect leads.
+            Ok(builder.connect_timeout(CONNECT_TIMEOUT).timeout(STALL_TIMEOUT).https_only(https_only))
         })),
         configure_request: None,
     };

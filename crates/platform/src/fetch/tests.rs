@@ -1,3 +1,5 @@
+//! Fetching, from a server of ours on this machine and from places that don't answer.
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -75,6 +77,14 @@ fn answer(mut stream: TcpStream, root: &Path, modern: bool) -> std::io::Result<(
         None => (target.strip_suffix("/git-upload-pack").unwrap_or(target), false),
     };
     let repo = root.join(path.trim_start_matches('/'));
+    // A file in place of a repository says where it has moved to.
+    if let Ok(to) = fs::read_to_string(&repo) {
+        let tail = &target[path.len()..];
+        return write!(
+            stream,
+            "HTTP/1.1 301 Moved\r\nlocation: {to}{tail}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+        );
+    }
     if !repo.exists() {
         return stream.write_all(b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
     }
@@ -95,6 +105,11 @@ fn answer(mut stream: TcpStream, root: &Path, modern: bool) -> std::io::Result<(
     )?;
     stream.write_all(prefix)?;
     stream.write_all(&output)
+}
+
+fn mirror_in(cache: &Path) -> PathBuf {
+    let mut found = fs::read_dir(cache).unwrap().map(|entry| entry.unwrap().path());
+    found.find(|path| path.extension().is_some_and(|ending| ending == "git")).unwrap()
 }
 
 fn has_git() -> bool {
@@ -136,7 +151,7 @@ fn only_what_is_needed_is_fetched_and_a_known_commit_is_not_asked_for_again() {
     let tree = fetch.open(&Request::new(&url, "dev", None)).unwrap();
     assert_eq!(files(tree.as_ref()), ["dev.yaml"]);
     assert_eq!(tree.source().revision.as_deref(), Some(format!("dev@sha1:{dev}").as_str()));
-    let mirror = fs::read_dir(&cache).unwrap().next().unwrap().unwrap().path();
+    let mirror = mirror_in(&cache);
     assert!(!GitRepository::open(&mirror).unwrap().has_commit(&second), "nobody asked for main");
 
     let tree = fetch.open(&Request::new(&url, "", None)).unwrap();
@@ -147,7 +162,69 @@ fn only_what_is_needed_is_fetched_and_a_known_commit_is_not_asked_for_again() {
     let tree = fetch.open(&Request::new(&url, "dev", None)).unwrap();
     assert_eq!(files(tree.as_ref()), ["moved.yaml"]);
     assert_eq!(tree.source().revision.as_deref(), Some(format!("dev@sha1:{third}").as_str()));
-    assert_eq!(fs::read_dir(&cache).unwrap().count(), 1, "one mirror, and no leftovers");
+    assert_eq!(fs::read_dir(&cache).unwrap().count(), 2, "one mirror with its lock, and no leftovers");
+}
+
+#[test]
+fn a_damaged_mirror_is_fetched_again() {
+    if !has_git() {
+        return;
+    }
+    let root = TempDir::new().unwrap();
+    let repo = TestRepo::new(root.path().join("app.git"));
+    let first = repo.commit("main", &[("one.yaml", "1")]);
+    let server = Server::start(root.path().to_owned());
+    let url = format!("{}/app.git", server.address);
+    let cache = root.path().join("cache");
+    let fetch = Fetch::new(&cache);
+    let damage: [&dyn Fn(&Path); 3] = [
+        &|mirror| fs::remove_file(mirror.join("HEAD")).unwrap(),
+        &|mirror| fs::write(mirror.join("config"), "[core").unwrap(),
+        &|mirror| {
+            for pack in fs::read_dir(mirror.join("objects/pack")).unwrap().flatten() {
+                if pack.path().extension().is_some_and(|ending| ending == "pack") {
+                    let zeros = vec![0; usize::try_from(pack.metadata().unwrap().len()).unwrap()];
+                    fs::remove_file(pack.path()).unwrap();
+                    fs::write(pack.path(), zeros).unwrap();
+                }
+            }
+        },
+    ];
+    for damage in damage {
+        fetch.open(&Request::new(&url, "main", Some(&first))).unwrap();
+        damage(&mirror_in(&cache));
+        for commit in [None, Some(first.as_str())] {
+            let tree = fetch.open(&Request::new(&url, "main", commit)).unwrap();
+            assert_eq!(files(tree.as_ref()), ["one.yaml"]);
+        }
+    }
+}
+
+#[test]
+fn many_at_once_share_one_mirror() {
+    if !has_git() {
+        return;
+    }
+    let root = TempDir::new().unwrap();
+    let repo = TestRepo::new(root.path().join("app.git"));
+    let branches: Vec<String> = (0..4).map(|number| format!("b{number}")).collect();
+    for branch in &branches {
+        repo.commit(branch, &[(&format!("{branch}.yaml"), branch)]);
+    }
+    let server = Server::start(root.path().to_owned());
+    let url = format!("{}/app.git", server.address);
+    let cache = root.path().join("cache");
+    thread::scope(|scope| {
+        for branch in branches.iter().chain(&branches) {
+            let (url, cache) = (&url, &cache);
+            scope.spawn(move || {
+                // Each of its own, as in two processes.
+                let tree = Fetch::new(cache).open(&Request::new(url, branch, None)).unwrap();
+                assert_eq!(files(tree.as_ref()), [format!("{branch}.yaml")]);
+            });
+        }
+    });
+    assert_eq!(fs::read_dir(&cache).unwrap().count(), 2);
 }
 
 #[test]
@@ -169,6 +246,31 @@ fn what_the_server_does_not_have_is_said() {
     let error = fetch.open(&Request::new(&url, "main", None)).unwrap_err();
     assert!(chain(&error).contains("404"), "{}", chain(&error));
     assert!(error.hint().unwrap().starts_with("it doesn't exist or isn't public"), "{:?}", error.hint());
+}
+
+#[test]
+fn a_repository_that_moved_is_followed_but_never_to_another_scheme() {
+    if !has_git() {
+        return;
+    }
+    let root = TempDir::new().unwrap();
+    TestRepo::new(root.path().join("app.git")).commit("main", &[("one.yaml", "1")]);
+    let server = Server::start(root.path().to_owned());
+    let local = format!("file://{}/app.git", root.path().display());
+    for (name, to) in [
+        ("moved", format!("{}/app.git", server.address)),
+        ("file", local),
+        ("ssh", "ssh://localhost/app.git".to_owned()),
+        ("loop", format!("{}/loop", server.address)),
+    ] {
+        fs::write(root.path().join(name), to).unwrap();
+    }
+    let fetch = Fetch::new(root.path().join("cache"));
+    let open = |name: &str| fetch.open(&Request::new(&format!("{}/{name}", server.address), "main", None));
+    assert_eq!(files(open("moved").unwrap().as_ref()), ["one.yaml"]);
+    for name in ["file", "ssh", "loop"] {
+        assert!(matches!(open(name).unwrap_err(), RepoError::Fetch { .. }), "{name}");
+    }
 }
 
 #[test]

@@ -24,7 +24,10 @@ pub(super) fn load(platform: &mut Platform, trees: &mut Trees<'_>) {
                 if batch.is_empty() {
                     let message = format!("{} brings no Workload", object.id());
                     let problem = Problem::warning("NothingFound", message).at(object.origin.clone());
-                    platform.problems.push(problem.hint("its `path` names the folder that holds the Workload's file"));
+                    let problem = problem.hint("its `path` names the folder that holds the Workload's file");
+                    platform.problems.push(problem.clone());
+                    // Somebody emptied it: what is published isn't deleted for that.
+                    fail(platform, Some(name), vec![problem]);
                 }
                 add(platform, name, batch);
             }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kedge_model::kinds::BaseRepo;
-use kedge_model::{Kind, Object, Origin, Platform, Problem, Spec};
+use kedge_model::{Broken, Kind, Object, Origin, Platform, Problem, Spec};
 
 use super::fail;
 use super::layers::Layers;
@@ -19,14 +19,11 @@ use crate::tree::{Tree, TreeError, chain, clean_path};
 const BASE_LIMIT: usize = 100;
 
 /// Repositories that were opened, so that each is asked for once.
-#[derive(Debug)]
 pub(super) struct Trees<'r> {
-    repositories: Opener<'r>,
+    repositories: &'r dyn Repositories,
     /// By request, with the address in its one form.
     open: BTreeMap<Request, Box<dyn Tree>>,
 }
-
-struct Opener<'r>(&'r dyn Repositories);
 
 /// One step of the way from the environment to a BaseRepo.
 #[derive(Clone, Debug)]
@@ -37,7 +34,6 @@ pub(super) struct Step {
     path: String,
 }
 
-#[derive(Debug)]
 pub(super) struct Bases<'a, 'r> {
     pub trees: &'a mut Trees<'r>,
     pub platform: &'a mut Platform,
@@ -71,17 +67,18 @@ impl Bases<'_, '_> {
                         continue;
                     }
                 };
-                if !read.insert(step.key()) {
+                if read.contains(&step.key()) {
                     continue;
                 }
-                if read.len() > BASE_LIMIT {
+                if read.len() >= BASE_LIMIT {
                     let message =
                         format!("there are more than {BASE_LIMIT} BaseRepos; {} isn't read", next.object.id());
                     let problem = Problem::error("TooManyBaseRepos", message).at(next.object.origin.clone());
-                    self.platform.problems.push(problem.clone());
-                    fail(self.platform, None, vec![problem]);
-                    return;
+                    self.miss(&next.object, problem);
+                    // What was read until here counts all the same.
+                    break;
                 }
+                read.insert(step.key());
                 let mut way = next.way;
                 way.push(step);
                 if let Some(batch) = self.read(&next.object, base) {
@@ -102,8 +99,7 @@ impl Bases<'_, '_> {
             for object in batch.objects {
                 if let Spec::BaseRepo(base) = &object.spec {
                     if let Some(problem) = ring(&object, base, &way) {
-                        self.platform.problems.push(problem.clone());
-                        fail(self.platform, None, vec![problem]);
+                        self.fail(problem);
                         continue;
                     }
                     ways.insert(object.origin.clone(), way.clone());
@@ -138,8 +134,11 @@ impl Bases<'_, '_> {
         match path.and_then(|path| Batch::read(tree, &path, Ignore::environment(), None)) {
             Ok(batch) => {
                 if batch.is_empty() {
+                    // Somebody emptied it: what it held isn't gone for that.
                     let message = format!("{} has no YAML object: {}", object.id(), tree.source());
-                    self.platform.problems.push(Problem::warning("NothingFound", message).at(object.origin.clone()));
+                    let problem = Problem::error("NothingFound", message).at(object.origin.clone());
+                    let problem = problem.hint("mend its `branch` and `path`, or delete the BaseRepo");
+                    self.miss(object, problem);
                 }
                 Some(batch)
             }
@@ -151,7 +150,24 @@ impl Bases<'_, '_> {
     }
 
     fn refuse(&mut self, object: &Object, error: &dyn std::error::Error, hint: Option<String>, code: &'static str) {
-        let problem = failure(object, error, hint, code);
+        self.miss(object, failure(object, error, hint, code));
+    }
+
+    /// What a BaseRepo holds is missing, and nobody knows what that would have been: it counts as broken, so that no
+    /// assignment is made without its templates and values.
+    fn miss(&mut self, object: &Object, problem: Problem) {
+        self.layers.broken.push(Broken {
+            kind: Some(Kind::BaseRepo),
+            name: Some(object.meta.name.clone()),
+            owner: None,
+            labels: None,
+            problem: problem.clone(),
+        });
+        self.fail(problem);
+    }
+
+    /// Something of the platform isn't read.
+    fn fail(&mut self, problem: Problem) {
         self.platform.problems.push(problem.clone());
         fail(self.platform, None, vec![problem]);
     }
@@ -203,20 +219,14 @@ impl Step {
 
 impl<'r> Trees<'r> {
     pub fn new(repositories: &'r dyn Repositories) -> Trees<'r> {
-        Trees { repositories: Opener(repositories), open: BTreeMap::new() }
+        Trees { repositories, open: BTreeMap::new() }
     }
 
     pub fn open(&mut self, request: &Request) -> Result<&dyn Tree, RepoError> {
         let key = Request { repo: RepoKey::new(&request.repo).to_string(), ..request.clone() };
         match self.open.entry(key) {
             Entry::Occupied(known) => Ok(&**known.into_mut()),
-            Entry::Vacant(place) => Ok(&**place.insert(self.repositories.0.open(request)?)),
+            Entry::Vacant(place) => Ok(&**place.insert(self.repositories.open(request)?)),
         }
-    }
-}
-
-impl std::fmt::Debug for Opener<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Opener")
     }
 }

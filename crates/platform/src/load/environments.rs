@@ -13,7 +13,7 @@ use crate::ignore::Ignore;
 use crate::read::Batch;
 use crate::repositories::{RepoKey, local_path};
 use crate::tree::TreeError;
-use crate::tree::git::GitRepository;
+use crate::tree::git::{GitError, GitRepository};
 
 const FOLDER: &str = ".environments";
 
@@ -22,7 +22,7 @@ const MAIN_BRANCHES: [&str; 2] = ["main", "master"];
 
 #[derive(Debug, Default)]
 pub struct Environments {
-    /// Sorted by name; of two with one name the first by place.
+    /// Sorted by name; of two with one name neither.
     pub environments: Vec<Arc<Object>>,
     pub problems: Vec<Problem>,
 }
@@ -49,15 +49,17 @@ impl Environments {
         let mut objects: Vec<Object> = batch.objects;
         objects.retain(|object| matches!(object.spec, Spec::Environment(_)));
         objects.sort_by(|one, other| (&one.meta.name, &one.origin).cmp(&(&other.meta.name, &other.origin)));
-        for object in objects {
-            match found.environments.last() {
-                Some(last) if last.meta.name == object.meta.name => {
-                    let message = format!("Environment {} is defined in {} too", object.meta.name, last.origin);
-                    let problem = Problem::error("DuplicateObject", message).at(object.origin.clone());
-                    found.problems.push(problem.also_at(last.origin.clone()).hint("delete one of the two"));
-                }
-                _ => found.environments.push(Arc::new(object)),
+        for same in objects.chunk_by(|one, other| one.meta.name == other.meta.name) {
+            let [first, others @ ..] = same else { continue };
+            if others.is_empty() {
+                found.environments.push(Arc::new(first.clone()));
+                continue;
             }
+            let message =
+                format!("Environment {} is defined {} times; none of them is used", first.meta.name, same.len());
+            let mut problem = Problem::error("DuplicateObject", message).at(first.origin.clone());
+            problem.related = others.iter().map(|object| object.origin.clone()).collect();
+            found.problems.push(problem.hint("delete all but one, or rename them"));
         }
         Ok(found)
     }
@@ -72,6 +74,23 @@ impl Environments {
             Spec::Environment(spec) => Some((object, spec)),
             _ => None,
         }
+    }
+
+    /// Whether any is written, be it wrongly.
+    pub(super) fn declares(&self) -> bool {
+        !self.environments.is_empty() || self.problems.iter().any(Problem::is_error)
+    }
+
+    /// The branch of this environment isn't there.
+    pub(super) fn no_branch(&self, environment: &str, error: GitError) -> LoadError {
+        let Some((object, _)) = self.get(environment) else { return error.into() };
+        let origin = object.origin.at(object.origin.line, 0);
+        let branch = origin.source.revision.as_deref().and_then(|revision| revision.rsplit_once("@sha1:"));
+        let place = match branch {
+            Some((branch, _)) => format!("{origin} on {branch}"),
+            None => origin.to_string(),
+        };
+        LoadError::NoBranch { environment: environment.to_owned(), place, error: Box::new(error) }
     }
 
     pub(super) fn into_missing(self, environment: &str, path: &Path) -> LoadError {

@@ -27,6 +27,13 @@ pub enum LoadError {
         /// What is wrong with the files that should name it.
         problems: Vec<Problem>,
     },
+    #[error("{error}, which Environment {environment} names ({place})")]
+    NoBranch {
+        environment: String,
+        /// Where the Environment is written.
+        place: String,
+        error: Box<GitError>,
+    },
     #[error(transparent)]
     Git(#[from] GitError),
     #[error(transparent)]
@@ -51,6 +58,7 @@ impl LoadError {
                 "an Environment object below `.environments/` on `main` names the branch of an environment".to_owned(),
             ),
             LoadError::NoEnvironment { known, .. } => Some(format!("the environments are {}", known.join(", "))),
+            LoadError::NoBranch { error, .. } => error.hint(),
             LoadError::Git(error) => error.hint(),
             LoadError::Tree(error) => error.hint(),
         }

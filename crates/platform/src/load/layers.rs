@@ -31,7 +31,7 @@ impl Layers {
         for object in objects {
             let good = &mut claims.entry(object.id()).or_default().good;
             // One file reached by two paths says the same thing, not another one.
-            if !good.iter().any(|other| same_place(&other.origin, &object.origin)) {
+            if !good.iter().any(|other| other.origin == object.origin) {
                 good.push(object);
             }
         }
@@ -104,10 +104,6 @@ impl Claims {
         let good = self.good.iter().map(|object| object.origin.clone());
         good.chain(self.broken.iter().filter_map(|broken| broken.problem.origin.clone())).collect()
     }
-}
-
-fn same_place(one: &Origin, other: &Origin) -> bool {
-    (&one.source, &one.file, one.line) == (&other.source, &other.file, other.line)
 }
 
 /// The place with its repository: two of them are rarely in the same one.

@@ -1,3 +1,6 @@
+//! Whole platforms, from folders and sources, by what is in force and what is said.
+
+mod bases;
 mod repository;
 
 use std::os::unix::fs::symlink;
@@ -7,7 +10,7 @@ use kedge_model::{Object, ObjectId};
 
 use super::*;
 use crate::sources::Sources;
-use crate::testing::{Nowhere, folder};
+use crate::testing::{Nowhere, TestRepo, folder};
 
 fn config(name: &str, value: &str) -> String {
     format!(
@@ -72,6 +75,17 @@ fn failing(platform: &Platform) -> Vec<(Option<&str>, &str)> {
     platform.failing.iter().map(|failing| (failing.registration.as_deref(), failing.problem.code)).collect()
 }
 
+/// The BaseRepos that count as broken, and why.
+fn broken_bases(platform: &Platform) -> Vec<(&str, &str)> {
+    let bases = platform.broken.iter().filter(|broken| broken.kind == Some(Kind::BaseRepo));
+    bases
+        .map(|broken| {
+            assert!(broken.owner.is_none() && broken.labels.is_none());
+            (broken.name.as_deref().unwrap(), broken.problem.code)
+        })
+        .collect()
+}
+
 #[test]
 fn a_folder_its_bases_and_its_applications_become_one_platform() {
     let platform = load_scene(&[
@@ -108,22 +122,6 @@ fn a_folder_its_bases_and_its_applications_become_one_platform() {
 }
 
 #[test]
-fn the_environments_own_object_wins_over_a_bases() {
-    let platform = load_scene(&[
-        ("env/base.yaml", &base("main", "https://h/main", "")),
-        ("env/config.yaml", &config("c", "env")),
-        ("main/config.yaml", &config("c", "main")),
-    ]);
-    let Spec::ConfigMap(map) = &get(&platform, Kind::ConfigMap, "c").spec else { panic!() };
-    assert_eq!(map.data["KEY"].text, "env");
-    let [problem] = platform.problems.as_slice() else { panic!("{:?}", platform.problems) };
-    assert_eq!(problem.code, "Overridden");
-    assert!(!problem.is_error());
-    assert_eq!((problem.origin.as_ref().unwrap().source.repo.as_str(), problem.related.len()), ("https://h/main", 1));
-    assert!(platform.failing.is_empty());
-}
-
-#[test]
 fn an_object_defined_twice_at_one_level_is_refused_and_the_platform_fails() {
     let platform = load_scene(&[
         ("env/a.yaml", &config("c", "1")),
@@ -152,64 +150,6 @@ fn a_broken_file_stops_itself_and_marks_the_platform() {
 }
 
 #[test]
-fn bases_that_form_a_ring_are_refused_by_name_and_the_rest_loads() {
-    let platform = load_scene(&[
-        ("env/base.yaml", &base("a", "https://h/a", "")),
-        ("a/base.yaml", &base("b", "https://h/b", "")),
-        ("a/config.yaml", &config("a", "1")),
-        ("b/base.yaml", &base("a", "https://h/a/", "")),
-        ("b/config.yaml", &config("b", "1")),
-    ]);
-    assert_eq!(names(&platform), ["BaseRepo a", "BaseRepo b", "ConfigMap a", "ConfigMap b"]);
-    assert_eq!(
-        messages(&platform),
-        ["BaseRepo a closes a ring: a (https://h/a@main) → b (https://h/b@main) → a (https://h/a@main)"]
-    );
-    assert_eq!(failing(&platform), [(None, "BaseRepoCycle")]);
-}
-
-#[test]
-fn a_base_reached_twice_is_loaded_once() {
-    let platform = load_scene(&[
-        ("env/base.yaml", &format!("{}---\n{}", base("a", "https://h/a", ""), base("b", "https://h/b", ""))),
-        ("a/base.yaml", &base("c1", "https://h/c", "")),
-        ("b/base.yaml", &base("c2", "https://h/c.git", "")),
-        ("c/config.yaml", &config("c", "1")),
-    ]);
-    assert_eq!(messages(&platform), [""; 0]);
-    assert_eq!(platform.of_kind(Kind::ConfigMap).count(), 1);
-}
-
-#[test]
-fn there_is_a_bound_on_bases() {
-    let mut files = vec![("env/base.yaml".to_owned(), base("n0", "https://h/r0", ""))];
-    for index in 0..105 {
-        files.push((
-            format!("r{index}/b.yaml"),
-            base(&format!("n{}", index + 1), &format!("https://h/r{}", index + 1), ""),
-        ));
-    }
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
-    let platform = load_scene(&files);
-    assert_eq!(messages(&platform), ["there are more than 100 BaseRepos; BaseRepo n100 isn't read"]);
-    assert_eq!(failing(&platform), [(None, "TooManyBaseRepos")]);
-}
-
-#[test]
-fn a_base_that_cannot_be_reached_marks_the_platform() {
-    let root =
-        folder(&[("base.yaml", &base("main", "https://h/main", "  commit: abc\n")), ("c.yaml", &config("c", "1"))]);
-    let platform = load(&ControlPlane::Folder(root.path().to_owned()), "dev", &Nowhere).unwrap();
-    assert_eq!(names(&platform), ["BaseRepo main", "ConfigMap c"]);
-    let [problem] = platform.problems.as_slice() else { panic!("{:?}", platform.problems) };
-    assert_eq!(problem.message, "BaseRepo main can't be loaded: https://h/main at commit abc is out of reach");
-    assert_eq!(problem.hint.as_deref(), Some("wait"));
-    assert_eq!(problem.origin.as_ref().unwrap().source.repo, root.path().display().to_string());
-    assert_eq!(failing(&platform), [(None, "RepositoryFailed")]);
-    assert_eq!(platform.promoted_commit(), Some("abc"));
-}
-
-#[test]
 fn a_failing_application_concerns_itself_only() {
     let platform = load_scene(&[
         ("env/c.yaml", &config("c", "1")),
@@ -232,11 +172,17 @@ fn a_failing_application_concerns_itself_only() {
     let mut failed = failing(&platform);
     failed.sort();
     let codes: Vec<_> = failed.iter().map(|(name, code)| format!("{} {code}", name.unwrap_or("platform"))).collect();
-    assert_eq!(codes.len(), 5, "{codes:?}");
+    assert_eq!(codes.len(), 6, "{codes:?}");
     assert!(codes[0].starts_with("bad-file "));
     assert_eq!(
         codes[1..],
-        ["escapes PathInvalid", "gone RepositoryFailed", "twice DuplicateObject", "wrong-path PathMissing"]
+        [
+            "empty NothingFound",
+            "escapes PathInvalid",
+            "gone RepositoryFailed",
+            "twice DuplicateObject",
+            "wrong-path PathMissing"
+        ]
     );
     let all = messages(&platform).join("\n");
     assert!(all.contains(
@@ -246,6 +192,17 @@ fn a_failing_application_concerns_itself_only() {
     assert!(all.contains("WorkloadRegistration escapes can't be loaded: the path `../x` leaves the repository"));
     assert!(all.contains("WorkloadRegistration empty brings no Workload"));
     assert!(platform.broken.iter().all(|broken| broken.owner.is_some()), "{:?}", platform.broken);
+}
+
+#[test]
+fn an_emptied_application_is_a_warning_that_keeps_what_is_published() {
+    let platform =
+        load_scene(&[("env/1.yaml", &registration("empty", "https://h/empty", ".")), ("empty/README.md", "")]);
+    let [problem] = platform.problems.as_slice() else { panic!("{:?}", platform.problems) };
+    assert_eq!((problem.code, problem.is_error()), ("NothingFound", false));
+    assert_eq!(failing(&platform), [(Some("empty"), "NothingFound")]);
+    assert_eq!(&platform.failing[0].problem, problem);
+    assert!(platform.broken.is_empty());
 }
 
 #[test]
@@ -280,9 +237,35 @@ fn a_file_over_the_limit_is_broken_and_says_its_size() {
     let (root, sources) = scene(&[("env/c.yaml", &config("c", "1"))]);
     fs::File::create(root.path().join("env/big.yaml")).unwrap().set_len(100 << 20).unwrap();
     let platform = load(&ControlPlane::Folder(root.path().join("env")), "dev", &sources).unwrap();
-    assert_eq!(messages(&platform), ["`big.yaml` has 104857600 bytes, over the limit of 4194304"]);
+    assert_eq!(messages(&platform), ["the file has 104857600 bytes, over the limit of 4194304"]);
+    assert_eq!(&*platform.problems[0].origin.as_ref().unwrap().file, "big.yaml");
     assert_eq!(platform.broken.len(), 1);
     assert_eq!(failing(&platform), [(None, "FileTooLarge")]);
+}
+
+#[test]
+fn a_config_map_that_grew_too_large_still_says_what_it_stops() {
+    let big = config("big", &"x".repeat(5 << 20));
+    let (root, sources) = scene(&[("env/big.yaml", &big)]);
+    let repo = TestRepo::new(root.path().join("cp"));
+    repo.commit("dev", &[("big.yaml", &big)]);
+    let git = ControlPlane::Git { path: repo.path.clone(), revision: Some("dev".to_owned()) };
+    for plane in [ControlPlane::Folder(root.path().join("env")), git] {
+        let platform = load(&plane, "dev", &sources).unwrap();
+        let [broken] = platform.broken.as_slice() else { panic!("{:?}", platform.broken) };
+        assert_eq!((broken.kind, broken.name.as_deref()), (Some(Kind::ConfigMap), Some("big")));
+        assert_eq!(broken.labels.as_ref().unwrap()["platform-config"], "true");
+        assert_eq!(failing(&platform), [(None, "FileTooLarge")]);
+    }
+}
+
+#[test]
+fn two_of_one_name_in_one_line_are_two() {
+    let item = "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {A: one}}";
+    let list = format!("{{apiVersion: v1, kind: List, items: [{item}, {}]}}", item.replace("one", "two"));
+    let platform = load_scene(&[("env/a.yaml", &list)]);
+    assert_eq!(names(&platform), [""; 0]);
+    assert_eq!(failing(&platform), [(None, "DuplicateObject")]);
 }
 
 #[test]

@@ -1,3 +1,5 @@
+//! Sources files: what is refused, which entry is taken, and what is opened.
+
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -68,6 +70,9 @@ fn a_file_that_is_something_else_is_refused() {
 
 #[test]
 fn lookups_follow_the_commit_then_the_branch_then_the_only_entry() {
+    let root = folder(&[("p/f.yaml", "")]);
+    let repo = TestRepo::new(root.path().join("git"));
+    let held = repo.commit("main", &[("one.yaml", "1")]);
     let text = "sources:
 - {repo: https://h/only, path: p}
 - {repo: https://h/pinned, commit: aaaa, path: p}
@@ -77,8 +82,12 @@ fn lookups_follow_the_commit_then_the_branch_then_the_only_entry() {
 - {repo: https://h/two, branch: dev, commit: aaaa, path: p}
 - {repo: https://h/two, branch: dev, commit: bbbb, path: p}
 - {repo: https://h/branch, branch: dev, path: p}
+- {repo: https://h/git, path: git}
+- {repo: https://h/git-pinned, commit: aaaa, path: git}
+- {repo: https://h/git-both, commit: aaaa, path: git}
+- {repo: https://h/git-both, branch: dev, path: git}
 ";
-    let sources = parse(text).unwrap();
+    let sources = Sources::parse(text.as_bytes(), "sources.yaml", root.path()).unwrap();
     for (repo, branch, commit, line) in [
         ("https://h/only", "main", "", Some(2)),
         ("https://H/only.git/", "", "", Some(2)),
@@ -98,6 +107,12 @@ fn lookups_follow_the_commit_then_the_branch_then_the_only_entry() {
         ("https://h/two", "dev", "bbbb", Some(8)),
         ("https://h/branch", "other", "", Some(9)),
         ("https://h/none", "", "", None),
+        ("https://h/git", "main", &held, Some(10)),
+        ("https://h/git", "main", &"1".repeat(40), None),
+        // An entry with another commit was meant for that one, though its repository holds this one too.
+        ("https://h/git-pinned", "main", &held, None),
+        ("https://h/git-both", "main", &held, Some(13)),
+        ("https://h/git-both", "main", "aaaa", Some(12)),
     ] {
         assert_eq!(found(&sources, repo, branch, commit), line, "{repo} {branch} {commit}");
     }
@@ -161,7 +176,7 @@ fn folders_and_git_repositories_are_opened_at_the_right_revision() {
     assert_eq!(open("https://h/first", "main", ""), at("one.yaml", format!("main@sha1:{first}")));
 
     let error = sources.open(&Request::new("https://h/git", "nope", None)).unwrap_err();
-    assert!(error.to_string().starts_with("there is no branch, tag or commit `nope` in "), "{error}");
+    assert!(error.to_string().starts_with("there is no branch `nope` in "), "{error}");
     assert_eq!(error.hint().unwrap(), "its branches are dev, main");
     let error = sources.open(&Request::new("https://h/git", "main", Some(&"1".repeat(40)))).unwrap_err();
     assert!(error.to_string().starts_with("the sources file has no entry for https://h/git at commit 111"), "{error}");

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use kedge_model::Source;
 
-use super::{ENTRY_LIMIT, Entry, EntryKind, Tree, TreeError, join};
+use super::{BEGINNING_LIMIT, ENTRY_LIMIT, Entry, EntryKind, Tree, TreeError, join};
 
 #[derive(Debug)]
 pub struct FolderTree {
@@ -103,6 +103,15 @@ impl Tree for FolderTree {
             read if read > limit => Err(too_large(read)),
             _ => Ok(bytes),
         }
+    }
+
+    fn beginning(&self, file: &str) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        if let Ok(opened) = File::open(self.root.join(file)) {
+            // What was read before an error is a beginning too.
+            let _ = opened.take(BEGINNING_LIMIT as u64).read_to_end(&mut bytes);
+        }
+        bytes
     }
 }
 

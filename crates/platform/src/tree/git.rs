@@ -9,10 +9,17 @@ use gix::ObjectId;
 use gix::objs::tree::EntryKind as GitKind;
 use kedge_model::Source;
 
-use super::{ENTRY_LIMIT, Entry, EntryKind, Tree, TreeError, join};
+use super::{BEGINNING_LIMIT, ENTRY_LIMIT, Entry, EntryKind, Tree, TreeError, chain, join};
+use crate::tree::folder::is_git_repository;
 
 /// A tree object with more entries than we walk has more bytes than this.
 const TREE_LIMIT: u64 = 32 * 1024 * 1024;
+
+/// Objects are unpacked whole, also for their beginning; what is larger stays packed.
+const BLOB_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// Where branches are: our own, and those that a clone knows of.
+const BRANCHES: [&str; 2] = ["refs/heads/", "refs/remotes/origin/"];
 
 /// An open repository, bare or not. Reads no configuration but its own.
 #[derive(Debug)]
@@ -40,8 +47,12 @@ pub struct GitTree {
 pub enum GitError {
     #[error("`{path}` is not a Git repository")]
     NotARepository { path: String, source: Box<gix::Error> },
-    #[error("there is no branch, tag or commit `{revision}` in {place}")]
-    NoRevision { revision: String, place: String, branches: Vec<String> },
+    #[error("`{path}` can't be opened as a Git repository")]
+    Damaged { path: String, source: Box<gix::Error> },
+    #[error("`{path}` uses SHA-256, which isn't supported")]
+    Sha256 { path: String },
+    #[error("there is no {wanted} `{revision}` in {place}")]
+    NoRevision { wanted: &'static str, revision: String, place: String, branches: Vec<String> },
     #[error("the current branch of {place} has no commit")]
     Empty { place: String },
     #[error("the commit {commit} of {place} can't be read")]
@@ -49,15 +60,29 @@ pub enum GitError {
 }
 
 impl GitError {
+    fn unopened(path: &Path, error: gix::Error) -> GitError {
+        let (here, source) = (path.display().to_string(), Box::new(error));
+        match chain(&source).to_lowercase() {
+            _ if !is_git_repository(path) => GitError::NotARepository { path: here, source },
+            text if text.contains("sha256") => GitError::Sha256 { path: here },
+            _ => GitError::Damaged { path: here, source },
+        }
+    }
+
     pub fn hint(&self) -> Option<String> {
         match self {
             GitError::NotARepository { .. } => Some("name a folder with a Git repository, bare or not".to_owned()),
+            GitError::Sha256 { .. } => {
+                Some("`git fast-export` and `git fast-import` make one with SHA-1 of it".to_owned())
+            }
             GitError::NoRevision { branches, .. } if !branches.is_empty() => {
                 Some(format!("its branches are {}", branches.join(", ")))
             }
             GitError::NoRevision { .. } => Some("it has no branches".to_owned()),
             GitError::Empty { .. } => Some("commit something first, or name a revision".to_owned()),
-            GitError::Commit { .. } => Some("`git fsck` says what is wrong with the repository".to_owned()),
+            GitError::Damaged { .. } | GitError::Commit { .. } => {
+                Some("`git fsck` says what is wrong with the repository".to_owned())
+            }
         }
     }
 }
@@ -67,7 +92,7 @@ impl GitRepository {
         let mut repo = gix::open::Options::isolated()
             .open(path)
             .map(gix::Repository::from)
-            .map_err(|error| GitError::NotARepository { path: path.display().to_string(), source: Box::new(error) })?;
+            .map_err(|error| GitError::unopened(path, error))?;
         repo.object_cache_size_if_unset(1024 * 1024);
         Ok(GitRepository { repo })
     }
@@ -81,26 +106,33 @@ impl GitRepository {
         if revision == "HEAD" {
             return self.head();
         }
-        for prefix in ["refs/heads/", "refs/remotes/origin/", "refs/tags/"] {
-            if let Some(commit) = self.reference(&format!("{prefix}{revision}")) {
-                return Ok(Revision { name: Some(revision.to_owned()), commit });
-            }
+        if let Some(found) = self.named(revision, &[BRANCHES[0], BRANCHES[1], "refs/tags/"]) {
+            return Ok(found);
         }
         let parsed = self.repo.rev_parse_single(revision).ok().and_then(|id| id.object().ok());
         match parsed.and_then(|object| object.peel_to_commit().ok()) {
             Some(commit) => Ok(Revision { name: None, commit: commit.id }),
-            None => Err(self.no_revision(revision)),
+            None => Err(self.missing("branch, tag or commit", revision)),
+        }
+    }
+
+    /// A branch, here or of `origin`, and nothing else: when it was deleted, a tag or an abbreviated id of the same
+    /// letters isn't what was meant.
+    pub fn branch(&self, name: &str) -> Result<Revision, GitError> {
+        self.named(name, &BRANCHES).ok_or_else(|| self.missing("branch", name))
+    }
+
+    /// A commit by its full id, which a branch can't hide, or else as `resolve` finds it.
+    pub fn commit(&self, commit: &str) -> Result<Revision, GitError> {
+        match ObjectId::from_hex(commit.as_bytes()) {
+            Ok(id) if self.has_commit(commit) => Ok(Revision { name: None, commit: id }),
+            _ => self.resolve(commit),
         }
     }
 
     /// The first of these branches that exists.
     pub fn first_branch(&self, names: &[&str]) -> Option<Revision> {
-        names.iter().find_map(|name| {
-            ["refs/heads/", "refs/remotes/origin/"].iter().find_map(|prefix| {
-                let commit = self.reference(&format!("{prefix}{name}"))?;
-                Some(Revision { name: Some((*name).to_owned()), commit })
-            })
-        })
+        names.iter().find_map(|name| self.named(name, &BRANCHES))
     }
 
     pub fn head(&self) -> Result<Revision, GitError> {
@@ -135,12 +167,15 @@ impl GitRepository {
         Ok(GitTree { repo: self.repo.clone(), root, source: Arc::new(source), known })
     }
 
-    fn reference(&self, name: &str) -> Option<ObjectId> {
-        let mut reference = self.repo.try_find_reference(name).ok()??;
-        reference.peel_to_commit().ok().map(|commit| commit.id)
+    fn named(&self, name: &str, prefixes: &[&str]) -> Option<Revision> {
+        prefixes.iter().find_map(|prefix| {
+            let mut reference = self.repo.try_find_reference(&format!("{prefix}{name}")).ok()??;
+            let commit = reference.peel_to_commit().ok()?.id;
+            Some(Revision { name: Some(name.to_owned()), commit })
+        })
     }
 
-    fn no_revision(&self, revision: &str) -> GitError {
+    fn missing(&self, wanted: &'static str, revision: &str) -> GitError {
         let mut branches = Vec::new();
         if let Ok(references) = self.repo.references() {
             for found in references.local_branches().into_iter().flatten().flatten() {
@@ -155,7 +190,7 @@ impl GitRepository {
         }
         // Enough to see a misspelling; a monorepo has thousands.
         branches.truncate(30);
-        GitError::NoRevision { revision: revision.to_owned(), place: self.place(), branches }
+        GitError::NoRevision { wanted, revision: revision.to_owned(), place: self.place(), branches }
     }
 
     fn place(&self) -> String {
@@ -223,23 +258,20 @@ impl Tree for GitTree {
         }
         let tree = self.tree(id, folder)?;
         let decoded = tree.decode().map_err(|error| unreadable(folder, error))?;
-        let mut entries = Vec::with_capacity(decoded.entries.len());
+        let mut entries: BTreeMap<String, EntryKind> = BTreeMap::new();
         let mut known = self.known.borrow_mut();
-        for item in &decoded.entries {
-            if item.filename == ".git" {
-                continue;
-            }
+        for item in decoded.entries.iter().filter(|item| item.filename != ".git") {
             let path = join(folder, &String::from_utf8_lossy(item.filename));
-            let mut kind = kind_of(item.mode.kind());
-            if std::str::from_utf8(item.filename).is_err() {
-                kind = EntryKind::BadName;
-            } else {
+            let kind = match is_name(item.filename) && !entries.contains_key(&path) {
+                true => kind_of(item.mode.kind()),
+                false => EntryKind::BadName,
+            };
+            if kind != EntryKind::BadName {
                 known.insert(path.clone(), (item.oid.to_owned(), kind));
             }
-            entries.push(Entry { path, kind });
+            entries.insert(path, kind);
         }
-        entries.sort();
-        Ok(entries)
+        Ok(entries.into_iter().map(|(path, kind)| Entry { path, kind }).collect())
     }
 
     fn read(&self, file: &str, limit: u64) -> Result<Vec<u8>, TreeError> {
@@ -254,6 +286,21 @@ impl Tree for GitTree {
         let mut blob = self.repo.find_blob(id).map_err(|error| unreadable(file, error))?;
         Ok(blob.take_data())
     }
+
+    fn beginning(&self, file: &str) -> Vec<u8> {
+        let Ok((id, EntryKind::File)) = self.locate(file) else { return Vec::new() };
+        if !self.repo.find_header(id).is_ok_and(|header| header.size() <= BLOB_LIMIT) {
+            return Vec::new();
+        }
+        let mut bytes = self.repo.find_blob(id).map(|mut blob| blob.take_data()).unwrap_or_default();
+        bytes.truncate(BEGINNING_LIMIT);
+        bytes
+    }
+}
+
+/// A tree object may hold any bytes as a name, but a folder wouldn't.
+fn is_name(name: &[u8]) -> bool {
+    std::str::from_utf8(name).is_ok_and(|name| !matches!(name, "" | "." | "..") && !name.contains(['/', '\0']))
 }
 
 fn unreadable(path: &str, error: gix::Error) -> TreeError {
@@ -268,3 +315,6 @@ fn kind_of(kind: GitKind) -> EntryKind {
         GitKind::Commit => EntryKind::Submodule,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,3 +1,5 @@
+//! What is read below a path, of a folder and of a commit.
+
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -184,4 +186,20 @@ fn a_name_that_is_not_utf8_is_a_failure() {
     let walk = Walk::below(&open(root.path()), "", Ignore::environment()).unwrap();
     assert!(walk.files.is_empty());
     assert_eq!(walk.failures[0].code, "BadName");
+}
+
+#[test]
+fn names_that_no_folder_could_hold_are_failures_and_hide_nothing() {
+    let scratch = tempfile::TempDir::new().unwrap();
+    let repo = TestRepo::new(scratch.path().join("r"));
+    let items =
+        [("a", Some("b.yaml")), ("..", None), ("a/b.yaml", None), ("c.yaml", None), ("c.yaml", None), (".git", None)];
+    repo.commit_hostile("main", &items);
+    let tree = commit(&repo, "main");
+    let walk = Walk::below(&tree, "", Ignore::environment()).unwrap();
+    assert_eq!(walk.files, ["a/b.yaml"]);
+    assert_eq!(tree.read("a/b.yaml", FILE_LIMIT).unwrap(), b"inside", "not the one that only looks like it");
+    let message =
+        |name: &str| format!("the name of `{name}` can't be read: it isn't UTF-8, or no folder could hold it");
+    assert_eq!(messages(&walk.failures), [message(".."), message("a/b.yaml"), message("c.yaml")]);
 }

@@ -1,9 +1,12 @@
 //! What is wrong or worth saying and stops no assignment by itself.
 
+use std::collections::BTreeSet;
+
 use kedge_model::name::check_cluster_type_name;
-use kedge_model::{Kind, ObjectId, Problem, Severity};
+use kedge_model::{Kind, ObjectId, Problem, Severity, Spec};
 
 use super::{Scheduler, Selected};
+use crate::batch::unusable;
 
 impl Scheduler {
     pub(super) fn general_problems(&self) -> Vec<Problem> {
@@ -14,17 +17,49 @@ impl Scheduler {
                 problems.push(Problem::error("NameRefused", message).at(object.origin.clone()));
             }
         }
+        // What a failing input would have brought may be just what is missed.
+        if !self.platform.failing.is_empty() {
+            return problems;
+        }
+        problems.extend(self.nothing_to_do());
         // With targets on it, each of them says so.
         for (_, state) in self.places.iter().filter(|(name, _)| self.pairs.row(name).next().is_none()) {
             problems.extend(
                 state.writers.problems().map(|problem| Problem { severity: Severity::Warning, ..problem.clone() }),
             );
         }
-        // What a failing input would have brought may be just what is selected.
-        if self.platform.failing.is_empty() {
-            problems.extend(self.policies.iter().filter_map(|(name, selected)| self.idle_policy(name, selected)));
-        }
+        problems.extend(self.policies.iter().filter_map(|(name, selected)| self.idle_policy(name, selected)));
         problems
+    }
+
+    /// An environment in which nothing can run: probably another branch or another name was meant.
+    fn nothing_to_do(&self) -> Option<Problem> {
+        let environment = &self.platform.environment;
+        if self.places.is_empty() {
+            let message = format!("environment {environment} has no ClusterType, so nothing can run there");
+            return Some(Problem::warning("NoClusterType", message).hint("is this the environment's branch?"));
+        }
+        if !self.schedule.targets_elsewhere {
+            return None;
+        }
+        let mut named: BTreeSet<&str> = BTreeSet::new();
+        for object in self.platform.of_kind(Kind::Workload) {
+            if let Spec::Workload(workload) = &object.spec {
+                named.extend(workload.targets.iter().map(|target| target.environment.as_str()));
+            }
+        }
+        let named: Vec<&str> = named.into_iter().collect();
+        let message = format!("no workload has a target in environment {environment}");
+        Some(Problem::warning("NoTarget", message).hint(format!("the targets are in {}", named.join(", "))))
+    }
+
+    /// Templates and schemas that can't be used by anybody.
+    pub(super) fn dormant_problems(&self) -> Vec<Problem> {
+        let templates = self.templates.values().filter_map(|template| template.fault().cloned());
+        let schemas = self.schemas.values().filter_map(|schema| {
+            schema.schema.fault().map(|fault| unusable(&format!("ConfigSchema {}", schema.name), fault, &schema.origin))
+        });
+        templates.chain(schemas).collect()
     }
 
     fn idle_policy(&self, name: &str, selected: &Selected) -> Option<Problem> {

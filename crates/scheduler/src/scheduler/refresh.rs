@@ -80,8 +80,9 @@ impl Scheduler {
             return;
         }
         let found = Targets::of(&self.platform);
-        self.schedule.workloads =
-            self.platform.of_kind(Kind::Workload).map(|object| object.meta.name.clone()).collect();
+        self.schedule.workloads = found.workloads;
+        self.schedule.disputed = found.disputed;
+        self.schedule.targets_elsewhere = found.elsewhere;
         self.target_problems = found.problems;
         let before = std::mem::replace(&mut self.targets, found.by_name);
         let names: BTreeSet<&Arc<str>> = before.keys().chain(self.targets.keys()).collect();

@@ -2,11 +2,12 @@
 
 mod argument;
 mod compare;
-mod depth;
 mod escape;
 mod index;
 
+use super::evaluation::Given;
 use super::{At, Failure, Run};
+use crate::depth;
 use crate::function::{Function, Param};
 use crate::item::{Inner, Item};
 use crate::printer::{sprint_within, sprintf_within, sprintln_within};
@@ -52,24 +53,17 @@ impl<'v> Run<'v, '_> {
         dot: &Item<'v>,
         callee: Callee,
         place: At<'v>,
-        operands: &'v [Operand],
-        last: Option<Item<'v>>,
+        given: Given<'v>,
     ) -> Result<Item<'v>, Failure> {
         match callee {
-            Callee::Function(function) => self.call_function(dot, function, place, operands, last),
-            Callee::Builtin(builtin) => self.call_builtin(dot, builtin, place, operands, last),
+            Callee::Function(function) => self.call_function(dot, function, None, place, given),
+            Callee::Builtin(builtin) => self.call_builtin(dot, builtin, place, given),
         }
     }
 
-    fn check_count(
-        &self,
-        name: &str,
-        fixed: usize,
-        variadic: bool,
-        operands: usize,
-        piped: bool,
-    ) -> Result<(), Failure> {
-        let given = operands + usize::from(piped);
+    fn check_count(&self, name: &str, fixed: usize, variadic: bool, given: &Given<'v>) -> Result<(), Failure> {
+        let operands = given.operands.len();
+        let given = operands + usize::from(given.last.is_some());
         if variadic && given < fixed {
             return Err(self.fail(format!("wrong number of args for {name}: want at least {fixed} got {operands}")));
         }
@@ -79,16 +73,18 @@ impl<'v> Run<'v, '_> {
         Ok(())
     }
 
-    fn call_function(
+    /// Calls a function, or a method of the receiver.
+    pub(super) fn call_function(
         &mut self,
         dot: &Item<'v>,
         function: &'static Function,
+        receiver: Option<Value>,
         place: At<'v>,
-        operands: &'v [Operand],
-        last: Option<Item<'v>>,
+        given: Given<'v>,
     ) -> Result<Item<'v>, Failure> {
         let fixed = function.params;
-        self.check_count(function.name, fixed.len(), function.variadic.is_some(), operands.len(), last.is_some())?;
+        self.check_count(function.name, fixed.len(), function.variadic.is_some(), &given)?;
+        let Given { operands, last } = given;
         if let Some(text) = self.config_yaml(dot, function, operands, last.as_ref()) {
             if let Some(operand) = operands.first() {
                 self.at = At::Operand(operand);
@@ -96,29 +92,37 @@ impl<'v> Run<'v, '_> {
             return self.result(function.name, place, Ok(Value::str(text)));
         }
         let param = |at: usize| fixed.get(at).copied().or(function.variadic).unwrap_or(Param::Any);
-        let mut values = Vec::with_capacity(operands.len() + 1);
+        let mut values = Vec::with_capacity(operands.len() + 2);
+        values.extend(receiver);
         for (at, operand) in operands.iter().enumerate() {
             let item = self.argument(dot, Target::Param(param(at)), operand)?;
-            values.push(self.taken(item)?);
+            self.pay(&item)?;
+            values.push(item.into_value(self.data));
         }
         if let Some(last) = last {
             let item = self.validate(last, Target::Param(param(operands.len())))?;
-            values.push(self.taken(item)?);
+            self.pay(&item)?;
+            values.push(item.into_value(self.data));
         }
-        let result = (function.call)(self.meter, &values);
+        let result = (function.call)(self.meter, &values).and_then(|value| {
+            // What a function hands back as it got it, `set` its map, was bounded when it was made.
+            if !values.iter().any(|argument| argument.is_same(&value)) {
+                depth::bound(self.meter, &value)?;
+            }
+            Ok(value)
+        });
         self.result(function.name, place, result)
     }
 
-    /// An argument as a function takes it, paid by its size.
-    fn taken(&mut self, item: Item<'v>) -> Result<Value, Failure> {
+    /// Pays for an argument by its size.
+    fn pay(&mut self, item: &Item<'v>) -> Result<(), Failure> {
         let cost = match &item.inner {
             Inner::Text(text) => text.len() / BYTES_PER_STEP,
             Inner::Value(Value::Str(text)) => text.len() / BYTES_PER_STEP,
             Inner::Value(Value::List(list)) => list.items.len() / ITEMS_PER_STEP,
             _ => 0,
         };
-        self.steps(cost)?;
-        Ok(item.into_value(self.data))
+        self.steps(cost)
     }
 
     /// `toYaml .ConfigData` needs no detour while the configuration is untouched.
@@ -149,10 +153,8 @@ impl<'v> Run<'v, '_> {
     /// Charges for what a function made, and places its error.
     fn result(&mut self, name: &str, place: At<'v>, result: Result<Value, String>) -> Result<Item<'v>, Failure> {
         let result = result.and_then(|value| {
-            match &value {
-                Value::Str(text) => self.meter.bytes(text.len() as u64)?,
-                Value::List(_) | Value::Map(_) => depth::bound_depth(self.meter, &value)?,
-                _ => {}
+            if let Value::Str(text) = &value {
+                self.meter.bytes(text.len() as u64)?;
             }
             Ok(value)
         });
@@ -172,12 +174,11 @@ impl<'v> Run<'v, '_> {
         dot: &Item<'v>,
         builtin: Builtin,
         place: At<'v>,
-        operands: &'v [Operand],
-        last: Option<Item<'v>>,
+        given: Given<'v>,
     ) -> Result<Item<'v>, Failure> {
         let signature = builtin.signature();
-        let variadic = signature.rest.is_some();
-        self.check_count(builtin.name(), signature.fixed.len(), variadic, operands.len(), last.is_some())?;
+        self.check_count(builtin.name(), signature.fixed.len(), signature.rest.is_some(), &given)?;
+        let Given { operands, last } = given;
         if matches!(builtin, Builtin::And | Builtin::Or) {
             let mut item = Item::NOTHING;
             for operand in operands {
@@ -195,6 +196,9 @@ impl<'v> Run<'v, '_> {
         }
         if let Some(last) = last {
             items.push(self.validate(last, target(operands.len()))?);
+        }
+        for item in &items {
+            self.pay(item)?;
         }
         let callee = || match operands.first() {
             Some(operand) => operand.to_string(),

@@ -1,14 +1,31 @@
 //! Pipelines, operands and fields: how an expression gets its value.
 
+use std::rc::Rc;
+
 use super::{At, Failure, Run};
 use crate::item::{Inner, Item};
 use crate::number::Number;
+use crate::sprig::method;
 use crate::syntax::{Command, Operand, Pipe, Term};
-use crate::value::{Key, MapKind, Opaque, Value};
+use crate::value::{Key, MapKind, Value};
 
 /// Long scopes and long chains of fields cost extra.
 const VARIABLES_PER_STEP: usize = 32;
 const FIELDS_PER_STEP: usize = 8;
+
+/// The arguments that a command hands to its first operand.
+#[derive(Default)]
+pub(super) struct Given<'v> {
+    pub operands: &'v [Operand],
+    /// What the pipe brought.
+    pub last: Option<Item<'v>>,
+}
+
+impl Given<'_> {
+    fn is_empty(&self) -> bool {
+        self.operands.is_empty() && self.last.is_none()
+    }
+}
 
 impl<'v> Run<'v, '_> {
     pub(super) fn pipeline(&mut self, dot: &Item<'v>, pipe: &'v Pipe) -> Result<Item<'v>, Failure> {
@@ -30,36 +47,36 @@ impl<'v> Run<'v, '_> {
 
     fn command(&mut self, dot: &Item<'v>, command: &'v Command, last: Option<Item<'v>>) -> Result<Item<'v>, Failure> {
         self.step()?;
-        let Some((first, arguments)) = command.operands.split_first() else {
+        let Some((first, operands)) = command.operands.split_first() else {
             return Ok(Item::NOTHING);
         };
-        let has_arguments = !arguments.is_empty() || last.is_some();
+        let given = Given { operands, last };
         match &first.term {
             Term::Field(names) => {
                 self.at = At::Operand(first);
-                return self.fields(dot.clone(), names, has_arguments);
+                return self.fields(dot, first, dot.clone(), names, given);
             }
             Term::Chain(inner, names) => {
                 self.at = At::Operand(first);
                 let item = self.chained(dot, inner)?;
-                return self.fields(item, names, has_arguments);
+                return self.fields(dot, first, item, names, given);
             }
             Term::Call(callee) => {
                 self.at = At::Operand(first);
-                return self.call(dot, *callee, At::Command(command), arguments, last);
+                return self.call(dot, *callee, At::Command(command), given);
             }
             Term::Pipe(pipe) => {
-                self.refuse_arguments(first, has_arguments)?;
+                self.refuse_arguments(first, &given)?;
                 return self.parenthesised(dot, pipe);
             }
             Term::Variable(names) => {
                 self.at = At::Operand(first);
-                return self.variable(first, names, has_arguments);
+                return self.variable(dot, first, names, given);
             }
             _ => {}
         }
         self.at = At::Operand(first);
-        self.refuse_arguments(first, has_arguments)?;
+        self.refuse_arguments(first, &given)?;
         match &first.term {
             Term::Bool(truth) => Ok(Item::value(Value::Bool(*truth))),
             Term::Dot => Ok(dot.clone()),
@@ -69,8 +86,8 @@ impl<'v> Run<'v, '_> {
         }
     }
 
-    fn refuse_arguments(&self, operand: &Operand, has_arguments: bool) -> Result<(), Failure> {
-        if has_arguments {
+    fn refuse_arguments(&self, operand: &Operand, given: &Given<'v>) -> Result<(), Failure> {
+        if !given.is_empty() {
             return Err(self.fail(format!("can't give argument to non-function {operand}")));
         }
         Ok(())
@@ -88,31 +105,37 @@ impl<'v> Run<'v, '_> {
         self.at = At::Operand(inner);
         match &inner.term {
             Term::Pipe(pipe) => self.parenthesised(dot, pipe),
-            Term::Call(callee) => self.call(dot, *callee, At::Operand(inner), &[], None),
+            Term::Call(callee) => self.call(dot, *callee, At::Operand(inner), Given::default()),
             _ => Err(self.fail("can't take fields of this")),
         }
     }
 
+    /// Where the innermost variable of this name is.
+    pub(super) fn find_variable(&mut self, name: &str) -> Result<usize, Failure> {
+        let Some(slot) = self.variables.iter().rposition(|(known, _)| *known == name) else {
+            return Err(self.fail(format!("undefined variable: {name}")));
+        };
+        self.steps((self.variables.len() - slot) / VARIABLES_PER_STEP)?;
+        Ok(slot)
+    }
+
     pub(super) fn variable(
         &mut self,
+        dot: &Item<'v>,
         operand: &'v Operand,
         names: &'v [Box<str>],
-        has_arguments: bool,
+        given: Given<'v>,
     ) -> Result<Item<'v>, Failure> {
         let Some((name, fields)) = names.split_first() else {
             return Ok(Item::NOTHING);
         };
-        let found = self.variables.iter().rev().enumerate().find(|(_, (known, _))| *known == &**name);
-        let Some((distance, (_, item))) = found else {
-            return Err(self.fail(format!("undefined variable: {name}")));
-        };
-        let item = item.clone();
-        self.steps(distance / VARIABLES_PER_STEP)?;
+        let slot = self.find_variable(name)?;
+        let item = self.variables[slot].1.clone();
         if fields.is_empty() {
-            self.refuse_arguments(operand, has_arguments)?;
+            self.refuse_arguments(operand, &given)?;
             return Ok(item);
         }
-        self.fields(item, fields, has_arguments)
+        self.fields(dot, operand, item, fields, given)
     }
 
     /// An untyped number takes the type that it looks like.
@@ -129,20 +152,34 @@ impl<'v> Run<'v, '_> {
         Ok(Item::value(value))
     }
 
+    /// Follows the operand's chain of fields; the last one takes the arguments.
     pub(super) fn fields(
         &mut self,
+        dot: &Item<'v>,
+        operand: &'v Operand,
         mut item: Item<'v>,
         names: &'v [Box<str>],
-        has_arguments: bool,
+        given: Given<'v>,
     ) -> Result<Item<'v>, Failure> {
         self.steps(names.len() / FIELDS_PER_STEP)?;
-        for (at, name) in names.iter().enumerate() {
-            item = self.field(item, name, has_arguments && at + 1 == names.len())?;
+        let Some((last, names)) = names.split_last() else {
+            return Ok(item);
+        };
+        for name in names {
+            item = self.field(dot, operand, item, name, Given::default())?;
         }
-        Ok(item)
+        self.field(dot, operand, item, last, given)
     }
 
-    fn field(&mut self, item: Item<'v>, name: &'v str, has_arguments: bool) -> Result<Item<'v>, Failure> {
+    fn field(
+        &mut self,
+        dot: &Item<'v>,
+        operand: &'v Operand,
+        item: Item<'v>,
+        name: &'v str,
+        given: Given<'v>,
+    ) -> Result<Item<'v>, Failure> {
+        let has_arguments = !given.is_empty();
         match &item.inner {
             Inner::Nothing if item.boxed => {
                 return Err(self.fail(format!("nil pointer evaluating interface {{}}.{name}")));
@@ -179,11 +216,9 @@ impl<'v> Run<'v, '_> {
                 });
             }
             Inner::Value(Value::Opaque(opaque)) => {
-                if let Some(value) = method(opaque, name) {
-                    if has_arguments {
-                        return Err(self.fail(format!("wrong number of args for {name}: want 0 got 1")));
-                    }
-                    return Ok(Item::value(value));
+                if let Some(method) = method::find(opaque, name) {
+                    let receiver = Value::Opaque(Rc::clone(opaque));
+                    return self.call_function(dot, method, Some(receiver), At::Operand(operand), given);
                 }
             }
             Inner::Value(_) => {}
@@ -196,31 +231,5 @@ impl<'v> Run<'v, '_> {
             return Err(self.fail(format!("{name} is not a method but has arguments")));
         }
         Ok(())
-    }
-}
-
-/// The methods without arguments that sprig's own types have.
-fn method(opaque: &Opaque, name: &str) -> Option<Value> {
-    match opaque {
-        Opaque::Version(version) => match name {
-            "Major" => Some(Value::Int64(i64::try_from(version.major).ok()?)),
-            "Minor" => Some(Value::Int64(i64::try_from(version.minor).ok()?)),
-            "Patch" => Some(Value::Int64(i64::try_from(version.patch).ok()?)),
-            "Prerelease" => Some(Value::str(&version.prerelease)),
-            "Metadata" => Some(Value::str(&version.metadata)),
-            "Original" => Some(Value::str(&version.original)),
-            "String" => Some(Value::str(crate::printer::opaque_text(opaque))),
-            _ => None,
-        },
-        Opaque::Time(time) => time.method(name),
-        Opaque::Duration(nanos) => match name {
-            "Nanoseconds" => Some(Value::Int64(*nanos)),
-            "Seconds" => Some(Value::Float(*nanos as f64 / 1e9)),
-            "Minutes" => Some(Value::Float(*nanos as f64 / 6e10)),
-            "Hours" => Some(Value::Float(*nanos as f64 / 3.6e12)),
-            "String" => Some(Value::str(crate::printer::opaque_text(opaque))),
-            _ => None,
-        },
-        Opaque::Byte(_) => None,
     }
 }

@@ -1,15 +1,17 @@
 //! hashstructure v1 with FNV-1 64: the decimal that Kalypso puts into names and annotations.
 
+use crate::depth::check_depth;
 use crate::function::Meter;
 use crate::value::{Key, Opaque, Value};
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
+const BYTES_PER_STEP: u64 = 256;
 
 /// Kalypso's `hash`. What hashstructure can't hash gives an empty text, as Kalypso does.
 pub(super) fn hash(meter: &mut Meter, arguments: &[Value]) -> Result<Value, String> {
     let hashed = match arguments.first() {
-        Some(value) => visit(meter, value)?,
+        Some(value) => visit(meter, value, 0)?,
         None => None,
     };
     Ok(Value::str(hashed.map_or_else(String::new, |hash| hash.to_string())))
@@ -26,7 +28,8 @@ fn ordered(first: u64, second: u64) -> u64 {
     fnv(&bytes)
 }
 
-fn visit(meter: &mut Meter, value: &Value) -> Result<Option<u64>, String> {
+fn visit(meter: &mut Meter, value: &Value, depth: usize) -> Result<Option<u64>, String> {
+    check_depth(depth)?;
     meter.steps(1)?;
     Ok(Some(match value {
         // An absent value counts as the int 0.
@@ -36,11 +39,14 @@ fn visit(meter: &mut Meter, value: &Value) -> Result<Option<u64>, String> {
         Value::Uint64(int) => fnv(&int.to_le_bytes()),
         Value::Float(float) => fnv(&float.to_le_bytes()),
         Value::Complex(..) => return Ok(None),
-        Value::Str(text) => fnv(text.as_bytes()),
+        Value::Str(text) => {
+            meter.steps(text.len() as u64 / BYTES_PER_STEP)?;
+            fnv(text.as_bytes())
+        }
         Value::List(list) => {
             let mut hash = 0;
             for item in &list.items {
-                let Some(item) = visit(meter, item)? else {
+                let Some(item) = visit(meter, item, depth + 1)? else {
                     return Ok(None);
                 };
                 hash = ordered(hash, item);
@@ -50,7 +56,7 @@ fn visit(meter: &mut Meter, value: &Value) -> Result<Option<u64>, String> {
         Value::Map(map) => {
             let mut hash = 0;
             for (key, value) in map.entries.borrow().iter() {
-                let Some(value) = visit(meter, value)? else {
+                let Some(value) = visit(meter, value, depth + 1)? else {
                     return Ok(None);
                 };
                 hash ^= ordered(visit_key(key), value);
@@ -61,7 +67,7 @@ fn visit(meter: &mut Meter, value: &Value) -> Result<Option<u64>, String> {
             let name = data.type_name.rsplit('.').next().unwrap_or(data.type_name);
             let mut hash = fnv(name.as_bytes());
             for (field, value) in &data.fields {
-                let Some(value) = visit(meter, value)? else {
+                let Some(value) = visit(meter, value, depth + 1)? else {
                     return Ok(None);
                 };
                 hash ^= ordered(fnv(field.as_bytes()), value);
@@ -69,7 +75,7 @@ fn visit(meter: &mut Meter, value: &Value) -> Result<Option<u64>, String> {
             hash
         }
         Value::Opaque(opaque) => match &**opaque {
-            Opaque::Duration(nanos) => fnv(&nanos.to_le_bytes()),
+            Opaque::Duration(int) | Opaque::Month(int) | Opaque::Weekday(int) => fnv(&int.to_le_bytes()),
             Opaque::Byte(byte) => fnv(&[*byte]),
             Opaque::Time(time) => fnv(&time.binary()),
             // All its fields are private, which leaves the type's name.

@@ -1,7 +1,7 @@
 //! Layouts of `printf`: flags, width, precision, `*`, argument indexes, and the texts that stand for their errors.
 
 use super::{Flags, Printer};
-use crate::value::{Opaque, Value};
+use crate::value::Value;
 
 /// Go refuses widths and precisions beyond this.
 const LARGEST: i64 = 1_000_000;
@@ -195,11 +195,7 @@ impl Layout<'_> {
         let number = match value {
             Value::Int(int) | Value::Int64(int) => *int,
             Value::Uint64(int) => i64::try_from(*int).ok()?,
-            Value::Opaque(opaque) => match **opaque {
-                Opaque::Duration(int) => int,
-                Opaque::Byte(byte) => i64::from(byte),
-                _ => return None,
-            },
+            Value::Opaque(opaque) => opaque.as_int()?,
             _ => return None,
         };
         (-LARGEST..=LARGEST).contains(&number).then_some(number)

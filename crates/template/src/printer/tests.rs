@@ -1,4 +1,11 @@
+//! Layouts and values with the texts that Go's fmt gives.
+
+use super::text::duration_text;
 use super::*;
+
+fn sprintf(layout: &str, values: &[Value]) -> String {
+    sprintf_within(layout, values, LARGEST_TEXT).expect("a short text")
+}
 
 #[test]
 fn flags_width_and_precision_are_gos() {
@@ -55,7 +62,7 @@ fn collections_print_sorted_and_nested() {
 fn spaces_stand_between_operands_that_are_no_strings() {
     let values = [Value::Int(1), Value::Int(2), Value::str("a"), Value::str("b"), Value::Int(3)];
     assert_eq!(sprint(&values), "1 2ab3");
-    assert_eq!(sprintln(&values), "1 2 a b 3\n");
+    assert_eq!(sprintln_within(&values, 100).as_deref(), Some("1 2 a b 3\n"));
 }
 
 #[test]

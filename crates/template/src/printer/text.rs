@@ -2,6 +2,7 @@
 
 use super::Printer;
 use crate::float::format_float;
+use crate::sprig::time::{DAYS, MONTHS};
 use crate::value::{Opaque, Value};
 
 impl Printer<'_> {
@@ -174,10 +175,12 @@ fn with_point(text: &str, verb: char, precision: Option<usize>) -> String {
 }
 
 /// What the `String` method of one of sprig's own types gives.
-pub fn opaque_text(opaque: &Opaque) -> String {
+pub(crate) fn opaque_text(opaque: &Opaque) -> String {
     match opaque {
         Opaque::Duration(nanos) => duration_text(*nanos),
         Opaque::Byte(byte) => byte.to_string(),
+        Opaque::Month(month) => name("Month", &MONTHS, month - 1, *month),
+        Opaque::Weekday(day) => name("Weekday", &DAYS, *day, *day),
         Opaque::Time(time) => time.to_string(),
         Opaque::Version(version) => {
             let mut text = format!("{}.{}.{}", version.major, version.minor, version.patch);
@@ -194,8 +197,13 @@ pub fn opaque_text(opaque: &Opaque) -> String {
     }
 }
 
+fn name(kind: &str, names: &[&str], at: i64, number: i64) -> String {
+    let name = usize::try_from(at).ok().and_then(|at| names.get(at));
+    name.map_or_else(|| format!("%!{kind}({number})"), |name| (*name).to_owned())
+}
+
 /// Go's `Duration.String`: `1h2m3.5s`, `1.5µs`, `0s`.
-pub fn duration_text(nanos: i64) -> String {
+pub(super) fn duration_text(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let nanos = nanos.unsigned_abs();
     let fraction = |whole: u64, rest: u64, digits: usize| {

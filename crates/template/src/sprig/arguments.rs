@@ -33,6 +33,10 @@ pub(super) fn any(args: &[Value], at: usize) -> &Value {
 }
 
 pub(super) fn text(args: &[Value], at: usize) -> Result<&str, String> {
+    shared_text(args, at).map(|text| &**text)
+}
+
+pub(super) fn shared_text(args: &[Value], at: usize) -> Result<&Rc<str>, String> {
     match any(args, at) {
         Value::Str(text) => Ok(text),
         _ => Err(mismatch(at, "a string")),

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::function::{Function, Param};
+use crate::quote::constant;
 
 use super::arguments::{Code, fixed, give, text};
 use super::words;
@@ -28,19 +29,19 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 /// A Unicode general category, looked up in the tables of the regex crate.
-pub(super) struct Category(LazyLock<Option<Regex>>);
+pub(super) struct Category(LazyLock<Regex>);
 
-pub(super) static UPPER: Category = Category(LazyLock::new(|| Regex::new(r"\p{Lu}").ok()));
-static LOWER: Category = Category(LazyLock::new(|| Regex::new(r"\p{Ll}").ok()));
-static TITLE: Category = Category(LazyLock::new(|| Regex::new(r"\p{Lt}").ok()));
-pub(super) static LETTER: Category = Category(LazyLock::new(|| Regex::new(r"\p{L}").ok()));
-pub(super) static DIGIT: Category = Category(LazyLock::new(|| Regex::new(r"\p{Nd}").ok()));
-pub(super) static NUMBER: Category = Category(LazyLock::new(|| Regex::new(r"\p{N}").ok()));
-pub(super) static PUNCTUATION: Category = Category(LazyLock::new(|| Regex::new(r"\p{P}").ok()));
+pub(super) static UPPER: Category = Category(LazyLock::new(|| constant(r"\p{Lu}")));
+static LOWER: Category = Category(LazyLock::new(|| constant(r"\p{Ll}")));
+static TITLE: Category = Category(LazyLock::new(|| constant(r"\p{Lt}")));
+pub(super) static LETTER: Category = Category(LazyLock::new(|| constant(r"\p{L}")));
+pub(super) static DIGIT: Category = Category(LazyLock::new(|| constant(r"\p{Nd}")));
+pub(super) static NUMBER: Category = Category(LazyLock::new(|| constant(r"\p{N}")));
+pub(super) static PUNCTUATION: Category = Category(LazyLock::new(|| constant(r"\p{P}")));
 
 impl Category {
     pub(super) fn has(&self, c: char) -> bool {
-        self.0.as_ref().is_some_and(|regex| regex.is_match(c.encode_utf8(&mut [0; 4])))
+        self.0.is_match(c.encode_utf8(&mut [0; 4]))
     }
 }
 

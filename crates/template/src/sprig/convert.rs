@@ -1,12 +1,12 @@
 //! Sprig's conversions between Go types: to int64, to float64, to text. Almost every other module of this folder
 //! calls them.
 
+use crate::depth::check_depth;
 use crate::function::{Function, Meter, Param};
 use crate::number;
 use crate::value::{Key, List, Value};
 
 use super::arguments::{Answer, any, fixed, give, give_strings, text};
-use super::{DEPTH, TOO_DEEP};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     fixed("atoi", &[Param::Str], |_, args| Ok(Value::Int(parse_int(text(args, 0)?, 10).unwrap_or_else(|best| best)))),
@@ -95,11 +95,11 @@ pub(super) fn to_float64(value: &Value) -> f64 {
 
 /// Sprig's `strval`: a string as it is, everything else as Go prints it.
 pub(super) fn to_text(meter: &mut Meter, value: &Value) -> Result<String, String> {
-    if let Value::Str(text) = value {
-        return Ok(text.to_string());
-    }
     weigh(meter, value, 0)?;
-    Ok(super::print(value))
+    Ok(match value {
+        Value::Str(text) => text.to_string(),
+        value => super::print(value),
+    })
 }
 
 /// Sprig's `strslice`: the items of a list without nils, or the one value.
@@ -121,9 +121,7 @@ fn to_decimal(meter: &mut Meter, args: &[Value]) -> Answer {
 
 /// Pays for printing a value before it is printed: lists that hold a list twice, twenty times over, print as megabytes.
 pub(super) fn weigh(meter: &mut Meter, value: &Value, depth: usize) -> Result<(), String> {
-    if depth > DEPTH {
-        return Err(TOO_DEEP.to_owned());
-    }
+    check_depth(depth)?;
     match value {
         Value::Str(text) => meter.bytes(text.len() as u64),
         Value::List(list) => weigh_list(meter, list, depth),

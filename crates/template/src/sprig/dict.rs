@@ -5,12 +5,12 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::depth::{check_depth, insert};
 use crate::function::{Function, Meter, Param};
-use crate::value::{Key, List, Map, Struct, Value};
+use crate::value::{Element, Key, List, Map, Struct, Value};
 
-use super::arguments::{Answer, any, fixed, is_nil_list, map, open, text};
+use super::arguments::{Answer, any, fixed, is_nil_list, map, open, shared_text};
 use super::convert::to_text;
-use super::{DEPTH, TOO_DEEP};
 
 const ANY: Param = Param::Any;
 const STR: Param = Param::Str;
@@ -41,12 +41,10 @@ pub(super) const FUNCTIONS: &[Function] = &[
         let mut keys = Vec::new();
         for at in 0..args.len() {
             for (key, _) in entries(meter, args, at)? {
-                if let Key::Str(text) = key {
-                    keys.push(text);
-                }
+                keys.push(Value::from(&key));
             }
         }
-        Ok(Value::strings(keys))
+        Ok(Value::List(Rc::new(List { element: Element::Str, items: keys })))
     }),
     fixed("values", &[DICT], |meter, args| Ok(Value::list(entries(meter, args, 0)?.into_values().collect()))),
     open("pick", &[DICT], STR, |meter, args| {
@@ -74,11 +72,7 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn key(args: &[Value], at: usize) -> Result<Key, String> {
-    text(args, at)?;
-    match any(args, at) {
-        Value::Str(text) => Ok(Key::Str(Rc::clone(text))),
-        _ => Ok(Key::Nil),
-    }
+    Ok(Key::Str(Rc::clone(shared_text(args, at)?)))
 }
 
 /// A copy of a map's entries, paid for.
@@ -102,15 +96,13 @@ fn dict(meter: &mut Meter, args: &[Value]) -> Answer {
 fn set(meter: &mut Meter, args: &[Value]) -> Answer {
     let map = map(args, 0)?.ok_or_else(|| "assignment to entry in nil map".to_owned())?;
     meter.steps(1)?;
-    map.entries.borrow_mut().insert(key(args, 1)?, any(args, 2).clone());
+    insert(meter, map, key(args, 1)?, any(args, 2).clone())?;
     Ok(any(args, 0).clone())
 }
 
 /// Copies lists and maps all the way down. A version keeps its fields to itself in Go, so its copy is empty there too.
 fn copy(meter: &mut Meter, value: &Value, depth: usize) -> Answer {
-    if depth > DEPTH {
-        return Err(TOO_DEEP.to_owned());
-    }
+    check_depth(depth)?;
     meter.steps(1)?;
     Ok(match value {
         Value::List(list) if is_nil_list(list) => value.clone(),

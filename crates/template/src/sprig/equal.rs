@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
+use crate::depth::check_depth;
 use crate::function::Meter;
 use crate::value::{Map, Value};
 
 use super::arguments::is_nil_list;
-use super::{DEPTH, TOO_DEEP};
 
 /// Compares two values; pays a step for each pair it looks at.
 pub(super) fn deep_equal(meter: &mut Meter, left: &Value, right: &Value) -> Result<bool, String> {
@@ -14,9 +14,7 @@ pub(super) fn deep_equal(meter: &mut Meter, left: &Value, right: &Value) -> Resu
 }
 
 fn compare(meter: &mut Meter, left: &Value, right: &Value, depth: usize) -> Result<bool, String> {
-    if depth > DEPTH {
-        return Err(TOO_DEEP.to_owned());
-    }
+    check_depth(depth)?;
     meter.steps(1)?;
     Ok(match (left, right) {
         (Value::Nil, Value::Nil) => true,
@@ -25,7 +23,10 @@ fn compare(meter: &mut Meter, left: &Value, right: &Value, depth: usize) -> Resu
         (Value::Uint64(a), Value::Uint64(b)) => a == b,
         (Value::Float(a), Value::Float(b)) => a == b,
         (Value::Complex(a, b), Value::Complex(c, d)) => a == c && b == d,
-        (Value::Str(a), Value::Str(b)) => a == b,
+        (Value::Str(a), Value::Str(b)) => {
+            meter.steps(a.len().min(b.len()) as u64 / 256)?;
+            a == b
+        }
         (Value::List(a), Value::List(b)) => {
             if a.element != b.element || a.items.len() != b.items.len() || is_nil_list(a) != is_nil_list(b) {
                 return Ok(false);

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use crate::depth::check_depth;
 use crate::float::format_float;
 use crate::function::{Function, Meter, Param};
 use crate::value::{Key, Map, Opaque, Value};
 
 use super::arguments::{Answer, any, fixed, is_nil_list};
-use super::{DEPTH, TOO_DEEP};
 
 pub(super) const FUNCTIONS: &[Function] = &[
     fixed("toJson", &[Param::Any], |meter, args| encode(meter, any(args, 0), None)),
@@ -94,9 +94,7 @@ impl Writer<'_> {
         items: impl ExactSizeIterator<Item = T>,
         write: impl Fn(&mut Self, T) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
-        if self.depth >= DEPTH {
-            return Err(Stop::Failed(TOO_DEEP.to_owned()));
-        }
+        check_depth(self.depth)?;
         self.raw(open.encode_utf8(&mut [0; 4]))?;
         let empty = items.len() == 0;
         self.depth += 1;

@@ -5,11 +5,11 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use crate::depth::{check_depth, insert};
 use crate::function::{Function, Meter, Param};
 use crate::value::{Key, Map, MapKind, Opaque, Value};
 
 use super::arguments::{Answer, map, open};
-use super::{DEPTH, TOO_DEEP};
 
 const DICT: Param = Param::Dict;
 
@@ -50,9 +50,7 @@ fn merge_all(meter: &mut Meter, args: &[Value], overwrite: bool) -> Answer {
 }
 
 fn merge(meter: &mut Meter, target: &Rc<Map>, source: &Rc<Map>, overwrite: bool, depth: usize) -> Result<(), Stop> {
-    if depth > DEPTH {
-        return Err(Stop::Failed(TOO_DEEP.to_owned()));
-    }
+    check_depth(depth)?;
     // Taken out first: the two may be one map.
     let entries = source.entries.borrow().clone();
     meter.steps(entries.len() as u64)?;
@@ -79,7 +77,7 @@ fn merge_item(
     match &item {
         Value::Nil => {
             if overwrite {
-                store(target, source_kind, key, Value::Nil)?;
+                store(meter, target, source_kind, key, Value::Nil)?;
             }
             return Ok(());
         }
@@ -98,7 +96,7 @@ fn merge_item(
                 )));
             }
             if overwrite {
-                store(target, source_kind, key.clone(), item.clone())?;
+                store(meter, target, source_kind, key.clone(), item.clone())?;
             }
         }
         _ => {}
@@ -108,7 +106,7 @@ fn merge_item(
         return Ok(());
     }
     if overwrite || !kept {
-        store(target, source_kind, key, item)?;
+        store(meter, target, source_kind, key, item)?;
     }
     Ok(())
 }
@@ -134,13 +132,12 @@ fn merge_nested(
     }
 }
 
-fn store(target: &Rc<Map>, source_kind: MapKind, key: Key, item: Value) -> Result<(), Stop> {
+fn store(meter: &mut Meter, target: &Rc<Map>, source_kind: MapKind, key: Key, item: Value) -> Result<(), Stop> {
     if target.kind == MapKind::StringString && source_kind != MapKind::StringString {
         let reason = "reflect.Value.SetMapIndex: value of type interface {} is not assignable to type string";
         return Err(Stop::Failed(reason.to_owned()));
     }
-    target.entries.borrow_mut().insert(key, item);
-    Ok(())
+    Ok(insert(meter, target, key, item)?)
 }
 
 /// mergo's idea of an empty value: a struct and a complex number never are.

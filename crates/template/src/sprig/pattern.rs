@@ -4,7 +4,7 @@
 
 mod class;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use crate::quote::{can_backquote, quote};
 
@@ -31,6 +31,16 @@ struct Open {
     repeats: u64,
 }
 
+/// A pattern in the syntax of the regex crate, not yet compiled.
+#[derive(Debug)]
+pub(super) struct Translation<'p> {
+    text: &'p str,
+    written: String,
+    names: Vec<Option<String>>,
+    /// How often the most repeated thing in it repeats.
+    repeats: u64,
+}
+
 struct Translator<'p> {
     whole: &'p str,
     rest: &'p str,
@@ -45,41 +55,46 @@ struct Translator<'p> {
     repeats: u64,
 }
 
-impl Pattern {
-    /// Go's `regexp.Compile`.
-    pub(super) fn compile(text: &str) -> Result<Pattern, String> {
-        let (pattern, names) = translate(text)?;
-        let regex = RegexBuilder::new(&pattern).build().map_err(|_| problem("expression too large", text))?;
-        Ok(Pattern { regex, names })
+impl<'p> Translation<'p> {
+    /// The first half of Go's `regexp.Compile`, with its errors.
+    pub(super) fn read(text: &'p str) -> Result<Translation<'p>, String> {
+        let mut translator = Translator {
+            whole: text,
+            rest: text,
+            out: String::with_capacity(text.len() + 16),
+            flags: Flags::default(),
+            open: Vec::new(),
+            names: vec![None],
+            atom: None,
+            atom_end: 0,
+            repeats: 1,
+        };
+        translator.run()?;
+        let Translator { out: written, names, repeats, .. } = translator;
+        Ok(Translation { text, written, names, repeats })
     }
 
-    /// Go's `regexp.MustCompile`, whose panic names the pattern.
-    pub(super) fn require(text: &str) -> Result<Pattern, String> {
-        Pattern::compile(text).map_err(|reason| {
-            let shown = if can_backquote(text) { format!("`{text}`") } else { quote(text) };
-            format!("regexp: Compile({shown}): {reason}")
-        })
+    /// About how long the pattern is with its repetitions written out, when a Unicode class counts for so many bytes.
+    pub(super) fn weight(&self, unicode_class: u64) -> u64 {
+        let classes = self.written.matches(r"\p").count() + self.written.matches(r"\P").count();
+        (self.written.len() as u64 + unicode_class * classes as u64).saturating_mul(self.repeats.max(1))
     }
+
+    /// The second half.
+    pub(super) fn compile(self) -> Result<Pattern, String> {
+        let regex = Regex::new(&self.written).map_err(|_| problem("expression too large", self.text))?;
+        Ok(Pattern { regex, names: self.names })
+    }
+}
+
+/// What Go's `regexp.MustCompile` panics with.
+pub(super) fn panic_text(pattern: &str, reason: &str) -> String {
+    let shown = if can_backquote(pattern) { format!("`{pattern}`") } else { quote(pattern) };
+    format!("regexp: Compile({shown}): {reason}")
 }
 
 fn problem(code: &str, part: &str) -> String {
     format!("error parsing regexp: {code}: `{part}`")
-}
-
-fn translate(text: &str) -> Result<(String, Vec<Option<String>>), String> {
-    let mut translator = Translator {
-        whole: text,
-        rest: text,
-        out: String::with_capacity(text.len() + 16),
-        flags: Flags::default(),
-        open: Vec::new(),
-        names: vec![None],
-        atom: None,
-        atom_end: 0,
-        repeats: 1,
-    };
-    translator.run()?;
-    Ok((translator.out, translator.names))
 }
 
 impl<'p> Translator<'p> {

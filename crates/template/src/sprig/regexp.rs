@@ -7,15 +7,17 @@ use crate::value::{Element, Value};
 
 use super::arguments::{Answer, fixed, give, give_strings, int, nil_list, text};
 use super::case::{DIGIT, LETTER};
-use super::pattern::Pattern;
+use super::pattern::{Pattern, Translation, panic_text};
 
 const STR: Param = Param::Str;
 
 pub(super) const FUNCTIONS: &[Function] = &[
     fixed("regexMatch", &[STR, STR], |meter, args| {
         let (pattern, text) = (text(args, 0)?, text(args, 1)?);
-        charge(meter, pattern, text)?;
-        Ok(Value::Bool(Pattern::compile(pattern).is_ok_and(|pattern| pattern.regex.is_match(text))))
+        charge_reading(meter, pattern)?;
+        let Ok(translation) = Translation::read(pattern) else { return Ok(Value::Bool(false)) };
+        charge_matching(meter, &translation, text)?;
+        Ok(Value::Bool(translation.compile().is_ok_and(|pattern| pattern.regex.is_match(text))))
     }),
     fixed("regexFindAll", &[STR, STR, Param::Int], find_all),
     fixed("regexFind", &[STR, STR], |meter, args| {
@@ -27,15 +29,26 @@ pub(super) const FUNCTIONS: &[Function] = &[
     fixed("regexSplit", &[STR, STR, Param::Int], split),
 ];
 
-/// Compiling and matching are linear in the pattern and the text.
-fn charge(meter: &mut Meter, pattern: &str, text: &str) -> Result<(), String> {
-    meter.steps(16 + pattern.len() as u64 + text.len() as u64 / 16)
+/// A Unicode class is looked up in tables, and is larger than it looks.
+const UNICODE_CLASS: u64 = 64;
+
+fn charge_reading(meter: &mut Meter, pattern: &str) -> Result<(), String> {
+    let classes = pattern.matches(r"\p").count() + pattern.matches(r"\P").count();
+    meter.steps(16 + pattern.len() as u64 + UNICODE_CLASS * classes as u64)
+}
+
+/// Compiling is linear in the pattern with its repetitions written out; matching is linear in that and in the text.
+fn charge_matching(meter: &mut Meter, translation: &Translation<'_>, text: &str) -> Result<(), String> {
+    let weight = translation.weight(UNICODE_CLASS);
+    meter.steps((weight / 4).saturating_add((text.len() as u64 / 16).saturating_mul(1 + weight / 256)))
 }
 
 fn prepare<'a>(meter: &mut Meter, args: &'a [Value]) -> Result<(Pattern, &'a str), String> {
     let (pattern, text) = (text(args, 0)?, text(args, 1)?);
-    charge(meter, pattern, text)?;
-    Ok((Pattern::require(pattern)?, text))
+    charge_reading(meter, pattern)?;
+    let translation = Translation::read(pattern).map_err(|reason| panic_text(pattern, &reason))?;
+    charge_matching(meter, &translation, text)?;
+    Ok((translation.compile().map_err(|reason| panic_text(pattern, &reason))?, text))
 }
 
 /// At most `limit` matches; all when it is negative.
@@ -58,39 +71,44 @@ fn replace_all(meter: &mut Meter, args: &[Value], template: bool) -> Answer {
     let mut last = 0;
     for captures in pattern.regex.captures_iter(source) {
         let Some(whole) = captures.get(0) else { continue };
-        let before = out.len();
-        out.push_str(&source[last..whole.start()]);
+        push(meter, &mut out, &source[last..whole.start()])?;
         if template {
-            expand(&mut out, replacement, &captures, &pattern.names);
+            expand(meter, &mut out, replacement, &captures, &pattern.names)?;
         } else {
-            out.push_str(replacement);
+            push(meter, &mut out, replacement)?;
         }
         last = whole.end();
-        meter.bytes((out.len() - before) as u64)?;
     }
-    meter.bytes((source.len() - last) as u64)?;
-    out.push_str(&source[last..]);
+    push(meter, &mut out, &source[last..])?;
     Ok(Value::str(out))
 }
 
-fn expand(out: &mut String, template: &str, captures: &Captures<'_>, names: &[Option<String>]) {
+/// Adds text that is paid for first: a short replacement can name a long match many times.
+fn push(meter: &mut Meter, out: &mut String, text: &str) -> Result<(), String> {
+    meter.bytes(text.len() as u64)?;
+    out.push_str(text);
+    Ok(())
+}
+
+fn expand(
+    meter: &mut Meter,
+    out: &mut String,
+    template: &str,
+    captures: &Captures<'_>,
+    names: &[Option<String>],
+) -> Result<(), String> {
     let mut rest = template;
     while let Some((before, after)) = rest.split_once('$') {
-        out.push_str(before);
-        if let Some(after) = after.strip_prefix('$') {
-            out.push('$');
-            rest = after;
-            continue;
-        }
-        let Some((name, after)) = reference(after) else {
-            out.push('$');
-            rest = after;
-            continue;
+        push(meter, out, before)?;
+        let (text, after) = match (after.strip_prefix('$'), reference(after)) {
+            (Some(after), _) => ("$", after),
+            (None, Some((name, after))) => (lookup(name, captures, names), after),
+            (None, None) => ("$", after),
         };
-        out.push_str(lookup(name, captures, names));
+        push(meter, out, text)?;
         rest = after;
     }
-    out.push_str(rest);
+    push(meter, out, rest)
 }
 
 /// The name after a dollar sign, in braces or as long as it goes.

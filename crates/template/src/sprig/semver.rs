@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 
 use crate::function::{Function, Meter, Param};
-use crate::quote::quote;
+use crate::quote::{constant, quote};
 use crate::value::{Opaque, Value, Version};
 
 use super::arguments::{Answer, fixed, text};
@@ -17,14 +17,13 @@ const STR: Param = Param::Str;
 const TAIL: &str = r"(-([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?(\+([0-9A-Za-z\-]+(\.[0-9A-Za-z\-]+)*))?";
 const LOOSE: &str = r"v?([0-9|x|X|\*]+)(\.[0-9|x|X|\*]+)?(\.[0-9|x|X|\*]+)?";
 
-static VERSION: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(&format!(r"^v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?{TAIL}$")).ok());
-static CONSTRAINT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-    Regex::new(&format!(r"^[\t\n\f\r ]*(|=|!=|>|<|>=|=>|<=|=<|~|~>|\^)[\t\n\f\r ]*({LOOSE}{TAIL})[\t\n\f\r ]*$")).ok()
+static VERSION: LazyLock<Regex> = LazyLock::new(|| constant(&format!(r"^v?([0-9]+)(\.[0-9]+)?(\.[0-9]+)?{TAIL}$")));
+static CONSTRAINT: LazyLock<Regex> = LazyLock::new(|| {
+    constant(&format!(r"^[\t\n\f\r ]*(|=|!=|>|<|>=|=>|<=|=<|~|~>|\^)[\t\n\f\r ]*({LOOSE}{TAIL})[\t\n\f\r ]*$"))
 });
-static RANGE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+static RANGE: LazyLock<Regex> = LazyLock::new(|| {
     let version = format!("({LOOSE}{TAIL})");
-    Regex::new(&format!(r"[\t\n\f\r ]*{version}[\t\n\f\r ]+-[\t\n\f\r ]+{version}[\t\n\f\r ]*")).ok()
+    constant(&format!(r"[\t\n\f\r ]*{version}[\t\n\f\r ]+-[\t\n\f\r ]+{version}[\t\n\f\r ]*"))
 });
 
 pub(super) const FUNCTIONS: &[Function] = &[
@@ -46,7 +45,7 @@ struct Constraint {
 fn compare(meter: &mut Meter, args: &[Value]) -> Answer {
     let constraint = text(args, 0)?;
     meter.steps(constraint.len() as u64 / 8)?;
-    let alternatives = parse_constraints(constraint)?;
+    let alternatives = parse_constraints(meter, constraint)?;
     let version = parse(text(args, 1)?)?;
     Ok(Value::Bool(alternatives.iter().any(|all| all.iter().all(|constraint| constraint.allows(&version)))))
 }
@@ -57,8 +56,7 @@ fn group<'a>(captures: &Captures<'a>, at: usize) -> &'a str {
 
 /// Reads a version; the minor and patch parts may be missing.
 pub(super) fn parse(text: &str) -> Result<Version, String> {
-    let captures =
-        VERSION.as_ref().and_then(|regex| regex.captures(text)).ok_or_else(|| "Invalid Semantic Version".to_owned())?;
+    let captures = VERSION.captures(text).ok_or_else(|| "Invalid Semantic Version".to_owned())?;
     let segment = |at: usize| {
         let digits = group(&captures, at).trim_start_matches('.');
         if digits.is_empty() {
@@ -79,28 +77,25 @@ pub(super) fn parse(text: &str) -> Result<Version, String> {
 }
 
 /// Alternatives (`||`) of comparisons that must all hold (`,`).
-fn parse_constraints(text: &str) -> Result<Vec<Vec<Constraint>>, String> {
-    let text = rewrite_ranges(text);
+fn parse_constraints(meter: &mut Meter, text: &str) -> Result<Vec<Vec<Constraint>>, String> {
+    let text = rewrite_ranges(meter, text)?;
     text.split("||").map(|all| all.split(',').map(parse_constraint).collect()).collect()
 }
 
 /// `1.2 - 3` becomes `>= 1.2, <= 3`.
-fn rewrite_ranges(text: &str) -> String {
+fn rewrite_ranges(meter: &mut Meter, text: &str) -> Result<String, String> {
     let mut out = text.to_owned();
-    if let Some(regex) = RANGE.as_ref() {
-        for captures in regex.captures_iter(text) {
-            let comparison = format!(">= {}, <= {}", group(&captures, 1), group(&captures, 11));
-            out = out.replacen(group(&captures, 0), &comparison, 1);
-        }
+    for captures in RANGE.captures_iter(text) {
+        // Each replacement copies the whole text.
+        meter.steps(1 + out.len() as u64 / 64)?;
+        let comparison = format!(">= {}, <= {}", group(&captures, 1), group(&captures, 11));
+        out = out.replacen(group(&captures, 0), &comparison, 1);
     }
-    out
+    Ok(out)
 }
 
 fn parse_constraint(text: &str) -> Result<Constraint, String> {
-    let captures = CONSTRAINT
-        .as_ref()
-        .and_then(|regex| regex.captures(text))
-        .ok_or_else(|| format!("improper constraint: {text}"))?;
+    let captures = CONSTRAINT.captures(text).ok_or_else(|| format!("improper constraint: {text}"))?;
     let [operator, whole, major, minor, patch, prerelease] = [1, 2, 3, 4, 5, 6].map(|at| group(&captures, at));
     let wild = |part: &str| matches!(part.trim_start_matches('.'), "x" | "X" | "*");
     let (mut dirty, mut minor_dirty, mut patch_dirty) = (true, false, false);

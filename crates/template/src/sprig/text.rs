@@ -1,11 +1,11 @@
 //! Sprig's plain string functions: trimming, searching, replacing, splitting, joining, indenting, quoting.
 
-use std::cell::RefCell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
 use crate::function::{Function, Meter, Param};
 use crate::quote;
-use crate::value::{Key, Map, MapKind, Value};
+use crate::value::{Key, MapKind, Value};
 
 use super::arguments::{Answer, any, fixed, give, give_strings, int, open, repair, text};
 use super::convert::{to_text, to_texts};
@@ -65,8 +65,8 @@ pub(super) const FUNCTIONS: &[Function] = &[
 ];
 
 fn trim_all(meter: &mut Meter, args: &[Value]) -> Answer {
-    let cutset = text(args, 0)?;
-    give(meter, text(args, 1)?.trim_matches(|c| cutset.contains(c)))
+    let cutset: HashSet<char> = text(args, 0)?.chars().collect();
+    give(meter, text(args, 1)?.trim_matches(|c| cutset.contains(&c)))
 }
 
 fn repeat(meter: &mut Meter, args: &[Value]) -> Answer {
@@ -125,10 +125,19 @@ fn replace(meter: &mut Meter, source: &str, old: &str, new: &str) -> Result<Stri
 fn indent(meter: &mut Meter, args: &[Value]) -> Result<String, String> {
     let (spaces, text) = (int(args, 0)?, text(args, 1)?);
     let spaces = usize::try_from(spaces).map_err(|_| "strings: negative Repeat count".to_owned())?;
-    let lines = text.matches('\n').count() as u64 + 1;
-    meter.bytes(lines.saturating_mul(spaces as u64).saturating_add(text.len() as u64))?;
+    let lines = text.bytes().filter(|&byte| byte == b'\n').count() + 1;
+    let length = lines.saturating_mul(spaces).saturating_add(text.len());
+    meter.bytes(length as u64)?;
     let pad = " ".repeat(spaces);
-    Ok(format!("{pad}{}", text.replace('\n', &format!("\n{pad}"))))
+    let mut out = String::with_capacity(length);
+    for (at, line) in text.split('\n').enumerate() {
+        if at > 0 {
+            out.push('\n');
+        }
+        out.push_str(&pad);
+        out.push_str(line);
+    }
+    Ok(out)
 }
 
 fn spaced(meter: &mut Meter, args: &[Value], dress: fn(&str) -> String) -> Answer {
@@ -184,5 +193,5 @@ fn numbered(meter: &mut Meter, parts: Vec<&str>) -> Answer {
     meter.bytes(parts.iter().map(|part| part.len() as u64).sum())?;
     let entries =
         parts.iter().enumerate().map(|(at, part)| (Key::Str(Rc::from(format!("_{at}"))), Value::str(part))).collect();
-    Ok(Value::Map(Rc::new(Map { kind: MapKind::StringString, entries: RefCell::new(entries) })))
+    Ok(Value::map(MapKind::StringString, entries))
 }

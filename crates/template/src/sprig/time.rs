@@ -6,12 +6,12 @@ mod layout;
 mod parse;
 mod zone;
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::rc::Rc;
 
-use crate::value::{Opaque, Value};
-
 pub(super) use duration::parse_duration;
+pub(crate) use layout::{DAYS, MONTHS};
 pub(super) use parse::parse;
 pub(super) use zone::load;
 
@@ -43,17 +43,17 @@ pub enum Zone {
 
 /// A moment as a calendar and a clock show it.
 #[derive(Clone, Copy, Debug)]
-struct Fields {
-    year: i64,
-    month: i64,
-    day: i64,
+pub(super) struct Fields {
+    pub year: i64,
+    pub month: i64,
+    pub day: i64,
     /// 1 for January the 1st.
-    year_day: i64,
+    pub year_day: i64,
     /// 0 for Sunday.
-    weekday: usize,
-    hour: i64,
-    minute: i64,
-    second: i64,
+    pub weekday: i64,
+    pub hour: i64,
+    pub minute: i64,
+    pub second: i64,
 }
 
 impl Time {
@@ -97,7 +97,7 @@ impl Time {
     }
 
     /// The calendar and clock at an offset, over Go's whole range of years.
-    fn fields(&self, offset: i32) -> Fields {
+    fn fields_at(&self, offset: i32) -> Fields {
         let absolute = (self.seconds as u64).wrapping_add(ABSOLUTE_TO_UNIX).wrapping_add(i64::from(offset) as u64);
         let seconds = i128::from(absolute) - i128::from(ABSOLUTE_TO_UNIX);
         let days = seconds.div_euclid(DAY);
@@ -108,39 +108,55 @@ impl Time {
             month: month as i64,
             day: day as i64,
             year_day: (days - days_from_civil(year, 1, 1)) as i64 + 1,
-            weekday: (days + 4).rem_euclid(7) as usize,
+            weekday: (days + 4).rem_euclid(7) as i64,
             hour: clock / 3600,
             minute: clock / 60 % 60,
             second: clock % 60,
         }
     }
 
-    /// The result of a method of `time.Time` that takes no arguments and gives a plain value or a time.
-    pub(crate) fn method(&self, name: &str) -> Option<Value> {
-        let fields = self.fields(self.zone.name_and_offset().1);
-        let since = |per_second: i64| {
-            let part = i64::from(self.nanoseconds) / (1_000_000_000 / per_second);
-            Value::Int64(self.seconds.wrapping_mul(per_second).wrapping_add(part))
-        };
-        let in_zone = |zone: Zone| Value::Opaque(Rc::new(Opaque::Time(Time { zone, ..self.clone() })));
-        Some(match name {
-            "Year" => Value::Int(fields.year),
-            "Day" => Value::Int(fields.day),
-            "YearDay" => Value::Int(fields.year_day),
-            "Hour" => Value::Int(fields.hour),
-            "Minute" => Value::Int(fields.minute),
-            "Second" => Value::Int(fields.second),
-            "Nanosecond" => Value::Int(self.nanoseconds.into()),
-            "Unix" => Value::Int64(self.seconds),
-            "UnixMilli" => since(1_000),
-            "UnixMicro" => since(1_000_000),
-            "UnixNano" => since(1_000_000_000),
-            "IsZero" => Value::Bool((self.seconds, self.nanoseconds) == (Time::zero().seconds, 0)),
-            "String" => Value::str(self.to_string()),
-            "UTC" => in_zone(Zone::Utc),
-            "Local" => in_zone(Zone::Local),
-            _ => return None,
-        })
+    /// The calendar and clock of its own zone.
+    pub(super) fn fields(&self) -> Fields {
+        self.fields_at(self.zone.name_and_offset().1)
+    }
+
+    /// Go's `Time.AddDate`: days beyond a month's end run into the next.
+    pub(super) fn add_date(&self, years: i64, months: i64, days: i64) -> Time {
+        let fields = self.fields();
+        let month = i128::from(fields.month) - 1 + i128::from(months);
+        let year = i128::from(fields.year) + i128::from(years) + month.div_euclid(12);
+        let days = days_from_civil(year, month.rem_euclid(12) + 1, i128::from(fields.day)) + i128::from(days);
+        let before = days_from_civil(fields.year.into(), fields.month.into(), fields.day.into());
+        Time { seconds: self.seconds.wrapping_add(((days - before) * DAY) as i64), ..self.clone() }
+    }
+
+    /// Go's `Time.Sub`, in nanoseconds; what doesn't fit is the longest duration.
+    pub(super) fn since(&self, other: &Time) -> i64 {
+        let seconds = i128::from(self.seconds) - i128::from(other.seconds);
+        let nanoseconds = seconds * 1_000_000_000 + i128::from(self.nanoseconds) - i128::from(other.nanoseconds);
+        nanoseconds.clamp(i64::MIN.into(), i64::MAX.into()) as i64
+    }
+
+    pub(super) fn order(&self, other: &Time) -> Ordering {
+        (self.seconds, self.nanoseconds).cmp(&(other.seconds, other.nanoseconds))
+    }
+
+    pub(super) fn is_zero(&self) -> bool {
+        self.order(&Time::zero()).is_eq()
+    }
+
+    /// How many parts of a second passed since 1970.
+    pub(super) fn unix(&self, per_second: i64) -> i64 {
+        let part = i64::from(self.nanoseconds) / (1_000_000_000 / per_second);
+        self.seconds.wrapping_mul(per_second).wrapping_add(part)
+    }
+
+    pub(super) fn in_utc(&self) -> Time {
+        Time { zone: Zone::Utc, ..self.clone() }
+    }
+
+    pub(super) fn in_local(&self) -> Time {
+        Time { zone: Zone::Local, ..self.clone() }
     }
 
     /// Go's `Time.MarshalBinary`: a version, seconds since year 1, nanoseconds, the offset in minutes or -1 for UTC
@@ -152,7 +168,7 @@ impl Time {
             Zone::Fixed { offset, .. } => ((offset / 60) as i16, (offset % 60) as i8),
         };
         let mut bytes = vec![if seconds == 0 { 1 } else { 2 }];
-        bytes.extend((self.seconds - Time::zero().seconds).to_be_bytes());
+        bytes.extend(self.seconds.wrapping_sub(Time::zero().seconds).to_be_bytes());
         bytes.extend(self.nanoseconds.to_be_bytes());
         bytes.extend(minutes.to_be_bytes());
         if seconds != 0 {
@@ -164,7 +180,7 @@ impl Time {
     /// What `json.Marshal` writes, or nothing for a year that RFC 3339 has no digits for.
     pub(super) fn json(&self) -> Option<String> {
         let (_, offset) = self.zone.name_and_offset();
-        (0..=9999).contains(&self.fields(offset).year).then(|| self.format("2006-01-02T15:04:05.999999999Z07:00"))
+        (0..=9999).contains(&self.fields_at(offset).year).then(|| self.format("2006-01-02T15:04:05.999999999Z07:00"))
     }
 }
 

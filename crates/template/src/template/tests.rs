@@ -1,3 +1,5 @@
+//! Whole templates: what they give, how their errors read, and that hostile ones end.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -227,7 +229,52 @@ fn endless_work_ends_at_the_budget() {
 fn values_cannot_grow_without_end() {
     check_bound("{{ $x := list }}{{ range 50000 }}{{ $x = list $x }}{{ end }}", "nested deeper");
     check_bound("{{ $x := list 1 }}{{ range 60 }}{{ $x = list $x $x }}{{ end }}{{ $x }}", "budget");
-    check_bound("{{ $d := dict }}{{ $_ := set $d \"self\" $d }}{{ $d }}", "nested deeper");
+    let chain = "{{ $top := dict }}{{ $end := $top }}{{ range 15000 }}{{ $next := dict }}\
+        {{ $_ := set $end \"x\" $next }}{{ $end = $next }}{{ end }}";
+    for use_of_top in ["deepCopy $top", "toJson $top", "toYaml $top", "hash $top", "deepEqual $top (deepCopy $top)"] {
+        check_bound(&format!("{chain}{{{{ {use_of_top} }}}}"), "nested deeper");
+    }
+    check_bound(&format!("{chain}{{{{ $top }}}}"), "budget");
+    // Many keys are no reason to fail.
+    let keys = "{{ $d := dict }}{{ range until 5000 }}{{ $_ := set $d (print .) (list .) }}{{ end }}{{ len $d }}";
+    check(&[(keys, "5000")]);
+    // It can be built and freed.
+    check(&[(&format!("{chain}{{{{ len $top }}}}"), "1")]);
+    let web = "{{ $top := dict }}{{ $end := $top }}{{ range 60 }}{{ $next := dict }}{{ $_ := set $end \"x\" $next }}\
+        {{ $_ := set $end \"y\" $next }}{{ $end = $next }}{{ end }}{{ $_ := set .ConfigData \"web\" $top }}";
+    check_bound(web, "budget");
+    let web = web.replace("{{ $_ := set .ConfigData \"web\" $top }}", "");
+    for use_of_top in ["$top", "toJson $top", "toYaml $top", "hash $top", "deepCopy $top", "merge (deepCopy $top) $top"]
+    {
+        check_bound(&format!("{web}{{{{ {use_of_top} }}}}"), "budget");
+    }
+}
+
+#[test]
+fn no_map_can_hold_itself() {
+    check_bound("{{ $d := dict }}{{ $_ := set $d \"self\" $d }}{{ $d }}", "hold itself");
+    check_bound("{{ $_ := set .ConfigData \"x\" . }}{{ . }}", "hold itself");
+    check_bound("{{ $a := dict }}{{ $b := dict \"a\" (list $a) }}{{ $_ := set $a \"b\" $b }}{{ $a }}", "hold itself");
+    check_bound(
+        "{{ $n := dict }}{{ $t := dict \"a\" $n \"z\" (semver \"1.2.3\") }}\
+        {{ merge $t (dict \"a\" (dict \"x\" $n) \"z\" (dict)) }}{{ $n }}",
+        "hold itself",
+    );
+}
+
+#[test]
+fn a_short_template_cannot_make_long_texts_or_long_work() {
+    let many = "{{ $s := repeat 100000 \"x\" }}{{ $l := list }}{{ range until 500 }}{{ $l = append $l $s }}{{ end }}";
+    for use_of_list in ["join \"\" $l", "toStrings $l", "sortAlpha $l", "toYaml $l", "stringify (dict \"a\" $l)"] {
+        check_bound(&format!("{many}{{{{ {use_of_list} }}}}"), "budget");
+    }
+    check_bound("{{ regexReplaceAll \".*\" (repeat 400000 \"x\") (repeat 100000 \"$0\") }}", "budget");
+    check_bound("{{ range until 2000 }}{{ regexMatch \"\\\\pL{999}\" \"x\" }}{{ end }}", "budget");
+    check_bound("{{ regexMatch \"[ab]{1000}c\" (repeat 500000 \"ab\") }}", "budget");
+    check_bound("{{ semverCompare (repeat 100000 \"1 - 2 \") \"1.0.0\" }}", "budget");
+    let lines = "{{ $l := repeat 100000 \"a\\n\" }}{{ range until 100 }}{{ $l = list $l }}{{ end }}{{ toYaml $l }}";
+    check_bound(lines, "budget");
+    check(&[("{{ len (trimAll (print (repeat 500000 \"b\") \"a\") (repeat 500000 \"a\")) }}", "0")]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::decode::MAX_FILE_BYTES;
+use crate::decode::{MAX_FILE_BYTES, too_large};
 use crate::{Kind, Labels};
 
 const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  labels:\n    region: east\n";
@@ -75,15 +75,73 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
-fn large_file_is_refused_with_its_size() {
-    let text = format!("{CONFIG_MAP}data:\n  A: {}\n", "x".repeat(MAX_FILE_BYTES));
+fn large_file_is_refused_with_its_size_and_says_what_it_stops() {
+    let text = format!("{CONFIG_MAP}data:\n  A: {}\n---\n{CONFIG_MAP}", "x".repeat(MAX_FILE_BYTES));
     let decoded = decode(&text);
     assert_eq!(
         said(&decoded.problems),
-        ["0:0 !FileTooLarge: the file has 4.0 MiB and at most 4 MiB are read | \
-          split it, or keep large content out of the platform's repositories"]
+        [format!(
+            "0:0 !FileTooLarge: the file has {} bytes, over the limit of 4194304 | \
+             split it, or name it in `.sourceignore` if it isn't part of the platform",
+            text.len()
+        )]
     );
-    assert_eq!(decoded.broken[0].name.as_deref(), Some("a"));
+    assert_eq!(decoded.broken.len(), 2);
+    for broken in &decoded.broken {
+        assert_eq!((broken.kind, broken.name.as_deref()), (Some(Kind::ConfigMap), Some("a")));
+        assert_eq!(broken.labels, Some(Labels::from([("region".into(), "east".into())])));
+    }
+}
+
+#[test]
+fn beginning_of_a_large_file_is_not_taken_for_the_whole() {
+    let cut = |text: &str| too_large(text.as_bytes(), 5 << 20, &file(), &Options::default()).broken.remove(0);
+    assert!(cut(&format!("{CONFIG_MAP}data:\n  A: x\n  B: y")).labels.is_some());
+    assert_eq!(cut(&format!("{CONFIG_MAP}    platf")).labels, None, "more labels may follow");
+    assert_eq!(cut("apiVersion: v1\ndata:\n  A: x\n  B: y").kind, Some(Kind::ConfigMap));
+    assert_eq!(cut("").kind, None);
+}
+
+#[test]
+fn windows_files_are_read_as_others() {
+    let text = format!("\u{feff}{CONFIG_MAP}data:\n  A: |\n    b\n    c\n---\n{CONFIG_MAP}").replace('\n', "\r\n");
+    let decoded = decode(&text);
+    assert_eq!(said(&decoded.problems), Vec::<String>::new());
+    assert_eq!(decoded.objects.iter().map(|object| object.origin.line).collect::<Vec<_>>(), [1, 12]);
+    let Spec::ConfigMap(map) = &decoded.objects[0].spec else { panic!() };
+    assert_eq!((map.data["A"].text.as_str(), map.data["A"].line), ("b\nc\n", 8));
+    let decoded = decode(&text.replace("A: |", "A: ["));
+    assert_eq!((decoded.objects.len(), decoded.broken.len()), (1, 1));
+    assert_eq!(decoded.broken[0].labels, Some(Labels::from([("region".into(), "east".into())])));
+}
+
+#[test]
+fn directives_comments_and_end_markers_stand_between_documents() {
+    let text = format!(
+        "%YAML 1.1\n# first\n---\n{CONFIG_MAP}...\n# second\n--- # here\n{}--- # third\n{CONFIG_MAP}",
+        CONFIG_MAP.replace("name: a", "name: b")
+    );
+    let decoded = decode(&text);
+    assert_eq!(said(&decoded.problems), Vec::<String>::new());
+    assert_eq!(decoded.objects.iter().map(|object| object.origin.line).collect::<Vec<_>>(), [4, 13, 20]);
+    // The same when one of them is broken.
+    let decoded = decode(&text.replace("name: b", "name: [b"));
+    assert_eq!(decoded.objects.iter().map(|object| object.origin.line).collect::<Vec<_>>(), [4, 20]);
+    assert_eq!(decoded.broken.len(), 1, "{:#?}", decoded.broken);
+    let text = format!("{CONFIG_MAP}...\n{}data: [\n", CONFIG_MAP.replace("name: a", "name: b"));
+    let decoded = decode(&text);
+    assert_eq!((decoded.objects.len(), decoded.broken.len()), (1, 1));
+    assert_eq!(decoded.broken[0].name.as_deref(), Some("b"));
+}
+
+#[test]
+fn anchors_hold_inside_their_document() {
+    let object = only(&CONFIG_MAP.replace("region: east", "region: &r east\n    zone: *r"));
+    assert_eq!(object.meta.labels["zone"], "east");
+    let decoded =
+        decode(&format!("{}---\n{}", CONFIG_MAP.replace("east", "&r east"), CONFIG_MAP.replace("east", "*r")));
+    assert_eq!((decoded.objects.len(), decoded.broken.len()), (1, 1));
+    assert!(said(&decoded.problems)[0].contains("NotYaml"), "{:?}", decoded.problems);
 }
 
 #[test]

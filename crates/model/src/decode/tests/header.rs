@@ -43,6 +43,46 @@ fn unknown_kind_of_ours_is_an_error_with_a_suggestion() {
 }
 
 #[test]
+fn slips_in_the_header_never_lose_an_object() {
+    for (header, kind, message) in [
+        ("apiVersion: v1\nkind: Configmap\n", Kind::ConfigMap, "UnknownKind: `Configmap` isn't a kind of v1"),
+        (
+            "apiVersion: core/v1\nkind: ConfigMap\n",
+            Kind::ConfigMap,
+            "WrongApiVersion: ConfigMap `x` has the apiVersion",
+        ),
+        (
+            "apiVersion: schedular.kalypso.io/v1alpha1\nkind: ClusterType\n",
+            Kind::ClusterType,
+            "WrongApiVersion: ClusterType `x` has the apiVersion `schedular.kalypso.io/v1alpha1`",
+        ),
+        ("apiVersion: kalypso.io/v1\nkind: Template\n", Kind::Template, "WrongApiVersion: Template `x` has"),
+        ("apiVersion: kedge.dev/v1alpha1\nkind: ConfigSchem\n", Kind::ConfigSchema, "UnknownKind: `ConfigSchem` isn't"),
+        (
+            "apiVersion: v1\nKind: ConfigMap\ndata: {}\n",
+            Kind::ConfigMap,
+            "MissingField: the document has `metadata` but no `kind`",
+        ),
+    ] {
+        let decoded = decode(&format!("{header}metadata: {{name: x, labels: {{a: b}}}}\n"));
+        assert!(
+            decoded.problems[0].is_error() && said(&decoded.problems)[0].contains(message),
+            "{:?}",
+            decoded.problems
+        );
+        assert!(decoded.problems[0].hint.is_some());
+        let [broken] = decoded.broken.as_slice() else { panic!("{header}") };
+        assert_eq!((broken.kind, broken.name.as_deref()), (Some(kind), Some("x")), "{header}");
+        assert_eq!(broken.labels.as_ref().unwrap()["a"], "b");
+    }
+    assert_eq!(
+        broken("metadata: {name: x}\n"),
+        ["1:1 !MissingField: the document has `metadata` but no `apiVersion` and `kind` | \
+          add `apiVersion: …` and `kind: …`"]
+    );
+}
+
+#[test]
 fn wrong_api_version_says_the_right_one() {
     for version in ["scheduler.kalypso.io/v1", "kedge.dev/v1alpha1", "v1"] {
         let decoded = decode(&format!("apiVersion: {version}\nkind: ClusterType\nmetadata: {{name: x}}\n"));
@@ -84,6 +124,49 @@ fn list_is_expanded() {
     assert_eq!(
         broken("apiVersion: v1\nkind: List\nitems: {}\n"),
         ["3:8 !WrongType: `items` of a List must be a list, but is a map"]
+    );
+    assert_eq!(
+        broken("apiVersion: v1\nkind: List\nitem: []\n"),
+        ["2:7 !MissingField: a List has no `items` | add `items:`; `items: []` is an empty one"]
+    );
+    for empty in ["items: []", "items:"] {
+        assert_eq!(decode(&format!("apiVersion: v1\nkind: List\n{empty}\n")), Decoded::default());
+    }
+    assert_eq!(decode(&text.replace("kind: List", "kind: ConfigMapList")).objects.len(), 2);
+}
+
+#[test]
+fn bare_list_of_objects_is_refused_with_what_it_holds() {
+    let decoded = decode("- kind: ConfigMap\n  metadata: {name: a}\n- kind: Template\n");
+    assert_eq!(
+        said(&decoded.problems),
+        ["1:1 !NotAnObject: the document is a list of objects, which is none itself | \
+          put `---` between them, or the list under `items` of a `kind: List`"]
+    );
+    let kinds: Vec<_> = decoded.broken.iter().map(|broken| broken.kind).collect();
+    assert_eq!(kinds, [Some(Kind::ConfigMap), Some(Kind::Template)]);
+}
+
+#[test]
+fn nothing_is_as_good_as_absent() {
+    let object = only("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c, labels: null, annotations: ~}\ndata:\n");
+    assert_eq!((object.meta.labels.len(), object.meta.annotations.len()), (0, 0));
+    let map = only("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndata: {a: null, 1: x}\n");
+    let Spec::ConfigMap(map) = map.spec else { panic!() };
+    assert_eq!((map.data["a"].text.as_str(), map.data["1"].text.as_str()), ("", "x"));
+    let targets =
+        "  deploymentTargets:\n  - {name: t, environment: dev, labels: null, manifests: null, configSchemas: null}\n";
+    let Spec::Workload(workload) = spec_of(&kalypso("Workload", targets)) else { panic!() };
+    assert_eq!(workload.targets[0].labels, Labels::new());
+    let decoded = decode(&kalypso("Workload", "  deploymentTargets: null\n"));
+    assert_eq!((decoded.objects.len(), decoded.problems[0].code), (1, "NoTargets"));
+    assert_eq!(
+        broken("apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Workload\nmetadata: {name: x}\nspec: null\n"),
+        ["4:1 !MissingField: Workload `x` has no `spec` | add `spec:` with `deploymentTargets`"]
+    );
+    assert_eq!(
+        broken(&kalypso("Template", "  type: config\n  manifests: null\n")),
+        ["6:3 !MissingField: Template `x` has no `spec.manifests` | add `manifests:`, a list of texts (`- |`)"]
     );
 }
 

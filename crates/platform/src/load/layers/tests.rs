@@ -1,3 +1,5 @@
+//! Which of several objects with one name is in force.
+
 use kedge_model::kinds::ConfigMap;
 use kedge_model::{Kind, Meta, Source, Spec};
 

@@ -1,3 +1,5 @@
+//! Control planes that are Git repositories.
+
 use std::fs;
 use std::path::Path;
 
@@ -59,13 +61,36 @@ fn a_revision_is_a_branch_a_tag_head_or_a_commit() {
         assert_eq!(names(&platform), [format!("ConfigMap {name}")], "{revision}");
         let source = &get(&platform, Kind::ConfigMap, name).origin.source;
         assert!(source.revision.as_ref().unwrap().starts_with(&shown), "{source}");
-        // An environment that isn't declared is only a name then.
-        assert_eq!(load(&plane, "whatever", &Nowhere).unwrap().environment, "whatever");
     }
     let plane = ControlPlane::Git { path: repo.path.clone(), revision: Some("nope".to_owned()) };
     let error = load(&plane, "dev", &Nowhere).unwrap_err();
     assert!(error.to_string().starts_with("there is no branch, tag or commit `nope` in "), "{error}");
     assert_eq!(error.hint().unwrap(), "its branches are develop, main, stage");
+}
+
+#[test]
+fn at_a_revision_a_misspelt_environment_is_refused_and_the_others_are_listed() {
+    let root = tempfile::TempDir::new().unwrap();
+    let repo = control_plane(root.path());
+    let plane = ControlPlane::Git { path: repo.path.clone(), revision: Some("develop".to_owned()) };
+    let error = load(&plane, "dve", &Nowhere).unwrap_err();
+    assert!(matches!(error, LoadError::NoEnvironment { .. }), "{error}");
+    assert_eq!(error.hint().unwrap(), "the environments are dev, stage");
+}
+
+#[test]
+fn at_a_revision_an_environment_is_a_name_only_where_none_is_declared() {
+    let root = tempfile::TempDir::new().unwrap();
+    let repo = TestRepo::new(root.path().join("cp"));
+    repo.commit("main", &[("c.yaml", &config("c", "1"))]);
+    let plane = ControlPlane::Git { path: repo.path.clone(), revision: Some("main".to_owned()) };
+    assert_eq!(load(&plane, "whatever", &Nowhere).unwrap().environment, "whatever");
+
+    // Written, but wrongly: nobody knows where in the branch the environment is.
+    repo.commit("main", &[("c.yaml", &config("c", "1")), (".environments/dev.yaml", "kind: Environment\n  x: [\n")]);
+    let error = load(&plane, "dev", &Nowhere).unwrap_err();
+    let LoadError::NoEnvironment { problems, .. } = &error else { panic!("{error}") };
+    assert!(problems.iter().any(Problem::is_error));
 }
 
 #[test]
@@ -138,4 +163,39 @@ fn a_branch_that_only_the_origin_has_is_found() {
     fs::rename(heads.join("develop"), remote.join("develop")).unwrap();
     let platform = load(&ControlPlane::at(&repo.path, None), "dev", &Nowhere).unwrap();
     assert_eq!(names(&platform), ["ConfigMap dev"]);
+}
+
+#[test]
+fn an_environment_defined_twice_is_refused_with_both_places() {
+    let root = tempfile::TempDir::new().unwrap();
+    let repo = TestRepo::new(root.path().join("cp"));
+    let dev = environment("dev", "https://h/cp", "main", ".");
+    repo.commit("main", &[(".environments/a.yaml", &dev), (".environments/b.yaml", &dev), ("c.yaml", "")]);
+    let error = load(&ControlPlane::at(&repo.path, None), "dev", &Nowhere).unwrap_err();
+    let LoadError::NoEnvironment { problems, .. } = &error else { panic!("{error}") };
+    assert_eq!(problems[0].message, "Environment dev is defined 2 times; none of them is used");
+    assert_eq!(problems[0].related[0].to_string(), ".environments/b.yaml:1:1");
+}
+
+#[test]
+fn a_branch_is_never_a_tag_or_a_commit_of_the_same_letters() {
+    let root = tempfile::TempDir::new().unwrap();
+    let repo = control_plane(root.path());
+    let commit = repo.commit("other", &[("c.yaml", &config("c", "1"))]);
+    repo.tag("develop", &commit);
+    fs::remove_file(repo.path.join("refs/heads/develop")).unwrap();
+    let error = load(&ControlPlane::at(&repo.path, None), "dev", &Nowhere).unwrap_err();
+    assert!(error.to_string().starts_with("there is no branch `develop` in "), "{error}");
+    let named = ", which Environment dev names (.environments/dev.yaml:1 on main)";
+    assert!(error.to_string().ends_with(named), "{error}");
+    assert_eq!(error.hint().unwrap(), "its branches are main, other, stage");
+
+    // A branch with a commit's id for a name doesn't hide the commit.
+    let opened = GitRepository::open(&repo.path).unwrap();
+    repo.commit(&commit, &[("d.yaml", "")]);
+    assert_eq!(opened.commit(&commit).unwrap().commit.to_string(), commit);
+    assert_ne!(opened.branch(&commit).unwrap().commit.to_string(), commit);
+    for odd in ["--upload-pack=x", "-x", "a..b", "", "/", "@{-1}", ":/c", "refs/heads/main"] {
+        assert!(opened.branch(odd).is_err(), "{odd}");
+    }
 }

@@ -1,11 +1,14 @@
 //! Arguments: what an operand gives for a parameter of a type.
 
+use std::rc::Rc;
+
 use super::Target;
+use crate::execution::evaluation::Given;
 use crate::execution::{At, Failure, Run};
 use crate::function::Param;
 use crate::item::{Inner, Item};
 use crate::syntax::{Operand, Term};
-use crate::value::Value;
+use crate::value::{Opaque, Value};
 
 impl Param {
     /// The Go type.
@@ -14,28 +17,17 @@ impl Param {
             Param::Any => "interface {}",
             Param::Str => "string",
             Param::Int => "int",
-            Param::Int64 => "int64",
             Param::Float => "float64",
             Param::Bool => "bool",
-            Param::Strings => "[]string",
-            Param::List => "[]interface {}",
             Param::Dict => "map[string]interface {}",
             Param::Time => "time.Time",
-            Param::Error => "error",
+            Param::Duration => "time.Duration",
+            Param::Version => "*semver.Version",
         }
     }
 
     fn can_be_nil(self) -> bool {
-        matches!(self, Param::Any | Param::Strings | Param::List | Param::Dict | Param::Error)
-    }
-
-    /// Go's zero value of the types that can be nil. A nil map stays nil, because it can't be written to.
-    fn zero(self) -> Value {
-        match self {
-            Param::Strings => Value::strings([""; 0]),
-            Param::List => Value::list(Vec::new()),
-            _ => Value::Nil,
-        }
+        matches!(self, Param::Any | Param::Dict | Param::Version)
     }
 
     fn takes(self, item: &Item<'_>) -> bool {
@@ -64,17 +56,16 @@ impl<'v> Run<'v, '_> {
                     Target::Param(param) if !param.can_be_nil() => {
                         Err(self.fail(format!("cannot assign nil to {}", param.type_name())))
                     }
-                    Target::Param(param) => Ok(Item::value(param.zero())),
-                    Target::Reflect => Ok(Item::NOTHING),
+                    _ => Ok(Item::NOTHING),
                 };
             }
-            Term::Field(names) => self.fields(dot.clone(), names, false)?,
-            Term::Variable(names) => self.variable(operand, names, false)?,
+            Term::Field(names) => self.fields(dot, operand, dot.clone(), names, Given::default())?,
+            Term::Variable(names) => self.variable(dot, operand, names, Given::default())?,
             Term::Pipe(pipe) => self.parenthesised(dot, pipe)?,
-            Term::Call(callee) => self.call(dot, *callee, At::Operand(operand), &[], None)?,
+            Term::Call(callee) => self.call(dot, *callee, At::Operand(operand), Given::default())?,
             Term::Chain(inner, names) => {
                 let item = self.chained(dot, inner)?;
-                self.fields(item, names, false)?
+                self.fields(dot, operand, item, names, Given::default())?
             }
             Term::Bool(_) | Term::Number(_) | Term::Text { .. } => return self.literal(target, operand),
         };
@@ -92,10 +83,10 @@ impl<'v> Run<'v, '_> {
             (Param::Any, Term::Number(number)) => return self.constant(number),
             (Param::Any | Param::Str, Term::Text { text, .. }) => return Ok(Item::plain(Inner::Text(text))),
             (Param::Bool, Term::Bool(truth)) => Value::Bool(*truth),
-            (Param::Int | Param::Int64 | Param::Float, Term::Number(number)) => {
+            (Param::Int | Param::Float | Param::Duration, Term::Number(number)) => {
                 let value = match param {
                     Param::Int => number.int.map(Value::Int),
-                    Param::Int64 => number.int.map(Value::Int64),
+                    Param::Duration => number.int.map(|int| Value::Opaque(Rc::new(Opaque::Duration(int)))),
                     _ => number.float.map(Value::Float),
                 };
                 match value {
@@ -112,7 +103,7 @@ impl<'v> Run<'v, '_> {
     fn mismatch(&self, param: Param, operand: &Operand) -> Failure {
         let expected = match param {
             Param::Str => "string",
-            Param::Int | Param::Int64 => "integer",
+            Param::Int | Param::Duration => "integer",
             Param::Float => "float",
             Param::Bool => "bool",
             _ => return self.fail(format!("can't handle {operand} for arg of type {}", param.type_name())),
@@ -127,7 +118,7 @@ impl<'v> Run<'v, '_> {
         };
         if item.is_nothing() && !item.boxed {
             if param.can_be_nil() {
-                return Ok(Item::value(param.zero()));
+                return Ok(item);
             }
             return Err(self.fail(format!("invalid value; expected {}", param.type_name())));
         }

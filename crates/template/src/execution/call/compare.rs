@@ -2,7 +2,7 @@
 
 use crate::context::Data;
 use crate::item::{Basic, Item};
-use crate::printer::sprintf_within;
+use crate::printer::excerpt;
 use crate::value::{Opaque, Value};
 
 const BAD_TYPE: &str = "invalid type for comparison";
@@ -42,8 +42,8 @@ fn equal_other<'v>(first: &Item<'v>, other: &Item<'v>, data: &Data<'v>) -> Resul
     }
     if first.kind() != other.kind() {
         let (first_type, other_type) = (first.inner_type(), other.inner_type());
-        let first = excerpt("%s", first.clone().into_value(data));
-        let other = excerpt("%v", other.clone().into_value(data));
+        let first = excerpt("%s", &first.clone().into_value(data));
+        let other = excerpt("%v", &other.clone().into_value(data));
         return Err(format!("non-comparable types {first}: {first_type}, {other_type}: {other}"));
     }
     let values = (first.clone().into_value(data), other.clone().into_value(data));
@@ -54,13 +54,7 @@ fn equal_other<'v>(first: &Item<'v>, other: &Item<'v>, data: &Data<'v>) -> Resul
             (a, b) => a == b,
         });
     }
-    Err(format!("non-comparable type {}: {}", excerpt("%s", values.1), other.inner_type()))
-}
-
-/// A value within an error's text.
-fn excerpt(layout: &str, value: Value) -> String {
-    const LONGEST: usize = 64 << 10;
-    sprintf_within(layout, &[value], LONGEST).unwrap_or_else(|| "…".to_owned())
+    Err(format!("non-comparable type {}: {}", excerpt("%s", &values.1), other.inner_type()))
 }
 
 pub(super) fn less(items: &[Item<'_>]) -> Result<bool, String> {

@@ -118,11 +118,7 @@ fn position(key: &Item<'_>, length: usize) -> Result<usize, String> {
         Inner::Nothing => return Err("cannot index slice/array with nil".to_owned()),
         Inner::Value(Value::Int(int) | Value::Int64(int)) => *int,
         Inner::Value(Value::Uint64(int)) => int.cast_signed(),
-        Inner::Value(Value::Opaque(opaque)) => match **opaque {
-            Opaque::Byte(byte) => i64::from(byte),
-            Opaque::Duration(nanos) => nanos,
-            _ => return Err(wrong_key(key)),
-        },
+        Inner::Value(Value::Opaque(opaque)) => opaque.as_int().ok_or_else(|| wrong_key(key))?,
         _ => return Err(wrong_key(key)),
     };
     usize::try_from(at).ok().filter(|&at| at <= length).ok_or_else(|| format!("index out of range: {at}"))

@@ -2,7 +2,7 @@
 
 use super::{Fields, Time};
 
-pub(super) const MONTHS: [&str; 12] = [
+pub(crate) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -16,7 +16,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-pub(super) const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(crate) const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// One piece of a layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -131,7 +131,7 @@ fn piece_at(rest: &[u8]) -> Option<(usize, Piece, usize)> {
 }
 
 pub(super) fn format(time: &Time, layout: &str, zone: &str, offset: i32) -> String {
-    let fields = time.fields(offset);
+    let fields = time.fields_at(offset);
     let mut out = Vec::with_capacity(layout.len() + 16);
     let mut rest = layout.as_bytes();
     loop {
@@ -158,7 +158,7 @@ fn padded(number: i64, width: usize) -> String {
 fn field(fields: &Fields, piece: Piece) -> String {
     let twelve = if fields.hour % 12 == 0 { 12 } else { fields.hour % 12 };
     let month = MONTHS.get(fields.month as usize - 1).copied().unwrap_or_default();
-    let weekday = DAYS.get(fields.weekday).copied().unwrap_or_default();
+    let weekday = DAYS.get(fields.weekday as usize).copied().unwrap_or_default();
     let afternoon = fields.hour >= 12;
     match piece {
         Piece::LongMonth => month.to_owned(),
