@@ -1,10 +1,11 @@
 //! `kedge render`: the GitOps files of an environment, written to a folder. Called by `main`.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Result;
-use kedge_scheduler::{OutputPlan, Schedule, Scheduler, plan_output};
+use kedge_scheduler::{Kept, OutputPlan, Schedule, Scheduler, plan_output};
 use serde_json::{Value, json};
 
 use crate::control_plane::EnvironmentArgs;
@@ -71,9 +72,7 @@ pub fn run(args: &RenderArgs) -> Result<Exit> {
     if let Some(staging) = staging {
         folder.apply(staging, &work)?;
     }
-    for kept in &plan.kept {
-        say(&format!("note: `{}` is kept: {}", kept.folder, kept.reason));
-    }
+    say_kept(&plan.kept);
     match args.output {
         Format::Text if args.dry_run => print_text(&listing(&work))?,
         Format::Text => {}
@@ -128,4 +127,24 @@ fn to_json(work: &Work<'_>, plan: &OutputPlan, schedule: &Schedule, problems: &P
         "quarantined": schedule.quarantined().map(|(id, _)| id.to_string()).collect::<Vec<_>>(),
         "problems": problems.to_json(),
     })
+}
+
+/// How many folders a note names.
+const SHOWN_FOLDERS: usize = 3;
+
+/// One line a reason: a failing input may keep thousands of folders.
+fn say_kept(kept: &[Kept]) {
+    let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for one in kept {
+        folders.entry(&one.reason).or_default().push(&one.folder);
+    }
+    for (reason, folders) in folders {
+        let shown: Vec<String> = folders.iter().take(SHOWN_FOLDERS).map(|folder| format!("`{folder}`")).collect();
+        let more = match folders.len().saturating_sub(SHOWN_FOLDERS) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let verb = if folders.len() == 1 { "is" } else { "are" };
+        say(&format!("note: {}{more} {verb} kept: {reason}", shown.join(", ")));
+    }
 }

@@ -137,8 +137,7 @@ impl Explained<'_> {
         if origin.source.repo == self.home {
             return origin.to_string();
         }
-        let revision = origin.source.revision.as_deref().map(short).unwrap_or_default();
-        format!("{origin} of {}{revision}", origin.source.repo)
+        format!("{origin} of {}", origin.source.short())
     }
 }
 
@@ -164,14 +163,6 @@ fn sides(policy: &PolicyVerdict) -> Table {
         table.row(["workspace".to_owned(), wanted.clone(), format!("the target's is `{found}`")]);
     }
     table
-}
-
-/// ` at main@0a1b2c3`: people compare the first digits of a commit.
-fn short(revision: &str) -> String {
-    match revision.rsplit_once("sha1:") {
-        Some((name, commit)) => format!(" at {name}{}", commit.get(..10).unwrap_or(commit)),
-        None => format!(" at {revision}"),
-    }
 }
 
 fn quoted(text: &str) -> String {

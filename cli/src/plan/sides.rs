@@ -63,13 +63,14 @@ fn named(place: &Place, typed: &Path) -> Result<ControlPlane> {
     }
 }
 
-/// A repository without a revision means the environment's branch. One that isn't declared is left to the reader,
-/// which names those that are.
+/// A repository without a revision means the environment's branch. One that isn't declared or doesn't exist is left to
+/// the reader, which says so with those that do.
 fn on_branch(control_plane: ControlPlane, environment: &str) -> Result<ControlPlane> {
     let ControlPlane::Git { path, revision: None } = control_plane else { return Ok(control_plane) };
     let declared = environments(&path)?;
     let branch = declared.get(environment).map(|(_, spec)| spec.control_plane.branch.trim().to_owned());
-    Ok(ControlPlane::Git { path, revision: branch.filter(|branch| !branch.is_empty()) })
+    let repo = GitRepository::open(&path).map_err(LoadError::Git)?;
+    Ok(ControlPlane::Git { path, revision: branch.filter(|branch| repo.branch(branch).is_ok()) })
 }
 
 /// The first parent of a commit; the branch's head for files that aren't committed.

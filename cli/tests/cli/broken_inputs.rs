@@ -25,7 +25,7 @@ fn one_bad_assignment_stops_itself_only_and_keeps_its_files() {
     stage.render().exits(3).says(&[
         "error[SchemaViolated]: the configuration breaks ConfigSchema limits: `ENABLED`",
         "stops: vm/hello-functional-test",
-        "note: `vm/hello-functional-test` is kept: it is quarantined",
+        "note: `vm/hello-functional-test` is kept: quarantined, so what is published stays",
         "1 assignment quarantined",
     ]);
     let after = stage.output();
@@ -70,7 +70,7 @@ fn a_failing_application_protects_its_own_assignments_only() {
         "        purpose: none\n",
     );
     stage.render().exits(3).says(&[
-        "note: `drone/hello-functional-test` is kept: it may belong to application `hello`, which failed to load",
+        "note: `drone/hello-functional-test`, `vm/hello-functional-test` are kept: application `hello`, which may own it, failed to load",
         "deleted 6",
     ]);
     let files = stage.output();
@@ -85,10 +85,10 @@ fn a_failing_platform_input_deletes_nothing() {
     let before = stage.output();
     stage.remove("control-plane/cluster-types/vm.yaml");
     stage.write("control-plane/bad.yaml", "a: [\n");
-    stage
-        .render()
-        .exits(3)
-        .says(&["note: `vm/hello-functional-test` is kept: an input of the platform failed to load", "deleted 0"]);
+    stage.render().exits(3).says(&[
+        "note: `vm`, `vm/hello-functional-test` are kept: an input of the platform failed to load",
+        "deleted 0",
+    ]);
     assert_eq!(stage.output(), before);
 
     stage.remove("control-plane/bad.yaml");

@@ -82,8 +82,10 @@ fn what_is_only_missing_because_an_input_fails_is_kept() {
         "sources.yaml",
     ];
     let run = stage.kedge(args).exits(3);
-    let run =
-        run.shows(&["= drone/hello-functional-test kept: it may belong to application `hello`", "0 of 2 assignments"]);
+    let run = run.shows(&[
+        "= drone/hello-functional-test kept: application `hello`, which may own it, failed to load",
+        "0 of 2 assignments",
+    ]);
     assert!(!run.stdout.contains("- drone"), "{}", run.stdout);
 }
 

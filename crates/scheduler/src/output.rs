@@ -94,7 +94,7 @@ fn reason_to_keep(
     read: &dyn Fn(&str) -> Option<String>,
 ) -> Option<String> {
     if quarantined.contains(folder) {
-        return Some("it is quarantined and keeps what is published".to_owned());
+        return Some("quarantined, so what is published stays".to_owned());
     }
     if let Some(failing) = schedule.failing.iter().find(|failing| failing.registration.is_none()) {
         return Some(format!("an input of the platform failed to load: {}", failing.problem.message));
@@ -110,13 +110,13 @@ fn reason_to_keep(
         || workload_names(target).any(|name| schedule.disputed.workloads.contains(name))
     {
         return Some(
-            "its name is claimed more than once, and what is published stays until that is settled".to_owned(),
+            "the name is claimed more than once, and what is published stays until that is settled".to_owned(),
         );
     }
     let failing = schedule.failing.iter().find(|failing| failing.registration.is_some())?;
     (!is_gone(folder, target, schedule, read)).then(|| {
         let name = failing.registration.as_deref().unwrap_or_default();
-        format!("it may belong to application `{name}`, which failed to load: {}", failing.problem.message)
+        format!("application `{name}`, which may own it, failed to load: {}", failing.problem.message)
     })
 }
 

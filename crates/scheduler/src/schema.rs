@@ -76,19 +76,44 @@ impl Compiled {
     }
 }
 
-/// Without `$schema` a schema is read as draft 7, or as draft 4 when it only makes sense there, as Kalypso's validator
-/// takes both. References to other documents aren't followed.
+/// Without a draft in `$schema` it is draft 7 that also knows the boolean `exclusiveMinimum` of draft 4: Kalypso's
+/// validator takes such mixtures. References to other documents aren't followed.
 fn compile(text: &str) -> Result<Validator, String> {
-    let schema: serde_json::Value = serde_json::from_str(text).map_err(|error| format!("it isn't JSON: {error}"))?;
-    let of = |draft| jsonschema::options().with_draft(draft).build(&schema);
-    let compiled = match schema.get("$schema") {
-        Some(_) => jsonschema::options().build(&schema),
-        None => of(Draft::Draft7).or_else(|error| of(Draft::Draft4).map_err(|_| error)),
+    let mut schema: serde_json::Value =
+        serde_json::from_str(text).map_err(|error| format!("it isn't JSON: {error}"))?;
+    let draft = schema.get("$schema").and_then(serde_json::Value::as_str).filter(|uri| uri.contains("draft"));
+    let options = if draft.is_some() {
+        jsonschema::options()
+    } else {
+        modernise(&mut schema);
+        jsonschema::options().with_draft(Draft::Draft7)
     };
-    compiled.map_err(|error| match error.to_string() {
+    options.build(&schema).map_err(|error| match error.to_string() {
         text if text.contains("resolve-") => "it refers to another document, and those aren't fetched".to_owned(),
         text => text,
     })
+}
+
+/// Draft 4 says `minimum: 5, exclusiveMinimum: true` where later ones say `exclusiveMinimum: 5`.
+fn modernise(schema: &mut serde_json::Value) {
+    match schema {
+        serde_json::Value::Array(items) => items.iter_mut().for_each(modernise),
+        serde_json::Value::Object(fields) => {
+            for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+                match fields.get(exclusive).and_then(serde_json::Value::as_bool) {
+                    Some(true) => match fields.remove(bound) {
+                        Some(limit) => drop(fields.insert(exclusive.to_owned(), limit)),
+                        None => drop(fields.remove(exclusive)),
+                    },
+                    Some(false) => drop(fields.remove(exclusive)),
+                    None => {}
+                }
+            }
+            let data = ["enum", "const", "default", "examples"];
+            fields.iter_mut().filter(|(key, _)| !data.contains(&key.as_str())).for_each(|(_, field)| modernise(field));
+        }
+        _ => {}
+    }
 }
 
 fn instance(values: &Values) -> Result<serde_json::Value, Violation> {
@@ -293,10 +318,12 @@ mod tests {
     fn schemas_of_draft_4_and_of_later_ones_are_both_understood() {
         let old = r#"{"properties": {"K": {"minimum": 5, "exclusiveMinimum": true}}}"#;
         let new = r#"{"properties": {"K": {"exclusiveMinimum": 5}}}"#;
+        let both = r#"{"properties": {"K": {"minimum": 5, "exclusiveMinimum": true, "not": {"const": 5}}}}"#;
         for schema in [old, new] {
             assert_eq!(violations(schema, &[("K", "5")]).len(), 1, "{schema}");
             assert!(violations(schema, &[("K", "6")]).is_empty(), "{schema}");
         }
+        assert_eq!(violations(both, &[("K", "5")]).len(), 2);
     }
 
     #[test]
