@@ -127,28 +127,10 @@ impl<'a> Row<'a> {
                 configuration
             }
         };
-        let verdict = self.verdict(&chosen, target, &configuration);
-        let mut reasons: Vec<Problem> = self
-            .broken
-            .iter()
-            .filter(|(rest, _)| applies::satisfied(rest, target.tenancy()))
-            .map(|(_, broken)| unreadable(broken))
-            .collect();
-        reasons.extend(verdict.reasons.iter().cloned());
-        reasons.extend(configuration.too_much.iter().map(|key| self.too_much(&chosen, key)));
-        for schema in target.schemas.iter().filter_map(|text| inputs.own_schemas.get(text)) {
-            reasons.extend(self.judge(&chosen, &configuration, schema, "the workload's own schema", &target.origin));
-        }
-        let rendered = render(id, target, &self.state.writers, &configuration.values, limits);
-        let mut warnings = rendered.warnings;
-        warnings.extend(verdict.warnings.iter().cloned());
-        let outcome = match rendered.files {
-            Ok(files) if reasons.is_empty() => Outcome::Rendered(files),
-            Ok(_) => Outcome::Quarantined(reasons),
-            Err(failures) => {
-                reasons.extend(failures);
-                Outcome::Quarantined(reasons)
-            }
+        let (outcome, warnings) = match self.unread(target) {
+            // A cause hides its consequences: what is missing would break schemas and templates too.
+            reasons if !reasons.is_empty() => (Outcome::Quarantined(reasons), Vec::new()),
+            _ => self.outcome(inputs, id, target, &chosen, &configuration, limits),
         };
         let mut assignment = Assignment {
             id: id.clone(),
@@ -160,6 +142,40 @@ impl<'a> Row<'a> {
         };
         name_assignment(&mut assignment);
         assignment
+    }
+
+    /// What would have a say here and can't be read.
+    fn unread(&self, target: &Target) -> Vec<Problem> {
+        let here = self.broken.iter().filter(|(rest, _)| applies::satisfied(rest, target.tenancy()));
+        here.map(|(_, broken)| broken.problem.clone()).collect()
+    }
+
+    fn outcome(
+        &mut self,
+        inputs: Inputs<'_>,
+        id: &AssignmentId,
+        target: &Target,
+        chosen: &[u32],
+        configuration: &Configuration,
+        limits: &Limits,
+    ) -> (Outcome, Vec<Problem>) {
+        let verdict = self.verdict(chosen, target, configuration);
+        let mut reasons = verdict.reasons.clone();
+        reasons.extend(configuration.too_much.iter().map(|key| self.too_much(chosen, key)));
+        for schema in target.schemas.iter().filter_map(|text| inputs.own_schemas.get(text)) {
+            reasons.extend(self.judge(chosen, configuration, schema, "the workload's own schema", &target.origin));
+        }
+        let rendered = render(id, target, &self.state.writers, &configuration.values, limits);
+        let mut warnings = rendered.warnings;
+        warnings.extend(verdict.warnings.iter().cloned());
+        let outcome = match rendered.files {
+            Ok(files) if reasons.is_empty() => Outcome::Rendered(files),
+            files => {
+                reasons.extend(files.err().into_iter().flatten());
+                Outcome::Quarantined(reasons)
+            }
+        };
+        (outcome, warnings)
     }
 
     /// ConfigSchemas that apply to the target, asked once for all targets with the same answer.
@@ -260,21 +276,6 @@ pub fn scope_of(broken: &Broken) -> Scope<'_> {
         (Some(Kind::ConfigMap | Kind::ConfigSchema), None) => Scope::Everywhere,
         _ => Scope::Nowhere,
     }
-}
-
-fn unreadable(broken: &Broken) -> Problem {
-    let cause = &broken.problem.message;
-    let name = broken.name.as_deref().unwrap_or("without a readable name");
-    let message = match broken.kind {
-        Some(Kind::BaseRepo) => format!("templates and values of BaseRepo {name} are missing: {cause}"),
-        kind => {
-            let kind = kind.map_or("object", Kind::as_str);
-            format!("{kind} {name} would apply here and can't be read: {cause}")
-        }
-    };
-    let mut problem = Problem::error("InputBroken", message);
-    problem.origin.clone_from(&broken.problem.origin);
-    problem
 }
 
 fn name_assignment(assignment: &mut Assignment) {

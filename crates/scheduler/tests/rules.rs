@@ -216,7 +216,11 @@ fn a_broken_schema_value_stops_what_the_schema_applies_to() {
 fn a_config_map_that_cannot_be_read_stops_what_it_would_apply_to() {
     let broken = config("c", ", region: east", "{K: 8080}");
     let schedule = schedule(&platform_with(&[&broken]));
-    assert!(reasons(&schedule, "drone")[0].starts_with("ConfigMap c would apply here and can't be read"));
+    let schema = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata: {name: s, labels: {region: east}}\nspec: {schema: '{\"required\": [\"K\"]}'}";
+    let cause = "`data.K` of ConfigMap `c` must be a string, but is the number `8080`";
+    assert_eq!(reasons(&schedule, "drone"), [cause]);
+    let with_schema = kedge_scheduler::schedule(&platform_with(&[&broken, schema]));
+    assert_eq!(reasons(&with_schema, "drone"), [cause], "a cause hides its consequences");
     assert!(schedule.assignments[&id("large", "hello-test")].files().is_some());
 }
 
