@@ -224,8 +224,13 @@ impl<'a> Row<'a> {
             .map(|violation| {
                 let message = format!("the configuration breaks {whose}: {}", violation.text);
                 let problem = Problem::error("SchemaViolated", message);
+                let hint = if violation.text.ends_with("is not of type \"string\"") {
+                    "text that reads as a number is one to a schema: let it ask for a number"
+                } else {
+                    "mend the value, or the schema if it asks for too much"
+                };
                 match violation.key.and_then(|key| self.candidates.last_place(chosen, &key)) {
-                    Some(place) => problem.at(place).also_at(at.clone()),
+                    Some(place) => problem.at(place).also_at(at.clone()).hint(hint),
                     None => problem
                         .at(at.clone())
                         .hint("add the value to a ConfigMap that applies here; `kedge explain` shows which do"),
