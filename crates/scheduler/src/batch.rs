@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::thread;
 
-use kedge_model::{AssignmentId, Broken, Kind, Labels, Origin, Problem, Severity};
+use kedge_model::{AssignmentId, Broken, Origin, Problem, Severity};
 use kedge_template::Limits;
 
-use crate::applies::{self, PLATFORM_CONFIG, Place, Residual};
+use crate::applies::{self, Place, Residual};
+use crate::broken::{Scope, scope_of};
 use crate::cluster_type::ClusterTypeState;
 use crate::compose::Candidates;
-use crate::config::{Config, is_app_config};
+use crate::config::Config;
 use crate::render::render;
 use crate::schedule::{Assignment, Configuration, Outcome};
 use crate::schema::{Compiled, Labelled};
@@ -253,34 +254,6 @@ impl<'a> Row<'a> {
 /// A schema that can't validate anything.
 pub fn unusable(whose: &str, fault: &str, at: &Origin) -> Problem {
     Problem::error("SchemaUnusable", format!("{whose} can't be used: {fault}")).at(at.clone())
-}
-
-/// What a broken object stops.
-pub enum Scope<'a> {
-    Nowhere,
-    /// It can't be told, so it may be anywhere.
-    Everywhere,
-    Labels(&'a Labels),
-}
-
-/// A ConfigMap or ConfigSchema that can't be read stops the assignments that it would apply to: without it they would
-/// be published with values missing or unchecked. What a BaseRepo or a CapabilityMap would have changed nobody knows.
-pub fn scope_of(broken: &Broken) -> Scope<'_> {
-    let app_config = broken.name.as_deref().is_some_and(is_app_config);
-    if broken.owner.is_some() {
-        return Scope::Nowhere;
-    }
-    match (broken.kind, &broken.labels) {
-        (Some(Kind::BaseRepo | Kind::CapabilityMap), _) => Scope::Everywhere,
-        (Some(Kind::ConfigMap), _) if app_config => Scope::Everywhere,
-        (Some(Kind::ConfigMap), Some(labels)) => match labels.get(PLATFORM_CONFIG) {
-            Some(value) if value == "true" => Scope::Labels(labels),
-            _ => Scope::Nowhere,
-        },
-        (Some(Kind::ConfigSchema), Some(labels)) => Scope::Labels(labels),
-        (Some(Kind::ConfigMap | Kind::ConfigSchema), None) => Scope::Everywhere,
-        _ => Scope::Nowhere,
-    }
 }
 
 fn name_assignment(assignment: &mut Assignment) {

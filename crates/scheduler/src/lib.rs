@@ -4,6 +4,7 @@
 
 mod applies;
 mod batch;
+mod broken;
 mod capability;
 mod cluster_type;
 mod compose;

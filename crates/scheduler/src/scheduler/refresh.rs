@@ -8,7 +8,7 @@ use kedge_model::{AssignmentId, Kind, Labels, ObjectId, Platform, Spec};
 
 use super::{Scheduler, Selected, Touched};
 use crate::applies::{self, Place};
-use crate::batch::{Scope, scope_of};
+use crate::broken::{Scope, scope_of};
 use crate::cluster_type::{ClusterTypeState, Library};
 use crate::config::Config;
 use crate::pairs::Dirty;
