@@ -141,7 +141,9 @@ impl Scheduler {
         self.refresh_configs(&touched, &mut dirty);
         let mut delta = self.render(dirty);
         delta.promoted = promoted_before.as_deref() != self.promoted_commit();
-        self.summarise(&mut delta);
+        if touched.more_than_values() {
+            self.summarise(&mut delta);
+        }
         delta
     }
 
@@ -160,7 +162,10 @@ impl Scheduler {
                 let before = std::mem::replace(&mut self.platform.broken, broken);
                 touched.broken_before.get_or_insert(before);
             }
-            Change::Failing(failing) => self.platform.failing = failing,
+            Change::Failing(failing) => {
+                touched.failing |= failing != self.platform.failing;
+                self.platform.failing = failing;
+            }
             Change::Published(published) => {
                 touched.published |= published != self.platform.published;
                 self.platform.published = published;
@@ -233,9 +238,18 @@ struct Touched {
     objects: BTreeSet<ObjectId>,
     broken_before: Option<Vec<Broken>>,
     published: bool,
+    failing: bool,
 }
 
 impl Touched {
+    /// ConfigMaps change assignments and nothing else.
+    fn more_than_values(&self) -> bool {
+        self.published
+            || self.failing
+            || self.broken_before.is_some()
+            || self.objects.iter().any(|id| id.kind != Kind::ConfigMap)
+    }
+
     fn of_kind(&self, kind: Kind) -> impl Iterator<Item = &ObjectId> {
         self.objects.iter().filter(move |id| id.kind == kind)
     }
