@@ -1,15 +1,14 @@
 //! After any sequence of edits the long-lived scheduler has the schedule that one from scratch would make.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
-
-mod platforms;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kedge_model::{Platform, Tenant};
 use kedge_scheduler::{Change, Scheduler, schedule};
-use platforms::Dice;
+
 use proptest::prelude::*;
+
+use crate::platforms::{self, Dice};
 
 /// One random edit of any kind of object, or of what is broken or published.
 fn edit(dice: &mut Dice, platform: &Platform) -> Change {

@@ -1,5 +1,4 @@
 //! Random and regular platforms for the scheduler's tests.
-#![allow(dead_code, reason = "each test binary uses its part")]
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,110 +1,14 @@
-//! The scheduling rules, one test each, on platforms written as people write them.
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a test")]
+//! The scheduling rules, one test each.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kedge_model::decode::{self, Options};
-use kedge_model::{AssignmentId, Failing, Origin, Platform, Problem, Source, Tenant};
+use kedge_model::{Problem, Tenant};
 use kedge_scheduler::{
-    CandidateEffect, Existing, LabelSource, Outcome, PlanChange, README_TEXT, Schedule, Scheduler, diff, explain,
-    plan_output, schedule,
+    CandidateEffect, LabelSource, Outcome, PlanChange, README_TEXT, Schedule, Scheduler, diff, explain, schedule,
 };
 
-const CLUSTER_TYPES: &str = r#"
-apiVersion: scheduler.kalypso.io/v1alpha1
-kind: ClusterType
-metadata: {name: drone, labels: {region: east, edge: "true"}}
-spec: {reconciler: rec, namespaceService: ns, configType: cfg}
----
-apiVersion: scheduler.kalypso.io/v1alpha1
-kind: ClusterType
-metadata: {name: large, labels: {region: west}}
-spec: {reconciler: rec, namespaceService: ns}
-"#;
-
-const TEMPLATES: &str = r#"
-apiVersion: scheduler.kalypso.io/v1alpha1
-kind: Template
-metadata: {name: rec}
-spec:
-  type: reconciler
-  manifests: ["first: {{ .DeploymentTargetName }}\n", "", "second: {{ .Manifests.repo }}\n"]
----
-apiVersion: scheduler.kalypso.io/v1alpha1
-kind: Template
-metadata: {name: ns}
-spec: {type: namespace, manifests: ["{{ .Namespace }}"]}
----
-apiVersion: scheduler.kalypso.io/v1alpha1
-kind: Template
-metadata: {name: cfg}
-spec: {type: config, contentType: sh, manifests: ["{{ range $k, $v := .ConfigData }}{{ $k }}={{ $v }};{{ end }}"]}
-"#;
-
-const REGISTRATION: &str = r"
-apiVersion: scheduler.kalypso.io/v1alpha1
-kind: WorkloadRegistration
-metadata: {name: greeting}
-spec: {workload: {repo: r, branch: main, path: .}, workspace: team}
-";
-
-const WORKLOAD: &str = r#"
-apiVersion: scheduler.kalypso.io/v1alpha1
-kind: Workload
-metadata: {name: hello, labels: {family: force}}
-spec:
-  deploymentTargets:
-  - {name: test, environment: dev, labels: {purpose: test, family: own}, manifests: {repo: here}}
-  - {name: uat, environment: stage, labels: {purpose: uat}}
-"#;
-
-const POLICY: &str = r"
-apiVersion: scheduler.kalypso.io/v1alpha1
-kind: SchedulingPolicy
-metadata: {name: everywhere}
-spec:
-  deploymentTargetSelector: {workspace: team, labelSelector: {matchLabels: {purpose: test}}}
-  clusterTypeSelector: {labelSelector: {}}
-";
-
-fn read(platform: &mut Platform, file: &str, text: &str, application: Option<&str>) {
-    let source = Arc::new(Source { repo: "test".to_owned(), revision: None });
-    let origin = Origin { source, file: Arc::from(file), line: 0, column: 0 };
-    let decoded = decode::objects(text.as_bytes(), &origin, &Options { application: application.map(str::to_owned) });
-    for object in decoded.objects {
-        platform.objects.insert(object.id(), Arc::new(object));
-    }
-    platform.broken.extend(decoded.broken);
-    platform.problems.extend(decoded.problems);
-}
-
-fn platform_with(extra: &[&str]) -> Platform {
-    let mut platform = Platform { environment: "dev".to_owned(), ..Platform::default() };
-    for (file, text) in [
-        ("types.yaml", CLUSTER_TYPES),
-        ("templates.yaml", TEMPLATES),
-        ("reg.yaml", REGISTRATION),
-        ("policy.yaml", POLICY),
-    ] {
-        read(&mut platform, file, text, None);
-    }
-    read(&mut platform, "workload.yaml", WORKLOAD, Some("greeting"));
-    for text in extra {
-        read(&mut platform, "extra.yaml", text, None);
-    }
-    platform
-}
-
-fn config(name: &str, labels: &str, data: &str) -> String {
-    format!(
-        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, labels: {{platform-config: \"true\"{labels}}}}}\ndata: {data}\n"
-    )
-}
-
-fn id(cluster_type: &str, target: &str) -> AssignmentId {
-    AssignmentId { cluster_type: Arc::from(cluster_type), target: Arc::from(target) }
-}
+use crate::written::{POLICY, REGISTRATION, WORKLOAD, config, id, platform_with, read};
 
 fn paths(schedule: &Schedule) -> BTreeMap<String, String> {
     schedule.files().map(|(path, text)| (path, text.to_string())).collect()
@@ -321,105 +225,6 @@ fn a_plan_lists_keys_and_files_and_sums_up() {
     assert!(diff(&new, &new).is_empty());
 }
 
-fn existing(schedule: &Schedule, more: &[&str]) -> BTreeMap<String, Existing> {
-    let ours = schedule.files().map(|(path, text)| {
-        let file = if path.ends_with("README.md") { Existing::Readme(text.to_string()) } else { Existing::Other };
-        (path, file)
-    });
-    ours.chain(more.iter().map(|path| ((*path).to_owned(), Existing::Other))).collect()
-}
-
-#[test]
-fn what_is_gone_is_deleted_and_what_is_not_ours_stays() {
-    let before = schedule(&platform_with(&[]));
-    let mut platform = platform_with(&[]);
-    let large = platform.objects.keys().find(|id| id.name == "large").unwrap().clone();
-    platform.objects.remove(&large);
-    let there = existing(
-        &before,
-        &["docs/README.md", "large/hello-test/notes.txt", "drone/hello-old/reconciler.yaml", "x/y/reconciler.yaml"],
-    );
-    let plan = plan_output(&there, &schedule(&platform), &|_| None);
-    let deleted: Vec<&str> = plan.delete.iter().map(String::as_str).collect();
-    assert_eq!(
-        deleted,
-        [
-            "drone/hello-old/reconciler.yaml",
-            "large/README.md",
-            "large/hello-test/namespace.yaml",
-            "large/hello-test/platform-config.yaml",
-            "large/hello-test/reconciler.yaml"
-        ]
-    );
-}
-
-#[test]
-fn a_failing_platform_input_deletes_nothing() {
-    let mut platform = platform_with(&[]);
-    platform.objects.retain(|id, _| id.name != "large");
-    platform
-        .failing
-        .push(Failing { registration: None, problem: Problem::error("NotYaml", "types.yaml can't be read") });
-    let there = existing(&schedule(&platform_with(&[])), &[]);
-    let plan = plan_output(&there, &schedule(&platform), &|_| None);
-    assert!(plan.delete.is_empty());
-    assert!(plan.kept.iter().any(|kept| kept.folder == "large/hello-test"));
-}
-
-#[test]
-fn a_failing_application_protects_its_own_assignments_only() {
-    let mut platform = platform_with(&[]);
-    platform.failing.push(Failing {
-        registration: Some("greeting".into()),
-        problem: Problem::error("RepositoryFailed", "no route"),
-    });
-    let there =
-        existing(&schedule(&platform), &["drone/other-test/reconciler.yaml", "drone/hello-old/reconciler.yaml"]);
-    let plan = plan_output(&there, &schedule(&platform), &|_| None);
-    let deleted: Vec<&str> = plan.delete.iter().map(String::as_str).collect();
-    assert_eq!(deleted, ["drone/hello-old/reconciler.yaml"]);
-    assert_eq!(plan.kept[0].folder, "drone/other-test");
-}
-
-#[test]
-fn while_an_application_fails_a_folder_that_may_be_its_own_stays() {
-    let mut platform = platform_with(&[]);
-    platform
-        .failing
-        .push(Failing { registration: Some("other".into()), problem: Problem::error("RepositoryFailed", "no route") });
-    let there =
-        existing(&schedule(&platform), &["drone/hello-more-t/namespace.yaml", "drone/hello-gone-t/namespace.yaml"]);
-    let read = |path: &str| {
-        let workload = if path.contains("more") { "hello-more" } else { "hello" };
-        path.ends_with("namespace.yaml").then(|| format!("workload: {workload}\n"))
-    };
-    let plan = plan_output(&there, &schedule(&platform), &read);
-    let deleted: Vec<&str> = plan.delete.iter().map(String::as_str).collect();
-    assert_eq!(deleted, ["drone/hello-gone-t/namespace.yaml"], "hello-more may be a workload of the failing one");
-}
-
-#[test]
-fn a_name_that_is_claimed_twice_deletes_nothing() {
-    let before = schedule(&platform_with(&[]));
-    let mut platform = platform_with(&[&REGISTRATION.replace("greeting", "other")]);
-    read(&mut platform, "theirs.yaml", WORKLOAD, Some("other"));
-    let plan = plan_output(&existing(&before, &[]), &schedule(&platform), &|_| None);
-    assert!(plan.delete.is_empty(), "{:?}", plan.delete);
-}
-
-#[test]
-fn another_branch_or_another_name_deletes_nothing() {
-    let there = existing(&schedule(&platform_with(&[])), &[]);
-    let mut main = platform_with(&[]);
-    main.objects.retain(|id, _| id.kind != kedge_model::Kind::ClusterType);
-    let misnamed = Platform { environment: "dve".to_owned(), ..platform_with(&[]) };
-    for (platform, code) in [(main, "NoClusterType"), (misnamed, "NoTarget")] {
-        let schedule = schedule(&platform);
-        assert!(plan_output(&there, &schedule, &|_| None).delete.is_empty(), "{code}");
-        assert!(schedule.problems.iter().any(|problem| problem.code == code), "{code}");
-    }
-}
-
 #[test]
 fn a_base_repo_or_a_capability_map_that_cannot_be_read_stops_every_assignment() {
     for kind in [kedge_model::Kind::BaseRepo, kedge_model::Kind::CapabilityMap] {
@@ -459,16 +264,6 @@ fn a_value_that_breaks_a_schema_is_shown_where_it_was_written() {
     let Outcome::Quarantined(reasons) = &schedule.assignments[&id("drone", "hello-test")].outcome else { panic!() };
     assert_eq!(reasons[0].origin.as_ref().unwrap().line, 4, "the line of data");
     assert_eq!(reasons[0].related.len(), 1, "and the schema");
-}
-
-#[test]
-fn a_quarantined_assignment_keeps_its_published_files() {
-    let before = schedule(&platform_with(&[]));
-    let mut platform = platform_with(&[]);
-    platform.objects.retain(|id, _| id.name != "cfg");
-    let plan = plan_output(&existing(&before, &[]), &schedule(&platform), &|_| None);
-    assert!(plan.delete.is_empty());
-    assert!(!plan.write.contains_key("drone/hello-test/reconciler.yaml"));
 }
 
 #[test]

@@ -1,0 +1,8 @@
+//! The scheduler as its callers use it.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod incremental;
+mod output;
+mod platforms;
+mod rules;
+mod written;
