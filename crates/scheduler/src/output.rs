@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::files::{Files, PROMOTED_COMMIT, README, README_TEXT};
-use crate::schedule::{Outcome, Schedule};
+use crate::schedule::Schedule;
 
 /// A file that is there, as far as the plan needs to know it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,16 +43,11 @@ pub fn plan_output(
     let ours: BTreeSet<&str> = existing
         .iter()
         .filter_map(|(path, file)| match file {
-            Existing::Readme(text) if text == README_TEXT => path.strip_suffix("/README.md"),
+            Existing::Readme(text) if text == README_TEXT => path.strip_suffix(README)?.strip_suffix('/'),
             _ => None,
         })
         .collect();
-    let quarantined: BTreeSet<String> = schedule
-        .assignments
-        .values()
-        .filter(|assignment| matches!(assignment.outcome, Outcome::Quarantined(_)))
-        .map(|assignment| assignment.id.to_string())
-        .collect();
+    let quarantined: BTreeSet<String> = schedule.quarantined().map(|(id, _)| id.to_string()).collect();
     let mut kept: BTreeMap<String, String> = BTreeMap::new();
     for path in existing.keys().filter(|path| !plan.write.contains_key(*path)) {
         let Some(folder) = folder_of_ours(path, &ours, schedule) else { continue };

@@ -17,6 +17,8 @@ mod registry;
 mod sprig;
 mod syntax;
 mod template;
+#[cfg(test)]
+mod testing;
 mod value;
 
 pub use context::{Config, Context, Data};

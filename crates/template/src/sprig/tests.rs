@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use crate::{Context, Data, Limits, Template};
+use crate::testing::with_data;
+use crate::{Limits, Template};
 
 use super::{REFUSED, functions};
 
@@ -266,27 +267,14 @@ const CASES: &[(&str, Result<&str, &str>)] = &[
 ];
 
 fn render(template: &str) -> Result<String, String> {
-    let pairs = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    };
-    let (labels, manifests) = (pairs(&[("workload", "w"), ("workspace", "ws")]), pairs(&[("repo", "r")]));
     let config = BTreeMap::from([(
         "nested".to_owned(),
         kedge_goyaml::decode("{b: [1, {c: 2.5}], 7: x, true: null}").expect("a map"),
     )]);
-    let context = Context {
-        deployment_target_name: "w-t",
-        namespace: "dev-ct-w-t",
-        environment: "dev",
-        workspace: "ws",
-        workload: "w",
-        labels: &labels,
-        manifests: &manifests,
-        cluster_type: "ct",
-        config: &config,
-    };
-    let rendered = Template::parse(template).and_then(|parsed| parsed.render(&Data::new(context), &Limits::default()));
-    rendered.map_err(|error| error.to_string())
+    with_data(&[("workload", "w"), ("workspace", "ws")], &config, |data| {
+        let rendered = Template::parse(template).and_then(|parsed| parsed.render(data, &Limits::default()));
+        rendered.map_err(|error| error.to_string())
+    })
 }
 
 #[test]

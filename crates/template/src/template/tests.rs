@@ -8,7 +8,7 @@ use kedge_goyaml::Value as Yaml;
 use proptest::prelude::*;
 
 use super::*;
-use crate::context::Context;
+use crate::testing;
 
 fn config() -> BTreeMap<Arc<str>, Arc<Yaml>> {
     let text = |text: &str| Yaml::String(text.to_owned());
@@ -25,21 +25,7 @@ fn config() -> BTreeMap<Arc<str>, Arc<Yaml>> {
 }
 
 fn with_data<T>(run: impl FnOnce(&Data<'_>) -> T) -> T {
-    let map = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
-        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
-    };
-    let (labels, manifests, config) = (map(&[("workload", "w"), ("zone", "z")]), map(&[("repo", "r")]), config());
-    run(&Data::new(Context {
-        deployment_target_name: "w-t",
-        namespace: "dev-ct-w-t",
-        environment: "dev",
-        workspace: "ws",
-        workload: "w",
-        labels: &labels,
-        manifests: &manifests,
-        cluster_type: "ct",
-        config: &config,
-    }))
+    testing::with_data(&[("workload", "w"), ("zone", "z")], &config(), run)
 }
 
 fn render(source: &str) -> Result<String, Error> {
