@@ -1,0 +1,1 @@
+//! End-to-end tests and the lab that starts their real parts: Git over HTTP, Gitea, PostgreSQL, hubs and simulated agents.
