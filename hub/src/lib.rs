@@ -1,1 +1,18 @@
 //! The hub: reads Git, schedules, publishes, packs, signs, enrols agents, serves desired states and takes in status.
+//! The rooms follow the way of a change; `run` puts them together.
+
+pub mod agents;
+pub mod api;
+pub mod catalog;
+pub mod config;
+pub mod git;
+pub mod keys;
+pub mod metrics;
+pub mod pack;
+pub mod platform;
+pub mod publish;
+pub mod run;
+pub mod state;
+pub mod store;
+pub mod truth;
+pub mod walk;

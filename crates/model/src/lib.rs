@@ -11,6 +11,7 @@ pub mod problem;
 pub mod quantity;
 pub mod schema;
 pub mod selector;
+pub mod wire;
 
 pub use decode::{Decoded, Options};
 pub use kinds::Spec;

@@ -1,0 +1,27 @@
+//! What hub and agent say to each other, as types: identities, digests, signed envelopes and the messages inside them.
+//! `docs/wire.md` spells out the bytes. JSON with camelCase names; unknown fields are ignored, what a reader must
+//! understand is listed under `requires`.
+
+pub mod desired;
+pub mod digest;
+pub mod envelope;
+pub mod id;
+pub mod join;
+pub mod keys;
+pub mod membership;
+pub mod poll;
+
+pub use desired::{
+    ApplyParameters, BlobRef, DesiredState, Entry, Mode, ObjectRef, Observation, PackageRef, Packages, PlatformSource,
+    Tombstone,
+};
+pub use digest::{Digest, DigestError};
+pub use envelope::{Envelope, EnvelopeError, Payload, Signature, SigningKey, VerifyingKey};
+pub use id::{ClusterId, Generation, IdError, KeyId, Sequence, Stream, Timestamp};
+pub use join::{Facts, JoinAnswer, JoinRequest, JoinToken, JoinTokenError, RenewAnswer, RenewRequest};
+pub use keys::{Key, KeySet, KeySetError, KeyState};
+pub use membership::Membership;
+pub use poll::{Heads, PollAnswer, PollRequest, Problem as WireProblem, Profile};
+
+/// The version of all messages here; it is part of every payload type and every path (`/agent/v1`).
+pub const VERSION: u32 = 1;

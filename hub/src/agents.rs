@@ -1,0 +1,1 @@
+//! What agents ask: join, renew, poll, blobs, status; over mutual TLS.

@@ -1,0 +1,1 @@
+//! What people and programs ask: `/api/v1`, webhooks, health and metrics.

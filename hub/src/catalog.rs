@@ -1,0 +1,1 @@
+//! What people may read about the platform, kept in the database so that every hub can answer.

@@ -1,0 +1,1 @@
+//! From the branch's head to packages: deterministic archives, stored by digest.

@@ -1,0 +1,61 @@
+//! The newest desired state of every stream, in memory: what polls are answered from and wait for. Filled from the
+//! database at the start, then by the leader's own states at once and by other hubs' within a second.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use bytes::Bytes;
+use kedge_model::wire::{Generation, Stream};
+use tokio::sync::watch;
+
+/// A state that is in the database and may be served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Issued {
+    pub generation: Generation,
+    /// The envelope as JSON, exactly as stored.
+    pub envelope: Bytes,
+}
+
+#[derive(Debug, Default)]
+pub struct Board {
+    streams: RwLock<HashMap<Stream, watch::Sender<Option<Arc<Issued>>>>>,
+}
+
+impl Board {
+    /// What is current, and a way to wait for the next. A stream without a state yet can be waited for too.
+    pub fn watch(&self, stream: &Stream) -> watch::Receiver<Option<Arc<Issued>>> {
+        if let Some(sender) = self.streams.read().unwrap_or_else(PoisonError::into_inner).get(stream) {
+            return sender.subscribe();
+        }
+        let mut streams = self.streams.write().unwrap_or_else(PoisonError::into_inner);
+        streams.entry(stream.clone()).or_insert_with(|| watch::Sender::new(None)).subscribe()
+    }
+
+    /// Shows a state, unless a newer one is there already.
+    pub fn show(&self, stream: &Stream, issued: Issued) {
+        let mut streams = self.streams.write().unwrap_or_else(PoisonError::into_inner);
+        let sender = streams.entry(stream.clone()).or_insert_with(|| watch::Sender::new(None));
+        sender.send_if_modified(|current| {
+            let newer = current.as_ref().is_none_or(|known| known.generation < issued.generation);
+            if newer {
+                *current = Some(Arc::new(issued));
+            }
+            newer
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_older_generation_never_replaces_a_newer_one() {
+        let board = Board::default();
+        let stream = Stream::new("dev", "drone", Stream::ALL);
+        let issued = |number| Issued { generation: Generation(number), envelope: Bytes::from_static(b"{}") };
+        board.show(&stream, issued(2));
+        board.show(&stream, issued(1));
+        assert_eq!(board.watch(&stream).borrow().as_deref(), Some(&issued(2)));
+    }
+}

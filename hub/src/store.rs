@@ -1,0 +1,165 @@
+//! The only SQL of the hub: one database, SQLite or PostgreSQL, through the same statements (TEXT, BIGINT, BYTEA and `$n`
+//! only). This file owns the connection and transactions; each room's statements are in a file of its own below.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kedge_model::wire::Timestamp;
+use sqlx::any::AnyPoolOptions;
+use sqlx::{Any, AnyConnection, AnyPool, Transaction};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+/// A database that is open and migrated. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Store {
+    pool: AnyPool,
+    backend: Backend,
+    /// SQLite has one writer; waiting here is fair and never ends in "database is locked".
+    writer: Arc<Mutex<()>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+/// A leader's term: it is in every write of a leader, so that one that lost its lock can't write any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Term(pub i64);
+
+/// A transaction that writes.
+#[derive(Debug)]
+pub struct Tx {
+    inner: Transaction<'static, Any>,
+    _writer: Option<OwnedMutexGuard<()>>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// Worth another try: the database is away or busy.
+    #[error("the database can't be reached")]
+    Unavailable(#[source] sqlx::Error),
+    #[error("another hub leads since: this one's term {0:?} is over")]
+    Fenced(Term),
+    #[error("the database holds something unexpected: {0}")]
+    Corrupt(String),
+    #[error("the database refused")]
+    Refused(#[source] sqlx::Error),
+    #[error("the database's tables can't be brought up to date")]
+    Migration(#[from] sqlx::migrate::MigrateError),
+}
+
+/// Readers beside the one writer; a hub has few tasks that ask at once.
+const CONNECTIONS: u32 = 8;
+/// A database that doesn't answer for so long is away: the caller says 503 and tries again.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
+
+impl Store {
+    /// `sqlite:PATH` or `postgres://…`.
+    pub async fn open(url: &str) -> Result<Store, StoreError> {
+        sqlx::any::install_default_drivers();
+        let backend = if url.starts_with("sqlite:") { Backend::Sqlite } else { Backend::Postgres };
+        let pool = AnyPoolOptions::new()
+            .max_connections(CONNECTIONS)
+            .acquire_timeout(PATIENCE)
+            .after_connect(move |connection, _| Box::pin(prepare(connection, backend)))
+            .connect(&match backend {
+                Backend::Sqlite => format!("{url}?mode=rwc"),
+                Backend::Postgres => url.to_owned(),
+            })
+            .await?;
+        MIGRATIONS.run(&pool).await?;
+        Ok(Store { pool, backend, writer: Arc::new(Mutex::new(())) })
+    }
+
+    pub fn backend(&self) -> Backend {
+        self.backend
+    }
+
+    /// For statements that only read.
+    pub fn pool(&self) -> &AnyPool {
+        &self.pool
+    }
+
+    pub async fn write(&self) -> Result<Tx, StoreError> {
+        match self.backend {
+            Backend::Sqlite => {
+                let writer = Some(Arc::clone(&self.writer).lock_owned().await);
+                Ok(Tx { inner: self.pool.begin_with("BEGIN IMMEDIATE").await?, _writer: writer })
+            }
+            Backend::Postgres => Ok(Tx { inner: self.pool.begin().await?, _writer: None }),
+        }
+    }
+
+    /// A write of a leader: refused when its term is over.
+    pub async fn write_as(&self, term: Term) -> Result<Tx, StoreError> {
+        let mut tx = self.write().await?;
+        let fenced = sqlx::query("UPDATE leader SET term = term WHERE id = 1 AND term = $1").bind(term.0);
+        match fenced.execute(tx.connection()).await?.rows_affected() {
+            1 => Ok(tx),
+            _ => Err(StoreError::Fenced(term)),
+        }
+    }
+
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl Tx {
+    pub fn connection(&mut self) -> &mut AnyConnection {
+        &mut self.inner
+    }
+
+    /// The number of this change: what other hubs ask for ("what came after 17?"). It grows in the order of commits.
+    pub async fn tick(&mut self) -> Result<i64, StoreError> {
+        let next = sqlx::query_scalar("UPDATE ticks SET value = value + 1 WHERE id = 1 RETURNING value");
+        Ok(next.fetch_one(self.connection()).await?)
+    }
+
+    pub async fn commit(self) -> Result<(), StoreError> {
+        Ok(self.inner.commit().await?)
+    }
+}
+
+/// The hub's clock, in the form that is stored.
+pub fn now() -> Timestamp {
+    Timestamp(jiff::Timestamp::now().as_millisecond())
+}
+
+/// Durable on SQLite means WAL with a sync at each commit.
+async fn prepare(connection: &mut AnyConnection, backend: Backend) -> Result<(), sqlx::Error> {
+    if backend == Backend::Sqlite {
+        for pragma in ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA busy_timeout = 5000"] {
+            sqlx::query(pragma).execute(&mut *connection).await?;
+        }
+    }
+    Ok(())
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> StoreError {
+        match error {
+            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_) => {
+                StoreError::Unavailable(error)
+            }
+            other => StoreError::Refused(other),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_leader_whose_term_is_over_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&format!("sqlite:{}", folder.path().join("hub.db").display())).await.unwrap();
+        assert!(store.write_as(Term(0)).await.is_ok());
+        assert!(matches!(store.write_as(Term(7)).await, Err(StoreError::Fenced(Term(7)))));
+    }
+}

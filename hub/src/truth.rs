@@ -1,0 +1,1 @@
+//! From status documents to conditions, counts and promises.
