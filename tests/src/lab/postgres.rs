@@ -4,7 +4,7 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -125,13 +125,7 @@ impl Postgres {
 
     /// The result of a statement as bare text, columns separated by `|`; or what psql said against it.
     pub fn psql(&self, database: &str, statement: &str) -> Result<String, String> {
-        let mut psql = Command::new(self.programs.join("psql"));
-        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]);
-        let output = psql.arg(self.url(database)).args(["--command", statement]).output().unwrap();
-        if output.status.success() {
-            return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
-        }
-        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+        query(&self.programs, &self.url(database), statement)
     }
 
     fn program(&self, name: &str) -> Command {
@@ -156,6 +150,31 @@ impl Drop for Postgres {
             }
         }
     }
+}
+
+/// The same for any server; `programs` is the folder with psql.
+fn query(programs: &Path, url: &str, statement: &str) -> Result<String, String> {
+    let mut psql = Command::new(programs.join("psql"));
+    psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]);
+    let output = psql.arg(url).args(["--command", statement]).output().unwrap();
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// A new empty database on the server that the runner started for the whole suite; its URL. A test that stops the server
+/// starts one of its own.
+pub fn shared_database() -> Option<String> {
+    let (Some(programs), Ok(base)) = (programs(), env::var("KEDGE_TEST_POSTGRES")) else {
+        skip("KEDGE_TEST_POSTGRES isn't set (./tests/run hub starts a PostgreSQL and sets it)");
+        return None;
+    };
+    // Many processes share the server, so the name has this one's number.
+    let name = format!("kedge_{}_{}", process::id(), DATABASE.fetch_add(1, Ordering::Relaxed));
+    query(&programs, &base, &format!("create database {name}")).unwrap_or_else(|e| panic!("{base}: {e}"));
+    let (server, _) = base.rsplit_once('/').expect("the URL names a database");
+    Some(format!("{server}/{name}"))
 }
 
 /// The folder with the programs: Debian's newest version, or one of the path.

@@ -1,6 +1,6 @@
 //! The lab's PostgreSQL: a server of a test's own, and what a database does that goes away.
 
-use kedge_tests::lab::postgres::{Fsync, Postgres};
+use kedge_tests::lab::postgres::{Fsync, Postgres, shared_database};
 
 #[test]
 fn a_statement_is_answered_by_postgresql() {
@@ -31,4 +31,10 @@ fn what_was_committed_is_there_after_stop_and_kill() {
     postgres.kill();
     postgres.start_again();
     assert_eq!(postgres.psql("postgres", "select a from kept").unwrap(), "4");
+}
+
+#[test]
+fn the_suites_shared_server_gives_each_test_a_database() {
+    let (Some(one), Some(two)) = (shared_database(), shared_database()) else { return };
+    assert_ne!(one, two);
 }

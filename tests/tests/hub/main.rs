@@ -3,5 +3,6 @@
 
 mod lab_git;
 mod lab_gitea;
+mod lab_hub;
 mod lab_part;
 mod lab_postgres;
