@@ -2,7 +2,9 @@
 //! them. The end-to-end tests and the benchmark are told in its words.
 
 pub mod api;
+pub mod cluster;
 pub mod kedge;
+pub mod large;
 pub mod sample;
 pub mod settings;
 
@@ -12,12 +14,14 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kedge_model::wire::JoinToken;
 use tempfile::TempDir;
 
 use crate::lab::git_server::{GitServer, Webhook};
 use crate::lab::hub::Hub;
 use crate::lab::{await_some, postgres};
 use api::Api;
+use cluster::Cluster;
 use kedge::Kedge;
 use sample::Sample;
 use settings::Settings;
@@ -127,6 +131,27 @@ impl World {
         await_some(&format!("a commit on {environment} after {before:?}"), SOON, || {
             self.git.head("gitops", environment).filter(|head| Some(head.as_str()) != before)
         })
+    }
+
+    /// A join token from the real `kedge token create`.
+    #[track_caller]
+    pub fn token(&self, cluster_type: &str, more: &[&str]) -> JoinToken {
+        let mut arguments = vec!["token", "create", "--environment", "dev", "--cluster-type", cluster_type];
+        arguments.extend(more);
+        cluster::token(&self.kedge.run(arguments))
+    }
+
+    /// A new member of dev.
+    #[track_caller]
+    pub fn join(&self, cluster_type: &str, name: &str) -> Cluster {
+        Cluster::join(&self.token(cluster_type, &[]), name)
+    }
+
+    /// How many clusters of dev run this assignment in this condition.
+    pub fn count(&self, assignment: &str, condition: &str) -> u64 {
+        let counts = self.api.get(&format!("/api/v1/counts?environment=dev&assignment={assignment}"));
+        let items = counts["items"].as_array().cloned().unwrap_or_default();
+        items.iter().filter(|item| item["condition"] == condition).filter_map(|item| item["count"].as_u64()).sum()
     }
 
     /// Files that `kedge render` writes for an environment, and their bytes.

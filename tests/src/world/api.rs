@@ -107,6 +107,47 @@ impl Api {
         items.iter().filter_map(|state| state["generation"].as_u64()).max()
     }
 
+    /// The signed envelope of a generation, as it is stored.
+    #[track_caller]
+    pub fn envelope(&self, environment: &str, cluster_type: &str, generation: u64) -> String {
+        let path = format!("/api/v1/desired-states/{environment}/{cluster_type}/all/envelope?generation={generation}");
+        let answer = self.ask(Method::GET, &path, None, &[]);
+        assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+        answer.text
+    }
+
+    /// A generation, or the newest, as people see it.
+    #[track_caller]
+    pub fn state(&self, environment: &str, cluster_type: &str, generation: Option<u64>) -> Value {
+        let asked = generation.map(|number| format!("?generation={number}")).unwrap_or_default();
+        self.get(&format!("/api/v1/desired-states/{environment}/{cluster_type}/all{asked}"))
+    }
+
+    /// Why a repository whose URL contains this can't be read, and since when; none if it can.
+    pub fn failing(&self, url: &str) -> Option<Value> {
+        let repositories = self.list("/api/v1/repositories");
+        let named = repositories.into_iter().filter(|item| item["url"].as_str().is_some_and(|text| text.contains(url)));
+        named.map(|repository| repository["failing"].clone()).find(|failing| !failing.is_null())
+    }
+
+    /// How the last publish of an environment ended.
+    pub fn publish(&self, environment: &str) -> Value {
+        self.get(&format!("/api/v1/environments/{environment}"))["publish"].clone()
+    }
+
+    /// Cluster types whose publish waits for a person.
+    pub fn waiting(&self, environment: &str) -> Vec<String> {
+        let shown = self.get(&format!("/api/v1/environments/{environment}"));
+        let waiting = shown["waiting"].as_array().cloned().unwrap_or_default();
+        waiting.iter().filter_map(|one| one["clusterType"].as_str().map(str::to_owned)).collect()
+    }
+
+    /// Assignments of an environment that keep what is published until something is mended.
+    pub fn quarantined(&self, environment: &str) -> Vec<String> {
+        let found = self.list(&format!("/api/v1/assignments?environment={environment}&state=quarantined"));
+        found.iter().filter_map(|item| item["name"].as_str().map(str::to_owned)).collect()
+    }
+
     /// What is wrong, as the hub tells it.
     pub fn problems(&self) -> Vec<Value> {
         self.list("/api/v1/problems")

@@ -35,7 +35,13 @@ impl Sample {
         for name in REPOSITORIES {
             git.create(name);
         }
-        Sample::pushed_to(&|name| git.url_with_login(name), &|name| git.url(name))
+        // Through the folder: that is quicker, and no webhook hears of it.
+        let sample = Sample::pushed_to(&|name| git.path(name).display().to_string(), &|name| git.url(name))?;
+        let checkouts = [&sample.control_plane, &sample.hello, &sample.hello_gitops, &sample.gitops];
+        for (checkout, name) in checkouts.into_iter().zip(REPOSITORIES) {
+            checkout.git(["remote", "set-url", "origin", &git.url_with_login(name)]);
+        }
+        Some(sample)
     }
 
     /// Pushes the sample to `push_url` of each repository, with `url` of each in its YAML.

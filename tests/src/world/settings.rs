@@ -9,6 +9,8 @@ use crate::lab::hub::Places;
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub control_plane: Option<String>,
+    /// None: `keys` in the data folder. Several hubs share one.
+    pub keys: Option<PathBuf>,
     /// None: SQLite in the data folder.
     pub database: Option<String>,
     pub poll: String,
@@ -45,6 +47,7 @@ impl Settings {
     pub fn new(control_plane: &str) -> Settings {
         Settings {
             control_plane: Some(control_plane.to_owned()),
+            keys: None,
             database: None,
             // Longer than any test: what is seen sooner came by a webhook.
             poll: "1h".to_owned(),
@@ -65,6 +68,9 @@ impl Settings {
         let mut text = String::new();
         let mut line = |what: String| writeln!(text, "{what}").unwrap();
         line(format!("data = {}", quoted(&places.data)));
+        if let Some(keys) = &self.keys {
+            line(format!("keys = {}", quoted(keys)));
+        }
         line(format!("[api]\nlisten = \"{}\"", places.api));
         self.api.iter().for_each(|more| line(more.clone()));
         line(format!(

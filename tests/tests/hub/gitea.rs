@@ -123,7 +123,7 @@ fn a_closed_pull_request_is_declined_until_its_content_changes() {
     let first = forged.await_open();
     gitea.close("gitops", first.number);
     await_true("the hub says declined", SOON, || {
-        world.api.get("/api/v1/environments/dev").to_string().to_lowercase().contains("declined")
+        world.api.publish("dev")["outcome"] == "declined"
     });
     // A commit that changes no rendered file asks no second time.
     world.sample.control_plane.change("README.md", "more words\n");

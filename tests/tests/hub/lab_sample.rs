@@ -20,3 +20,18 @@ fn the_sample_renders_from_the_server_and_one_value_touches_one_assignment() {
     assert_eq!(changed.len(), 1, "{changed:?}");
     assert_eq!(before.len(), after.len());
 }
+
+#[test]
+fn the_grown_sample_has_every_target_on_every_type_and_one_value_touches_one() {
+    let git = GitServer::start();
+    let Some(sample) = Sample::on_server(&git) else { return };
+    sample.grow(8);
+    let kedge = Kedge::new("").unwrap();
+    let before = sample.render(&kedge, &git, "dev");
+    assert_eq!(before.keys().filter(|path| path.ends_with("/reconciler.yaml")).count(), 64);
+    sample.commit_one_value("second");
+    sample.control_plane.push("dev");
+    let after = sample.render(&kedge, &git, "dev");
+    let changed: Vec<_> = after.iter().filter(|(name, bytes)| before.get(*name) != Some(bytes)).collect();
+    assert_eq!(changed.len(), 1, "{changed:?}");
+}

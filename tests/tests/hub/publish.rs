@@ -110,15 +110,17 @@ fn a_refused_push_is_shown_and_tried_again() {
         let head = world.git.head("gitops", "dev");
         world.git.refuse_pushes("gitops", Some(refusal));
         world.sample.change_drones(&format!("Refused {round}"));
-        await_true("the refusal is shown", SOON, || world.api.has_problem(&["gitops.git"]));
+        let shown = await_some("the refusal is shown", SOON, || {
+            Some(world.api.publish("dev")).filter(|publish| publish["outcome"] == "failing")
+        });
         if refusal == Refusal::Hook {
-            assert!(world.api.has_problem(&["this branch is protected"]), "{:?}", world.api.problems());
+            assert!(shown.to_string().contains("protected"), "{shown}");
         }
         assert_eq!(world.git.head("gitops", "dev"), head);
         assert_eq!(world.api.generation("dev", "drone"), Some(round as u64 + 1), "what isn't in Git isn't desired");
         world.git.refuse_pushes("gitops", None);
         world.await_generation("dev", "drone", round as u64 + 2);
-        await_true("nothing is wrong any more", SOON, || !world.api.has_problem(&["gitops.git"]));
+        await_true("nothing is wrong any more", SOON, || world.api.publish("dev")["outcome"] != "failing");
     }
 }
 
@@ -128,10 +130,7 @@ fn a_kill_at_any_moment_loses_no_generation_and_doubles_no_commit(database: Data
     world.await_first_states();
     let mut chance = Chance::seeded(0x006b_6564_6765);
     let mut seen: BTreeMap<u64, String> = BTreeMap::new();
-    let state = |world: &World, generation: u64| {
-        let path = format!("/api/v1/desired-states/dev/drone/all/{generation}");
-        world.api.get(&path)["envelope"].to_string()
-    };
+    let state = |world: &World, generation: u64| world.api.envelope("dev", "drone", generation);
     for round in 0..crate::chance::rounds(6) {
         world.sample.change_drones(&format!("Round {round}"));
         thread::sleep(Duration::from_millis(chance.below(500)));
@@ -166,7 +165,7 @@ fn a_publish_that_removes_most_waits_before_git_until_a_person_confirms(database
     world.sample.control_plane.remove("scheduling/functional-test.yaml");
     world.sample.control_plane.commit("Drop the policy by mistake");
     world.sample.control_plane.push("dev");
-    await_true("the waiting publish is shown", SOON, || world.api.has_problem(&["drone", "confirm"]));
+    await_true("the waiting publish is shown", SOON, || world.api.waiting("dev").contains(&"drone".to_owned()));
     assert_eq!((world.sample.published("dev"), world.git.head("gitops", "dev")), (before, head.clone()));
     assert_eq!(world.api.generation("dev", "drone"), Some(1));
 
@@ -187,10 +186,10 @@ fn a_publish_that_removes_most_waits_before_git_until_a_person_confirms(database
     let published = world.sample.published("dev");
     assert!(!published.keys().any(|path| path.starts_with("drone/hello")), "{:?}", published.keys());
     assert!(published.contains_key("large/hello-functional-test/reconciler.yaml"), "large still waits");
-    let state = world.api.get("/api/v1/desired-states/dev/drone/all/2");
-    assert!(state.to_string().contains("removed"), "{state}");
+    let state = world.api.state("dev", "drone", Some(2));
+    assert_eq!(state["removed"], serde_json::json!(["hello-functional-test"]), "{state}");
     assert!(world.api.list("/api/v1/audit").iter().any(|entry| entry.to_string().contains("publish")), "audited");
     world.kedge.run(["publish", "confirm", "dev", "large"]);
     world.await_generation("dev", "large", 2);
-    await_true("nothing waits any more", SOON, || !world.api.has_problem(&["confirm"]));
+    await_true("nothing waits any more", SOON, || world.api.waiting("dev").is_empty());
 }
