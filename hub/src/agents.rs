@@ -4,7 +4,6 @@
 mod answer;
 mod attempts;
 mod blobs;
-mod csr;
 mod file;
 mod fleet;
 mod guard;
@@ -32,14 +31,15 @@ pub use roster::Roster;
 pub use token::TokenOrder;
 
 use crate::config;
+use crate::keys::Keys;
 use crate::state::Board;
 use crate::store::Store;
-use rooms::{Intake, Packages, Proofs, Trust};
+use rooms::{Intake, Packages, Proofs};
 
 /// Everything that a request is answered from. One for all connections.
 pub struct AgentService {
     store: Store,
-    trust: Arc<dyn Trust>,
+    keys: Keys,
     board: Arc<Board>,
     packages: Arc<dyn Packages>,
     intake: Arc<dyn Intake>,
@@ -57,7 +57,7 @@ pub struct AgentService {
 /// What the service is made from.
 pub struct Parts {
     pub store: Store,
-    pub trust: Arc<dyn Trust>,
+    pub keys: Keys,
     pub board: Arc<Board>,
     pub packages: Arc<dyn Packages>,
     pub intake: Arc<dyn Intake>,
@@ -78,10 +78,10 @@ struct Counted<'a>(&'a AtomicUsize);
 
 impl AgentService {
     pub fn new(parts: Parts) -> AgentService {
-        let fleet = Fleet::new(parts.store.clone(), Arc::clone(&parts.trust), Arc::clone(&parts.board), &parts.config);
+        let fleet = Fleet::new(parts.store.clone(), parts.keys.clone(), Arc::clone(&parts.board), &parts.config);
         AgentService {
             store: parts.store,
-            trust: parts.trust,
+            keys: parts.keys,
             board: parts.board,
             packages: parts.packages,
             intake: parts.intake,

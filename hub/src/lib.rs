@@ -10,6 +10,7 @@ pub mod keys;
 pub mod metrics;
 pub mod pack;
 pub mod platform;
+pub mod private;
 pub mod publish;
 pub mod run;
 pub mod state;

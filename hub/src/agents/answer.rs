@@ -58,7 +58,8 @@ impl Refusal {
     }
 
     pub fn unavailable() -> Refusal {
-        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "the hub can't reach its database now");
+        let refusal =
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "the hub can't reach its database now");
         Refusal { retry_after: Some(rand::random_range(RETRY_SECONDS)), ..refusal }
     }
 
@@ -130,7 +131,9 @@ impl Body for Content {
             Content::Empty => None,
             Content::Whole(bytes) => Some(std::mem::take(bytes)),
             Content::Pieces(pieces) => pieces.iter_mut().find(|piece| !piece.is_empty()).map(std::mem::take),
-            Content::File(file) => return Pin::new(&mut **file).poll_piece(cx).map(|piece| piece.map(|read| read.map(Frame::data))),
+            Content::File(file) => {
+                return Pin::new(&mut **file).poll_piece(cx).map(|piece| piece.map(|read| read.map(Frame::data)));
+            }
         };
         Poll::Ready(next.filter(|bytes| !bytes.is_empty()).map(|bytes| Ok(Frame::data(bytes))))
     }

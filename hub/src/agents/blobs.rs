@@ -6,8 +6,8 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::header::{
-    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH,
-    IF_RANGE, RANGE,
+    ACCEPT_RANGES, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue,
+    IF_NONE_MATCH, IF_RANGE, RANGE,
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode};

@@ -12,16 +12,14 @@ use tokio::time::Sleep;
 #[derive(Debug)]
 pub struct Guarded<T> {
     inner: T,
+    patience: Duration,
     /// Made only when the other side keeps us waiting: most connections never have one.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-/// A link that takes nothing for so long is cut or hostile.
-const PATIENCE: Duration = Duration::from_secs(30);
-
 impl<T> Guarded<T> {
-    pub fn new(inner: T) -> Guarded<T> {
-        Guarded { inner, stalled: None }
+    pub fn new(inner: T, patience: Duration) -> Guarded<T> {
+        Guarded { inner, patience, stalled: None }
     }
 
     fn judge<R>(&mut self, cx: &mut Context<'_>, step: Poll<io::Result<R>>) -> Poll<io::Result<R>> {
@@ -29,9 +27,12 @@ impl<T> Guarded<T> {
             self.stalled = None;
             return step;
         }
-        let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(PATIENCE)));
+        let patience = self.patience;
+        let timer = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
         match timer.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other side takes nothing"))),
+            Poll::Ready(()) => {
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the other side takes nothing")))
+            }
             Poll::Pending => Poll::Pending,
         }
     }
@@ -79,10 +80,10 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_reader_that_takes_nothing_is_cut() {
         let (near, _far) = tokio::io::duplex(16);
-        let mut guarded = Guarded::new(near);
+        let mut guarded = Guarded::new(near, Duration::from_millis(20));
         let error = guarded.write_all(&[0; 64]).await.unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
     }

@@ -5,14 +5,14 @@ use std::time::Instant;
 
 use http::StatusCode;
 use hyper::body::Incoming;
-use kedge_model::wire::{Envelope, JoinAnswer, JoinRequest, Membership, Sequence, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, Envelope, JoinAnswer, JoinRequest, Sequence, Stream, Timestamp};
 
 use super::answer::{Answer, Refusal, json};
-use super::csr::Applicant;
+use super::fleet::Change;
 use super::request::{JOIN, malformed};
-use super::rooms::Certificate;
 use super::route::Caller;
 use super::token::{NoRandom, Unfit};
+use crate::keys::authority::{self, AuthorityError, IssuedCertificate};
 use crate::store::agents::tokens::TokenRow;
 use crate::store::agents::{CertificateNote, ClusterRow, ClusterState, NewCluster};
 use crate::store::{Tx, now};
@@ -24,6 +24,12 @@ enum Entry {
     Same(ClusterRow),
     /// Retired before, now a member again.
     Back(ClusterRow),
+}
+
+/// The key that asks; it signed its request.
+pub(super) struct Applicant {
+    pub cluster: ClusterId,
+    pub public_key: [u8; 32],
 }
 
 /// Names are for people and file systems.
@@ -54,7 +60,7 @@ pub async fn join(caller: &Caller, body: Incoming) -> Result<Answer, Refusal> {
 async fn admit(caller: &Caller, request: JoinRequest) -> Result<Answer, Refusal> {
     let service = &caller.service;
     check_words(&request)?;
-    let applicant = Applicant::of(&request.csr).map_err(|why| bad_csr(&why))?;
+    let applicant = Applicant::of(&request.csr)?;
     // The secret is checked before the one writer is taken, so that guessing holds nobody up.
     match service.store.join_token(&request.token_id).await? {
         Some(token) if token.opens(&request.secret).map_err(no_random)? => {}
@@ -63,13 +69,7 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<Answer, Refusal>
             return Err(refusal.hint("copy the whole token, or make a new one with `kedge token create`"));
         }
     }
-    let certificate = service
-        .trust
-        .issue(&request.csr, &applicant.cluster, service.config.certificate_lifetime)
-        .map_err(|error| {
-            tracing::error!(%error, "a certificate can't be made");
-            Refusal::internal()
-        })?;
+    let certificate = certify(caller, &request.csr, &applicant.cluster)?;
     let mut tx = service.store.write().await?;
     let at = now();
     let Some(token) = tx.join_token(&request.token_id).await? else {
@@ -119,12 +119,8 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<Answer, Refusal>
         tracing::error!(cluster = %row.id, %error, "a stored membership can't be read");
         Refusal::internal()
     })?;
-    let answer = JoinAnswer {
-        certificate: certificate.pem,
-        key_sets: service.trust.key_sets_after(0),
-        membership,
-        time: at,
-    };
+    let answer =
+        JoinAnswer { certificate: certificate.pem, key_sets: service.keys.key_sets_after(0), membership, time: at };
     Ok(json(StatusCode::OK, &answer))
 }
 
@@ -163,7 +159,9 @@ async fn judge(
         && known != told
     {
         let message = "this identity belongs to another machine: a copied disk must join as a cluster of its own";
-        return Err(Refusal::new(StatusCode::CONFLICT, "MachineChanged", message).hint("join with a new key and a new token"));
+        return Err(
+            Refusal::new(StatusCode::CONFLICT, "MachineChanged", message).hint("join with a new key and a new token")
+        );
     }
     if token.revoked_at.is_some() {
         return Err(unfit(Unfit::Revoked));
@@ -202,25 +200,10 @@ async fn take_use(tx: &mut Tx, token: &TokenRow, applicant: &Applicant, at: Time
 
 /// Signs the membership that the row says.
 fn seal(caller: &Caller, row: &mut ClusterRow, at: Timestamp) -> Result<(), Refusal> {
-    let membership = Membership {
-        cluster: row.id,
-        name: row.name.clone(),
-        stream: row.stream.clone(),
-        labels: row.labels.clone(),
-        site: row.site.clone(),
-        sequence: row.sequence,
-        issued_at: at,
-        remove: Vec::new(),
-        unmanage: Vec::new(),
-        retired: false,
-        requires: Vec::new(),
-    };
-    let signed = caller.service.trust.sign_membership(&membership).and_then(|envelope| envelope.to_json());
-    row.membership = signed.map_err(|error| {
+    caller.service.fleet.seal(row, at, Change::default()).map_err(|error| {
         tracing::error!(%error, "a membership can't be signed");
         Refusal::internal()
-    })?;
-    Ok(())
+    })
 }
 
 /// Without a PromotionPolicy there is one ring.
@@ -228,7 +211,7 @@ fn place(token: &TokenRow) -> Stream {
     Stream::new(&token.environment, &token.cluster_type, Stream::ALL)
 }
 
-fn note(certificate: &Certificate) -> CertificateNote {
+pub(super) fn note(certificate: &IssuedCertificate) -> CertificateNote {
     CertificateNote { serial: certificate.serial.clone(), until: certificate.not_after }
 }
 
@@ -245,9 +228,33 @@ fn check_words(request: &JoinRequest) -> Result<(), Refusal> {
     Ok(())
 }
 
-pub(super) fn bad_csr(why: &super::csr::CsrError) -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, "BadRequest", why.to_string())
-        .hint("send a PKCS#10 request (PEM) for an Ed25519 key, signed with it")
+impl Applicant {
+    pub(super) fn of(csr: &str) -> Result<Applicant, Refusal> {
+        let (cluster, public_key) = authority::requesting_cluster(csr).map_err(refuse_certificate)?;
+        Ok(Applicant { cluster, public_key })
+    }
+}
+
+/// The certificate for a request, with the authority's behind it.
+pub(super) fn certify(caller: &Caller, csr: &str, cluster: &ClusterId) -> Result<IssuedCertificate, Refusal> {
+    let authority = caller.service.keys.authority();
+    let issued =
+        authority.issue(csr, cluster, caller.service.config.certificate_lifetime).map_err(refuse_certificate)?;
+    Ok(IssuedCertificate { pem: format!("{}{}", issued.pem, authority.certificate_pem()), ..issued })
+}
+
+fn refuse_certificate(error: AuthorityError) -> Refusal {
+    match error {
+        AuthorityError::Request(_) => Refusal::new(StatusCode::BAD_REQUEST, "BadCertificateRequest", error.to_string())
+            .hint("send a PKCS#10 request (PEM) for an Ed25519 key, signed with it"),
+        AuthorityError::WrongKey { .. } => {
+            Refusal::new(StatusCode::FORBIDDEN, "WrongKey", error.to_string()).hint("a new key needs a new join")
+        }
+        broken => {
+            tracing::error!(error = &broken as &dyn std::error::Error, "a certificate can't be made");
+            Refusal::internal()
+        }
+    }
 }
 
 fn no_random(NoRandom: NoRandom) -> Refusal {

@@ -15,19 +15,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
 use super::guard::Guarded;
-use super::rooms::TrustError;
 use super::route::{self, Caller};
 use super::tls::{self, TlsError};
 use super::{AgentService, Counted};
-
-/// Why the listener can't begin.
-#[derive(Debug, thiserror::Error)]
-pub enum ServeError {
-    #[error(transparent)]
-    Trust(#[from] TrustError),
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-}
 
 /// The configuration of the next handshake.
 type Current = Arc<RwLock<Arc<ServerConfig>>>;
@@ -42,6 +32,8 @@ const MAX_HEADERS: usize = 32;
 const BUFFER: usize = 8 * 1024;
 /// Encrypted bytes that wait for a slow reader.
 const TLS_BUFFER: usize = 32 * 1024;
+/// A link that takes nothing for so long is cut or hostile.
+const TAKE_WITHIN: Duration = Duration::from_secs(30);
 /// The hub's own certificate is made anew long before it ends.
 const RENEW_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
 /// Answers under way have so long at the end.
@@ -54,7 +46,7 @@ pub async fn serve(
     listener: TcpListener,
     service: Arc<AgentService>,
     shutdown: watch::Receiver<bool>,
-) -> Result<(), ServeError> {
+) -> Result<(), TlsError> {
     let current: Current = Arc::new(RwLock::new(Arc::new(configuration(&service)?)));
     let bound = service.config.max_connections.min(Semaphore::MAX_PERMITS);
     let room = Arc::new(Semaphore::new(bound));
@@ -80,7 +72,7 @@ async fn accept(
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
-            _ = shutdown.wait_for(|stop| *stop) => return,
+            () = stop(&mut shutdown) => return,
         };
         match accepted {
             Ok((socket, address)) => {
@@ -138,11 +130,15 @@ async fn connection(
         .max_buf_size(BUFFER)
         .auto_date_header(false)
         .writev(true)
-        .serve_connection(TokioIo::new(Guarded::new(stream)), answer);
+        .serve_connection(TokioIo::new(Guarded::new(stream, TAKE_WITHIN)), answer);
     let mut served = Box::pin(served);
     let ended = tokio::select! {
-        ended = &mut served => ended,
-        _ = shutdown.wait_for(|stop| *stop) => {
+        ended = &mut served => Some(ended),
+        () = stop(&mut shutdown) => None,
+    };
+    let ended = match ended {
+        Some(ended) => ended,
+        None => {
             served.as_mut().graceful_shutdown();
             served.await
         }
@@ -152,11 +148,16 @@ async fn connection(
     }
 }
 
-fn configuration(service: &AgentService) -> Result<ServerConfig, ServeError> {
+/// Ends when the hub stops.
+async fn stop(shutdown: &mut watch::Receiver<bool>) {
+    // Without a sender nobody can say so any more: as good as told.
+    let _ = shutdown.wait_for(|stop| *stop).await;
+}
+
+fn configuration(service: &AgentService) -> Result<ServerConfig, TlsError> {
     let mut names = service.config.names.clone();
     names.extend(host(&service.config.address));
-    let identity = service.trust.server_identity(&names)?;
-    Ok(tls::server_config(&service.trust.key_set(), identity)?)
+    tls::server_config(&service.keys, &names)
 }
 
 /// The host of `https://host:port`, without the brackets of an IPv6 address.
@@ -167,13 +168,11 @@ fn host(address: &str) -> Option<String> {
 
 /// A new key set brings other authorities; and the hub's own certificate ends some day.
 async fn keep_fresh(service: &Arc<AgentService>, current: &Current, mut shutdown: watch::Receiver<bool>) {
-    let mut versions = service.trust.versions();
-    versions.mark_unchanged();
     loop {
         tokio::select! {
-            changed = versions.changed() => if changed.is_err() { return },
+            () = service.keys.changed() => {}
             () = tokio::time::sleep(RENEW_EVERY) => {}
-            _ = shutdown.wait_for(|stop| *stop) => return,
+            () = stop(&mut shutdown) => return,
         }
         match configuration(service) {
             Ok(config) => *current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config),

@@ -50,7 +50,12 @@ impl Pace {
         let crowded = load.held >= config.max_connections / 4 * 3;
         if load.profile == Profile::Low {
             let interval = (config.low_interval.as_secs_f64() * (0.9 + 0.2 * roll)).round() as u64;
-            return Pace { hold: Duration::ZERO, idle: interval, news: news.min(interval), keep: interval < KEEP_BELOW };
+            return Pace {
+                hold: Duration::ZERO,
+                idle: interval,
+                news: news.min(interval),
+                keep: interval < KEEP_BELOW,
+            };
         }
         if crowded || wait.is_zero() {
             let interval = ((config.wait.as_secs_f64() * (0.8 + 0.4 * roll)).round() as u64).max(1);

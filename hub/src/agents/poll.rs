@@ -8,13 +8,13 @@ use hyper::body::Incoming;
 use kedge_model::wire::{Envelope, Generation, PollAnswer, PollRequest, Sequence, Timestamp};
 use tokio::time::Instant;
 
+use super::Counted;
 use super::answer::{Answer, Content, Refusal, with_type};
 use super::pace::{Load, Pace};
 use super::request::POLL;
 use super::rooms::Contact;
 use super::roster::Standing;
 use super::route::{Caller, Known, refuse_shut_out};
-use super::Counted;
 use crate::store::agents::ClusterState;
 use crate::store::now;
 
@@ -86,7 +86,6 @@ async fn unknown_generation(caller: &Caller, known: &Known, has: Has) -> Result<
 async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status: bool) -> Result<News, Refusal> {
     let service = &caller.service;
     let _held = Counted::one(&service.figures.held);
-    let mut versions = service.trust.versions();
     let mut shutdown = caller.shutdown.clone();
     let until = Instant::now() + pace.hold;
     let mut over = want_status || pace.hold.is_zero();
@@ -96,12 +95,13 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
         let standing = known.member.standing();
         refuse_shut_out(&known.member)?;
         let mut states = service.board.watch(&standing.stream);
-        let version = *versions.borrow_and_update();
+        let rotated = service.keys.changed();
+        let version = service.keys.key_set().version;
         let current = states.borrow_and_update().clone();
         let state = current.filter(|issued| has.generation < issued.generation && takes_states(&standing, has));
         if version > has.key_set || standing.sequence > has.membership || state.is_some() {
             let mut answer = blank(pace.news);
-            answer.key_sets = service.trust.key_sets_after(has.key_set);
+            answer.key_sets = service.keys.key_sets_after(has.key_set);
             answer.membership = membership(caller, known, &standing, has).await?;
             // A new membership may name another stream: the cluster says next how far it is there.
             if answer.membership.is_some() {
@@ -122,7 +122,7 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
         tokio::select! {
             () = changed => {}
             _ = states.changed() => {}
-            moved = versions.changed() => over |= moved.is_err(),
+            () = rotated => {}
             stop = shutdown.changed() => over |= stop.is_err(),
             () = tokio::time::sleep_until(until) => over = true,
         }

@@ -1,49 +1,9 @@
 //! What agents are served from, of the hub's other rooms, as traits: `run` gives the real ones, tests their own.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use kedge_model::wire::{ClusterId, Digest, Envelope, EnvelopeError, Generation, Heads, KeySet, Membership, Stream, Timestamp};
-use rustls_pki_types::{CertificateDer, PrivateKeyDer};
-use tokio::sync::watch;
-
-/// The hub's keys and its certificate authority.
-pub trait Trust: Send + Sync {
-    /// The newest set.
-    fn key_set(&self) -> Arc<KeySet>;
-    /// The sets after a version, in order.
-    fn key_sets_after(&self, version: u64) -> Vec<Envelope>;
-    /// The newest version, and a way to wait for the next.
-    fn versions(&self) -> watch::Receiver<u64>;
-    /// Signed with the active key.
-    fn sign_membership(&self, membership: &Membership) -> Result<Envelope, EnvelopeError>;
-    /// The digest of the authority's certificate: a join token carries it.
-    fn fingerprint(&self) -> Digest;
-    /// A certificate for the request's key, with the cluster's id as its name.
-    fn issue(&self, csr: &str, cluster: &ClusterId, lifetime: Duration) -> Result<Certificate, TrustError>;
-    /// What the listener shows: chain and key, for these names.
-    fn server_identity(&self, names: &[String]) -> Result<ServerIdentity, TrustError>;
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificate {
-    /// The cluster's own first, then the authority's.
-    pub pem: String,
-    pub serial: String,
-    pub not_after: Timestamp,
-}
-
-#[derive(Debug)]
-pub struct ServerIdentity {
-    pub chain: Vec<CertificateDer<'static>>,
-    pub key: PrivateKeyDer<'static>,
-}
-
-#[derive(Debug, thiserror::Error)]
-#[error("the certificate can't be made: {0}")]
-pub struct TrustError(pub String);
+use kedge_model::wire::{ClusterId, Digest, Envelope, Generation, Heads, Stream, Timestamp};
 
 /// Takes in what agents say of themselves.
 #[async_trait]

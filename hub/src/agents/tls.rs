@@ -2,11 +2,11 @@
 //! (a join has none, a renewal an old one), but one that doesn't come from our authority ends the handshake.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use kedge_model::wire::{ClusterId, KeySet, Timestamp};
+use kedge_model::wire::{ClusterId, Timestamp};
 use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
@@ -16,7 +16,8 @@ use rustls::{
 use x509_parser::oid_registry::OID_SIG_ED25519;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-use super::rooms::ServerIdentity;
+use crate::keys::Keys;
+use crate::keys::authority::AuthorityError;
 
 /// Who is at the other end, proved by its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +28,10 @@ pub struct Peer {
 
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    #[error("an authority of the key set can't be read: {0}")]
-    Authority(String),
+    #[error(transparent)]
+    Authority(#[from] AuthorityError),
+    #[error("the authorities can't be trusted: {0}")]
+    Roots(String),
     #[error("the listener's certificate doesn't do")]
     Identity(#[source] Error),
 }
@@ -39,15 +42,16 @@ struct Verifier {
     chain: Arc<dyn ClientCertVerifier>,
 }
 
-/// What one handshake needs, for the authorities of a key set.
-pub fn server_config(keys: &KeySet, identity: ServerIdentity) -> Result<ServerConfig, TlsError> {
+/// What one handshake needs: a certificate for these names, and the authorities of the key sets.
+pub fn server_config(keys: &Keys, names: &[String]) -> Result<ServerConfig, TlsError> {
+    let (chain, key) = keys.authority().server_identity(names)?;
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let verifier = Arc::new(Verifier::new(keys, &provider)?);
     let builder = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(TlsError::Identity)?
         .with_client_cert_verifier(verifier);
-    let mut config = builder.with_single_cert(identity.chain, identity.key).map_err(TlsError::Identity)?;
+    let mut config = builder.with_single_cert(chain, key).map_err(TlsError::Identity)?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     // A resumed session would skip the certificate, and each stored one costs memory.
     config.session_storage = Arc::new(NoServerSessionStorage {});
@@ -56,16 +60,15 @@ pub fn server_config(keys: &KeySet, identity: ServerIdentity) -> Result<ServerCo
 }
 
 impl Verifier {
-    fn new(keys: &KeySet, provider: &Arc<CryptoProvider>) -> Result<Verifier, TlsError> {
+    fn new(keys: &Keys, provider: &Arc<CryptoProvider>) -> Result<Verifier, TlsError> {
         let mut roots = RootCertStore::empty();
-        for pem in &keys.authorities {
-            let der = CertificateDer::from_pem_slice(pem.as_bytes()).map_err(|why| TlsError::Authority(why.to_string()))?;
-            roots.add(der).map_err(|why| TlsError::Authority(why.to_string()))?;
+        for authority in keys.authorities()? {
+            roots.add(authority).map_err(|why| TlsError::Roots(why.to_string()))?;
         }
         let chain = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider))
             .allow_unauthenticated()
             .build()
-            .map_err(|why| TlsError::Authority(why.to_string()))?;
+            .map_err(|why| TlsError::Roots(why.to_string()))?;
         Ok(Verifier { chain })
     }
 }
@@ -92,7 +95,8 @@ impl ClientCertVerifier for Verifier {
         let dated = read(end_entity)?;
         // Looked at on its first day, so that only its authority and its use are judged here.
         let first_day = u64::try_from(dated.not_before).map_err(|_| CertificateError::BadEncoding)?;
-        self.chain.verify_client_cert(end_entity, intermediates, UnixTime::since_unix_epoch(std::time::Duration::from_secs(first_day)))
+        let then = UnixTime::since_unix_epoch(Duration::from_secs(first_day));
+        self.chain.verify_client_cert(end_entity, intermediates, then)
     }
 
     fn verify_tls12_signature(

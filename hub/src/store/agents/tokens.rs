@@ -35,7 +35,11 @@ impl Store {
     }
 
     /// Newest first, a page at a time: those before (`created_at`, `id`).
-    pub async fn join_tokens(&self, before: Option<(Timestamp, &str)>, limit: i64) -> Result<Vec<TokenRow>, StoreError> {
+    pub async fn join_tokens(
+        &self,
+        before: Option<(Timestamp, &str)>,
+        limit: i64,
+    ) -> Result<Vec<TokenRow>, StoreError> {
         let (at, id) = before.map_or((i64::MAX, ""), |(at, id)| (at.0, id));
         let text = format!(
             "SELECT {COLUMNS} FROM join_tokens WHERE created_at < $1 OR (created_at = $1 AND id < $2) \
