@@ -19,6 +19,7 @@ use tokio::sync::watch;
 pub use authority::{Authority, AuthorityError, IssuedCertificate};
 use folder::KeyFolder;
 
+use crate::run::stopped;
 use crate::store::{Store, StoreError, now};
 
 /// The keys in use. Cheap to clone; all clones see a rotation.
@@ -179,7 +180,7 @@ impl Keys {
     pub async fn follow(self, store: Store, mut shutdown: watch::Receiver<bool>) {
         loop {
             tokio::select! {
-                _ = shutdown.wait_for(|stop| *stop) => return,
+                () = stopped(&mut shutdown) => return,
                 () = tokio::time::sleep(FOLLOW) => {}
             }
             match self.refresh(&store).await {

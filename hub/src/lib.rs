@@ -4,6 +4,7 @@
 pub mod agents;
 pub mod api;
 pub mod catalog;
+pub mod command;
 pub mod config;
 pub mod git;
 pub mod keys;
