@@ -6,5 +6,6 @@
     reason = "all of this is test code: a part that can't be started ends the test, with that part's log"
 )]
 
+pub mod agent;
 pub mod lab;
 pub mod world;
