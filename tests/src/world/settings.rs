@@ -20,6 +20,8 @@ pub struct Settings {
     pub forges: Vec<Forge>,
     /// Environments that publish by pull request.
     pub by_pull_request: Vec<String>,
+    /// Requests per second of a token and of an address: tests look often.
+    pub rate: u32,
     /// How long an idle poll is held.
     pub wait: String,
     /// Further lines of the tables `[api]`, `[agents]` and `[packages]`.
@@ -56,6 +58,7 @@ impl Settings {
             credentials: Vec::new(),
             forges: Vec::new(),
             by_pull_request: Vec::new(),
+            rate: 100_000,
             wait: "20s".to_owned(),
             api: Vec::new(),
             agents: Vec::new(),
@@ -72,6 +75,7 @@ impl Settings {
             line(format!("keys = {}", quoted(keys)));
         }
         line(format!("[api]\nlisten = \"{}\"", places.api));
+        line(format!("rate_per_token = {0}\nrate_per_address = {0}", self.rate));
         self.api.iter().for_each(|more| line(more.clone()));
         line(format!(
             "[agents]\nlisten = \"{0}\"\naddress = \"https://{0}\"\nwait = \"{1}\"",

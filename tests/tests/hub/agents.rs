@@ -37,7 +37,10 @@ fn tokens_let_in_as_often_and_as_long_as_they_say(database: Database) {
     let strange = JoinToken { id: "0000".into(), ..token.clone() };
     assert_eq!(reason(Cluster::try_join(&strange, "thief")), "TokenUnknown");
     let elsewhere = JoinToken { authority: kedge_model::wire::Digest::of(b"another authority"), ..token.clone() };
-    assert!(matches!(Cluster::try_join(&elsewhere, "lost"), Err(AgentError::Link(_))), "the agent doesn't believe this hub");
+    assert!(
+        matches!(Cluster::try_join(&elsewhere, "lost"), Err(AgentError::Link(_))),
+        "the agent doesn't believe this hub"
+    );
 
     // The answer is lost on the way: the same key asks again and uses nothing up.
     let identity = Arc::new(Identity::generate());
@@ -87,9 +90,9 @@ fn a_certificate_of_another_authority_gets_no_connection() {
 
 #[test]
 fn an_expired_certificate_may_renew_and_nothing_else() {
-    let Some(world) =
-        World::start_with(Database::Sqlite, |settings, _| settings.agents.push("certificate_lifetime = \"10s\"".into()))
-    else {
+    let Some(world) = World::start_with(Database::Sqlite, |settings, _| {
+        settings.agents.push("certificate_lifetime = \"10s\"".into())
+    }) else {
         return;
     };
     world.await_first_states();
@@ -151,7 +154,10 @@ fn documents_are_taken_from_their_owner_only_and_never_back_in_time(database: Da
         assert!(refused.status().is_some_and(|status| (400..500).contains(&status)), "{refused}");
     }
     // Another cluster's document with my signature, and mine with a changed byte.
-    let theirs = { two.set_all(&Condition::Converged); two.seal() };
+    let theirs = {
+        two.set_all(&Condition::Converged);
+        two.seal()
+    };
     let forged = Envelope { signatures: sign(&one, theirs.payload.clone()).signatures, ..theirs.clone() };
     assert!(one.carry(&forged).is_err());
     assert_eq!(world.count("hello-functional-test", "Converged"), 0);
@@ -167,12 +173,23 @@ fn documents_are_taken_from_their_owner_only_and_never_back_in_time(database: Da
     one.converge();
     assert_eq!(world.count("hello-functional-test", "Converged"), 2);
     one.carry(&good).unwrap();
-    assert_eq!((world.count("hello-functional-test", "Converged"), world.count("hello-functional-test", "Converging")), (2, 0));
+    assert_eq!(
+        (world.count("hello-functional-test", "Converged"), world.count("hello-functional-test", "Converging")),
+        (2, 0)
+    );
     let newer = one.seal();
     // The next epoch goes on from the current values, and a document of the epoch before changes nothing.
     one.document = one.document.next_epoch(2, Nonce([2; 16]), now()).unwrap();
     one.send().unwrap();
-    one.set("hello-functional-test", report(Condition::Failed { reason: "HealthCheck".into(), message: "no".into() }, None, None, one.agent.generation));
+    one.set(
+        "hello-functional-test",
+        report(
+            Condition::Failed { reason: "HealthCheck".into(), message: "no".into() },
+            None,
+            None,
+            one.agent.generation,
+        ),
+    );
     one.send().unwrap();
     assert_eq!(world.count("hello-functional-test", "Failed"), 1);
     one.carry(&newer).unwrap();
@@ -220,7 +237,9 @@ fn bodies_that_are_too_large_cut_or_no_json_are_refused() {
     // A body that ends before it should: no answer is owed, and the hub goes on.
     block_on(async {
         let link = drone.agent.connect().await.unwrap();
-        link.write(b"POST /agent/v1/status HTTP/1.1\r\nhost: hub\r\ncontent-length: 1000\r\n\r\n{\"payloadType\"").await.unwrap();
+        link.write(b"POST /agent/v1/status HTTP/1.1\r\nhost: hub\r\ncontent-length: 1000\r\n\r\n{\"payloadType\"")
+            .await
+            .unwrap();
     });
     drone.agent.disconnect();
     drone.look().unwrap();
@@ -314,7 +333,10 @@ fn a_broken_promise_is_unknown_since_then_and_comes_back(database: Database) {
         shown["unknownSince"].is_string().then_some(shown)
     });
     assert!(shown["conditions"].to_string().contains("Unknown"), "{shown}");
-    assert_eq!((world.count("hello-functional-test", "Converged"), world.count("hello-functional-test", "Unknown")), (0, 1));
+    assert_eq!(
+        (world.count("hello-functional-test", "Converged"), world.count("hello-functional-test", "Unknown")),
+        (0, 1)
+    );
     drone.look().unwrap();
     await_true("it is back", SOON, || world.count("hello-functional-test", "Converged") == 1);
     assert!(world.api.get("/api/v1/clusters/drone-1")["unknownSince"].is_null());
@@ -322,7 +344,9 @@ fn a_broken_promise_is_unknown_since_then_and_comes_back(database: Database) {
 
 #[test]
 fn an_idle_round_trip_is_a_few_hundred_bytes() {
-    let Some(world) = World::start_with(Database::Sqlite, |settings, _| settings.wait = "1s".to_owned()) else { return };
+    let Some(world) = World::start_with(Database::Sqlite, |settings, _| settings.wait = "1s".to_owned()) else {
+        return;
+    };
     world.await_first_states();
     let mut drone = world.join("drone", "drone-1");
     drone.await_generation(1);

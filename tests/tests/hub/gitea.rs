@@ -122,9 +122,7 @@ fn a_closed_pull_request_is_declined_until_its_content_changes() {
     let (world, gitea) = (&forged.world, &forged.gitea);
     let first = forged.await_open();
     gitea.close("gitops", first.number);
-    await_true("the hub says declined", SOON, || {
-        world.api.publish("dev")["outcome"] == "declined"
-    });
+    await_true("the hub says declined", SOON, || world.api.publish("dev")["outcome"] == "declined");
     // A commit that changes no rendered file asks no second time.
     world.sample.control_plane.change("README.md", "more words\n");
     let delivered = |commit: &str| world.git.requests("control-plane").wanted.iter().any(|wanted| wanted == commit);

@@ -22,7 +22,11 @@ fn a_platform_becomes_signed_states_that_an_agent_runs_and_people_see(database: 
     let rendered = world.rendered("dev");
     let published = world.sample.published("dev");
     for (path, bytes) in &rendered {
-        assert_eq!(published.get(path).map(|found| String::from_utf8_lossy(found)), Some(String::from_utf8_lossy(bytes)), "{path}");
+        assert_eq!(
+            published.get(path).map(|found| String::from_utf8_lossy(found)),
+            Some(String::from_utf8_lossy(bytes)),
+            "{path}"
+        );
     }
     let others: Vec<_> = published.keys().filter(|path| !rendered.contains_key(*path)).collect();
     assert!(others.iter().all(|path| *path == "README.md"), "{others:?}");
@@ -66,8 +70,12 @@ fn a_platform_becomes_signed_states_that_an_agent_runs_and_people_see(database: 
     await_true("the count is of the new packages", SOON, || world.count("hello-functional-test", "Converged") == 1);
 
     // An application's own push moves its workload package alone.
-    world.sample.hello_gitops.change("functional-test/extra.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: extra\n");
-    let kustomization = std::fs::read_to_string(world.sample.hello_gitops.path("functional-test/kustomization.yaml")).unwrap();
+    world
+        .sample
+        .hello_gitops
+        .change("functional-test/extra.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: extra\n");
+    let kustomization =
+        std::fs::read_to_string(world.sample.hello_gitops.path("functional-test/kustomization.yaml")).unwrap();
     world.sample.hello_gitops.change("functional-test/kustomization.yaml", &format!("{kustomization}  - extra.yaml\n"));
     drone.await_generation(3);
     let last = drone.packages();
