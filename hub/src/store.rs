@@ -6,6 +6,7 @@ pub mod failure;
 pub mod keys;
 pub mod leader;
 pub mod tokens;
+pub mod truth;
 
 use std::sync::Arc;
 use std::time::Duration;
