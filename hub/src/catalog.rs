@@ -5,6 +5,8 @@ mod rows;
 mod values;
 pub mod view;
 
+pub use values::StoredValue;
+
 use std::collections::{BTreeMap, HashMap};
 
 use kedge_scheduler::{Delta, Outcome, Scheduler};

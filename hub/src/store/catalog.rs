@@ -9,6 +9,7 @@ use sqlx::Row as _;
 
 use super::{Store, StoreError, Term, Tx, now};
 pub use read::{Filter, Gone, Known, Shown, Visible};
+pub(in crate::store) use read::{like, parse_labels};
 
 /// The kinds of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
