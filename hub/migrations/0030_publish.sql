@@ -50,11 +50,8 @@ CREATE TABLE removals_waiting (
 CREATE TABLE pull_requests (
     environment TEXT PRIMARY KEY,
     branch TEXT NOT NULL,           -- ours
-    base TEXT NOT NULL,             -- the head of the environment's branch that it was built on
-    commit_id TEXT,                 -- what we pushed to our branch
-    intended TEXT,                  -- what we are about to push
-    content TEXT NOT NULL,
-    changes TEXT NOT NULL,          -- JSON object: path to blob id, null when deleted
+    asked TEXT,                     -- JSON: the commit on our branch, what it was built on, its content and changes
+    intended TEXT,                  -- the same of a commit that is about to be pushed
     number BIGINT,                  -- none where the server has no pull requests that we know of
     url TEXT,
     state TEXT NOT NULL,            -- open, landed, merged, declined, withdrawn

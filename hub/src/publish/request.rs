@@ -17,7 +17,7 @@ use super::message::{self, Summary, shown_repo};
 use super::plan::{Guard, Plan, merged_sets};
 use super::remote::{PushError, Seen};
 use super::{ATTEMPTS, Outcome, PublishJob, Published, Publisher, tree};
-use crate::store::publish::{HandEdit, PullRequestRow, RequestState, Settlement};
+use crate::store::publish::{Ask, HandEdit, PullRequestRow, RequestState, Settlement};
 use crate::store::{Term, now};
 
 /// The label of a pull request that moves the promoted commit of main.
@@ -49,10 +49,11 @@ pub(super) async fn publish(
     for _ in 0..ATTEMPTS {
         desk.look(&seen, job).await?;
         let mut row = publisher.store.pull_request(job.environment).await?;
-        if let Some(known) = &mut row
-            && run.follow(known, desk, &mut seen).await? == Followed::Fetched
-        {
-            continue;
+        if let Some(known) = &mut row {
+            run.recognise(known).await?;
+            if run.follow(known, desk, &mut seen).await? == Followed::Fetched {
+                continue;
+            }
         }
         match run.ask(row, desk, &seen).await? {
             Asked::Done(published) => return Ok(*published),
@@ -113,6 +114,16 @@ impl Run<'_> {
         Ok(remote.fetch(&target.repo, &target.branch).await?)
     }
 
+    /// Whether the commit that was about to be pushed to our branch is there.
+    async fn recognise(&self, row: &mut PullRequestRow) -> Result<(), PublishError> {
+        let Some(intended) = row.intended.take() else { return Ok(()) };
+        let branch = self.publisher.remote.fetch(&self.job.target.repo, &self.ours).await?;
+        if branch.head.as_ref() == Some(&intended.commit) {
+            row.asked = Some(intended);
+        }
+        Ok(self.publisher.store.save_pull_request(self.term, self.job.environment, row).await?)
+    }
+
     /// How the last pull request goes on: merged, declined, opened again.
     async fn follow(
         &self,
@@ -123,8 +134,8 @@ impl Run<'_> {
         if matches!(row.state, RequestState::Merged | RequestState::Withdrawn) {
             return Ok(Followed::Done);
         }
-        let landed =
-            row.commit.is_some() && row.base != seen.head.clone().unwrap_or_default() && desk.holds(&row.changes);
+        let head = seen.head.clone().unwrap_or_default();
+        let landed = row.asked.as_ref().is_some_and(|ask| ask.base != head && desk.holds(&ask.changes));
         let mut merged_ours = landed;
         let state = match (&self.forge, row.number) {
             (Some(forge), Some(number)) => match forge.get(number).await {
@@ -154,7 +165,9 @@ impl Run<'_> {
         let environment = self.job.environment;
         let mut settlement = Settlement::default();
         match row.state {
-            RequestState::Merged | RequestState::Landed if merged_ours => settlement.files = row.changes.clone(),
+            RequestState::Merged | RequestState::Landed if merged_ours => {
+                settlement.files = row.asked.as_ref().map(|ask| ask.changes.clone()).unwrap_or_default();
+            }
             _ => {}
         }
         let patience = i64::try_from(MARKING.as_millis()).unwrap_or(i64::MAX);
@@ -176,12 +189,12 @@ impl Run<'_> {
 
     /// Whether a merged pull request had the commit that we pushed last, and not only an older one.
     async fn holds_ours(&self, forge: &Forge, pull: &PullRequest, row: &PullRequestRow) -> Result<bool, PublishError> {
-        let Some(commit) = row.commit.as_ref().filter(|_| pull.state == PullState::Merged) else { return Ok(false) };
-        if pull.head == *commit {
+        let Some(ask) = row.asked.as_ref().filter(|_| pull.state == PullState::Merged) else { return Ok(false) };
+        if pull.head == ask.commit {
             return Ok(true);
         }
         // Somebody may have added to it before the merge.
-        forge.has_commit(pull.number, commit).await.map_err(|error| self.failed(error))
+        forge.has_commit(pull.number, &ask.commit).await.map_err(|error| self.failed(error))
     }
 
     /// Whether the environment's branch is elsewhere than we saw it.
@@ -210,68 +223,57 @@ impl Run<'_> {
         }
         if let Some(row) = &row
             && row.state == RequestState::Declined
-            && row.content == plan.content.to_string()
+            && row.asked.as_ref().is_some_and(|ask| ask.content == plan.content.to_string())
         {
             let (number, url) = (row.number.unwrap_or_default(), row.url.clone().unwrap_or_default());
             return done(Outcome::Declined { number, url });
         }
         let branch = self.publisher.remote.head(&target.repo, &self.ours).await?;
-        let known = row.as_ref().map(|row| [&row.commit, &row.intended]);
-        if let Some(head) = &branch.head
-            && !known.is_some_and(|known| known.iter().any(|commit| commit.as_ref() == Some(head)))
-        {
+        let asked = row.as_ref().and_then(|row| row.asked.as_ref());
+        if let Some(head) = branch.head.as_ref().filter(|head| asked.is_none_or(|ask| ask.commit != **head)) {
             let author = author_of(&branch).await.unwrap_or_default();
-            tracing::warn!(
-                environment,
-                branch = self.ours,
-                commit = head,
-                author,
-                "somebody pushed to our branch: it is left alone"
-            );
-            return done(Outcome::ForeignCommits { branch: self.ours.clone(), commit: head.clone(), author });
+            let (branch, commit) = (self.ours.clone(), head.clone());
+            tracing::warn!(environment, branch, commit, author, "somebody pushed to our branch: it is left alone");
+            return done(Outcome::ForeignCommits { branch, commit, author });
         }
         let summary = Summary::of(&plan, &desk.listing);
-        let open_row = row.as_ref().filter(|row| row.state == RequestState::Open);
-        let mut wanted = PullRequestRow {
-            branch: self.ours.clone(),
+        let mut ask = Ask {
+            commit: String::new(),
             base: seen.head.clone().unwrap_or_default(),
-            commit: branch.head.clone(),
-            intended: None,
             content: plan.content.to_string(),
             changes: blobs(&plan.changes),
+        };
+        let open = row.as_ref().filter(|row| row.state == RequestState::Open);
+        let pushed =
+            branch.head.is_some() && asked.is_some_and(|asked| asked.changes == ask.changes && asked.base == ask.base);
+        match (&self.forge, open.filter(|_| pushed).map(|row| row.number.zip(row.url.clone()))) {
+            (Some(_), Some(Some((number, url)))) => {
+                return done(Outcome::PullRequest { number, url, state: PullState::Open });
+            }
+            (None, Some(_)) => return done(Outcome::BranchPushed(self.ours.clone())),
+            _ => {}
+        }
+        let mut wanted = PullRequestRow {
+            branch: self.ours.clone(),
+            asked: asked.cloned(),
+            intended: None,
             // A closed one isn't opened again: what became of it says nothing about this content.
-            number: open_row.and_then(|row| row.number),
-            url: open_row.and_then(|row| row.url.clone()),
+            number: open.and_then(|row| row.number),
+            url: open.and_then(|row| row.url.clone()),
             state: RequestState::Open,
             updated_at: now(),
         };
-        let pushed = row.as_ref().is_some_and(|row| {
-            // The row speaks of what we were about to push, if a crash came between.
-            let last = row.intended.as_ref().or(row.commit.as_ref());
-            branch.head.is_some()
-                && branch.head.as_ref() == last
-                && row.changes == wanted.changes
-                && row.base == wanted.base
-        });
-        let open = open_row.filter(|_| pushed);
-        match (&self.forge, open.and_then(|row| row.number.zip(row.url.clone()))) {
-            (Some(_), Some((number, url))) => {
-                return done(Outcome::PullRequest { number, url, state: PullState::Open });
-            }
-            (None, _) if open.is_some() => return done(Outcome::BranchPushed(self.ours.clone())),
-            _ => {}
-        }
         if !pushed {
             let text = message::commit(environment, &summary, &plan, self.job.causes);
-            let commit = desk.build(seen, &plan.changes, text, self.publisher.author()).await?;
-            wanted.intended = Some(commit.clone());
+            ask.commit = desk.build(seen, &plan.changes, text, self.publisher.author()).await?;
+            wanted.intended = Some(ask.clone());
             store.save_pull_request(self.term, environment, &wanted).await?;
-            match self.publisher.remote.push(&target.repo, &commit, &self.ours, branch.head.as_deref()).await {
+            match self.publisher.remote.push(&target.repo, &ask.commit, &self.ours, branch.head.as_deref()).await {
                 Ok(()) => {}
                 Err(PushError::Moved) => return Ok(Asked::Moved),
                 Err(source) => return Err(target.push_failed(&self.ours, source)),
             }
-            (wanted.commit, wanted.intended) = (Some(commit), None);
+            (wanted.asked, wanted.intended) = (Some(ask), None);
             store.save_pull_request(self.term, environment, &wanted).await?;
         }
         let Some(forge) = &self.forge else {
@@ -343,8 +345,8 @@ impl Run<'_> {
 
     /// Deletes our branch, if it is as we left it. A branch that stays harms nobody.
     async fn tidy(&self, row: &PullRequestRow) {
-        let Some(commit) = &row.commit else { return };
-        if let Err(error) = self.publisher.remote.delete(&self.job.target.repo, &self.ours, commit).await {
+        let Some(ask) = &row.asked else { return };
+        if let Err(error) = self.publisher.remote.delete(&self.job.target.repo, &self.ours, &ask.commit).await {
             tracing::debug!(branch = self.ours, %error, "our branch stays");
         }
     }
@@ -362,3 +364,6 @@ async fn author_of(seen: &Seen) -> Option<String> {
     });
     looked.await.ok()?
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use kedge_model::wire::Timestamp;
+use serde::{Deserialize, Serialize};
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
@@ -63,16 +64,28 @@ pub enum PublicationState {
 /// The environment's one pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullRequestRow {
+    /// Ours.
     pub branch: String,
-    pub base: String,
-    pub commit: Option<String>,
-    pub intended: Option<String>,
-    pub content: String,
-    pub changes: Blobs,
+    /// What is on it.
+    pub asked: Option<Ask>,
+    /// What we are about to push; only the server knows whether it arrived.
+    pub intended: Option<Ask>,
+    /// None where the server has no pull requests that we know of, or before it is opened.
     pub number: Option<i64>,
     pub url: Option<String>,
     pub state: RequestState,
     pub updated_at: Timestamp,
+}
+
+/// A commit that asks to be merged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ask {
+    pub commit: String,
+    /// The head of the environment's branch that it was built on.
+    pub base: String,
+    /// Digest of what the schedule wanted.
+    pub content: String,
+    pub changes: Blobs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +241,7 @@ impl Store {
 
     pub async fn pull_request(&self, environment: &str) -> Result<Option<PullRequestRow>, StoreError> {
         let query = sqlx::query(
-            "SELECT branch, base, commit_id, intended, content, changes, number, url, state, updated_at
+            "SELECT branch, asked, intended, number, url, state, updated_at
              FROM pull_requests WHERE environment = $1",
         );
         let row = query.bind(environment).fetch_optional(self.pool()).await?;
@@ -436,20 +449,16 @@ async fn end_intents(tx: &mut Tx, environment: &str, end: PublicationState) -> R
 
 async fn put_pull_request(tx: &mut Tx, environment: &str, row: &PullRequestRow) -> Result<(), StoreError> {
     sqlx::query(
-        "INSERT INTO pull_requests (environment, branch, base, commit_id, intended, content, changes, number, url, state,
-         updated_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-         ON CONFLICT (environment) DO UPDATE SET branch = excluded.branch, base = excluded.base,
-            commit_id = excluded.commit_id, intended = excluded.intended, content = excluded.content,
-            changes = excluded.changes, number = excluded.number, url = excluded.url, state = excluded.state,
+        "INSERT INTO pull_requests (environment, branch, asked, intended, number, url, state, updated_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+         ON CONFLICT (environment) DO UPDATE SET branch = excluded.branch, asked = excluded.asked,
+            intended = excluded.intended, number = excluded.number, url = excluded.url, state = excluded.state,
             updated_at = excluded.updated_at",
     )
     .bind(environment)
     .bind(&row.branch)
-    .bind(&row.base)
-    .bind(row.commit.as_deref())
-    .bind(row.intended.as_deref())
-    .bind(&row.content)
-    .bind(text(&row.changes)?)
+    .bind(row.asked.as_ref().map(text).transpose()?)
+    .bind(row.intended.as_ref().map(text).transpose()?)
     .bind(row.number)
     .bind(row.url.as_deref())
     .bind(row.state.word())
@@ -498,11 +507,8 @@ fn pull_request(row: &AnyRow) -> Result<PullRequestRow, StoreError> {
     let state: String = row.try_get("state")?;
     Ok(PullRequestRow {
         branch: row.try_get("branch")?,
-        base: row.try_get("base")?,
-        commit: row.try_get("commit_id")?,
-        intended: row.try_get("intended")?,
-        content: row.try_get("content")?,
-        changes: json(row.try_get("changes")?)?,
+        asked: row.try_get::<Option<String>, _>("asked")?.map(json).transpose()?,
+        intended: row.try_get::<Option<String>, _>("intended")?.map(json).transpose()?,
         number: row.try_get("number")?,
         url: row.try_get("url")?,
         state: RequestState::of(&state)?,
