@@ -10,6 +10,7 @@ pub mod leader;
 mod statement;
 pub mod tokens;
 pub mod truth;
+pub mod publish;
 
 use std::sync::Arc;
 use std::time::Duration;
