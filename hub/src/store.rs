@@ -11,6 +11,7 @@ mod statement;
 pub mod tokens;
 pub mod truth;
 pub mod publish;
+pub mod git;
 
 use std::sync::Arc;
 use std::time::Duration;
