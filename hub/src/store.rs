@@ -2,10 +2,16 @@
 //! only). This file owns the connection and transactions; each room's statements are in a file of its own below.
 
 pub mod agents;
+pub mod api;
+pub mod catalog;
 pub mod failure;
 pub mod keys;
 pub mod leader;
+mod statement;
 pub mod tokens;
+pub mod truth;
+pub mod publish;
+pub mod git;
 
 use std::sync::Arc;
 use std::time::Duration;
