@@ -94,7 +94,7 @@ spec:
   type: reconciler
   manifests:
   - |
-    repo: {{ .Repo }}
+    repo: {{ .Manifests.repo }}
 ---
 apiVersion: scheduler.kalypso.io/v1alpha1
 kind: Template

@@ -38,7 +38,8 @@ async fn an_environment_is_read_and_a_changed_value_is_one_change() {
     assert_eq!(first.inputs.len(), 3, "dev, main, the application");
     assert_eq!(first.cause.unwrap().subject, "change");
     let mut scheduler = Scheduler::new(first.platform);
-    assert!(scheduler.schedule().assignments[&hello()].files().is_some());
+    let problems: Vec<_> = scheduler.schedule().all_problems().collect();
+    assert!(scheduler.schedule().assignments[&hello()].files().is_some(), "{problems:?}");
 
     let again = reader.read(TERM, Some(scheduler.platform())).await.unwrap();
     assert!(again.changes.is_empty(), "{:?}", again.changes);
