@@ -8,6 +8,7 @@ pub mod failure;
 pub mod git;
 pub mod keys;
 pub mod leader;
+pub mod platform;
 pub mod publish;
 mod statement;
 pub mod tokens;
