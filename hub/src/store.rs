@@ -1,6 +1,9 @@
 //! The only SQL of the hub: one database, SQLite or PostgreSQL, through the same statements (TEXT, BIGINT, BYTEA and `$n`
 //! only). This file owns the connection and transactions; each room's statements are in a file of its own below.
 
+pub mod pack;
+pub mod state;
+
 use std::sync::Arc;
 use std::time::Duration;
 
