@@ -85,7 +85,7 @@ impl Blobs {
 
     pub fn size(&self, digest: &Digest) -> Option<u64> {
         let found = fs::symlink_metadata(self.path(digest)).ok()?;
-        found.is_file().then(|| found.len())
+        found.is_file().then_some(found.len())
     }
 
     /// Whether the blob is here as a whole; from now on it counts as needed for the time that unneeded ones are kept.

@@ -73,6 +73,9 @@ struct Begun {
     workload: Half,
 }
 
+/// Both packages, and what is worth saying.
+type Halves = (Workload, BlobRef, Vec<Note>);
+
 enum Half {
     Done(Workload),
     More(Read),
@@ -119,7 +122,7 @@ pub(super) async fn bring(
                 Settled::Known(outcome) => {
                     known.insert(assignment.clone(), outcome);
                 }
-                Settled::Job(job) => jobs.push(job),
+                Settled::Job(job) => jobs.push(*job),
             }
         }
     }
@@ -137,7 +140,7 @@ pub(super) async fn bring(
 
 enum Settled {
     Known(Arc<Known>),
-    Job(Job),
+    Job(Box<Job>),
 }
 
 /// What needs no package to be made.
@@ -162,14 +165,14 @@ fn settle(remembered: &Remembered, heads: &Heads, cluster_type: &str, assignment
                 content: observed_content(folder.tree, inputs.commit.as_deref()),
             })),
             (Purpose::Deliver { source, parameters }, Some(Ok(head))) => {
-                return Settled::Job(Job {
+                return Settled::Job(Box::new(Job {
                     cluster_type: cluster_type.to_owned(),
                     assignment: assignment.to_owned(),
                     folder: folder.tree,
                     source: source.clone(),
                     head: head.clone(),
                     parameters: parameters.clone(),
-                });
+                }));
             }
             (Purpose::Deliver { source, .. }, Some(Err(fault))) => quarantined(vec![fault.problem(source)]),
             (Purpose::Deliver { source, .. }, None) => {
@@ -219,7 +222,7 @@ async fn make(
     let begun = tokio::task::spawn_blocking(move || here.begin(&branch, &mine)).await;
     let begun = begun.map_err(|_| PackError::Interrupted)??;
     let mut tasks = JoinSet::new();
-    let mut outcomes: Vec<Option<Result<(Workload, BlobRef, Vec<Note>), Fault>>> = Vec::new();
+    let mut outcomes: Vec<Option<Result<Halves, Fault>>> = Vec::new();
     for (index, (job, begun)) in jobs.iter().zip(begun).enumerate() {
         outcomes.push(match begun {
             Err(fault) => Some(Err(fault)),
@@ -368,7 +371,7 @@ impl Builder {
         for download in &made.downloads {
             match self.downloads.want(download) {
                 Ok(blob) => blobs.push(blob),
-                Err(problem) => problems.push(problem),
+                Err(problem) => problems.push(*problem),
             }
         }
         match problems.is_empty() {

@@ -85,7 +85,7 @@ impl Downloads {
     }
 
     /// The blob, if it is here; else it is on its way, or the problem says why not.
-    pub(super) fn want(&self, download: &Download) -> Result<BlobRef, Problem> {
+    pub(super) fn want(&self, download: &Download) -> Result<BlobRef, Box<Problem>> {
         if let Some(size) = self.shared.blobs.size(&download.digest) {
             let blob = BlobRef { digest: download.digest, size };
             if self.shared.blobs.claim(&blob) {
@@ -126,9 +126,9 @@ impl Downloads {
         let _ = tokio::time::timeout(patience, settled).await;
     }
 
-    fn allowed(&self, download: &Download) -> Result<Url, Problem> {
+    fn allowed(&self, download: &Download) -> Result<Url, Box<Problem>> {
         let refuse = |message: String, hint: &str| {
-            Problem::error("UrlNotAllowed", message).at(download.origin.clone()).hint(hint)
+            Box::new(Problem::error("UrlNotAllowed", message).at(download.origin.clone()).hint(hint))
         };
         let shown: String = download.url.chars().take(300).flat_map(char::escape_debug).collect();
         let url = Url::parse(&download.url)
@@ -188,20 +188,20 @@ fn is_allowed(url: &Url, hosts: &[String]) -> bool {
         && hosts.iter().any(|allowed| allowed.eq_ignore_ascii_case(&place))
 }
 
-fn pending(download: &Download, done: u64, total: Option<u64>) -> Problem {
+fn pending(download: &Download, done: u64, total: Option<u64>) -> Box<Problem> {
     let so_far = match total {
         Some(total) => format!("{} of {} MiB", done >> 20, total >> 20),
         None => format!("{} MiB so far", done >> 20),
     };
-    Problem::error("ArtifactPending", format!("`{}` is being fetched: {so_far}", download.url))
+    Box::new(Problem::error("ArtifactPending", format!("`{}` is being fetched: {so_far}", download.url))
         .at(download.origin.clone())
-        .hint("nothing to do: what runs stays, and the new version follows when it is here")
+        .hint("nothing to do: what runs stays, and the new version follows when it is here"))
 }
 
-fn failed(download: &Download, message: &str) -> Problem {
-    Problem::error("ArtifactFailed", format!("`{}` can't be fetched: {message}", download.url))
+fn failed(download: &Download, message: &str) -> Box<Problem> {
+    Box::new(Problem::error("ArtifactFailed", format!("`{}` can't be fetched: {message}", download.url))
         .at(download.origin.clone())
-        .hint("it is tried again; check the address and the digest")
+        .hint("it is tried again; check the address and the digest"))
 }
 
 #[cfg(test)]

@@ -62,7 +62,7 @@ fn download(url: String, content: &[u8]) -> Download {
     Download { url, digest: Digest::of(content), origin }
 }
 
-async fn fetch(downloads: &Downloads, wanted: &Download) -> Result<BlobRef, Problem> {
+async fn fetch(downloads: &Downloads, wanted: &Download) -> Result<BlobRef, Box<Problem>> {
     match downloads.want(wanted) {
         Err(problem) if problem.code == "ArtifactPending" => {
             downloads.settle(&[wanted.digest], Duration::from_secs(20)).await;

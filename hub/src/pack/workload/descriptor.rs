@@ -4,6 +4,7 @@
 use kedge_goyaml::{Limits, Node, NodeValue, node};
 use kedge_model::{Origin, Problem};
 
+use crate::pack::fault::Fault;
 use crate::pack::reconciler::text;
 
 /// A document and the text it was read from.
@@ -16,14 +17,14 @@ pub struct Document<'a> {
 }
 
 /// Every document of a file, empty ones left out.
-pub fn documents<'a>(bytes: &'a [u8], file: &Origin) -> Result<Vec<Document<'a>>, Problem> {
+pub(in crate::pack) fn documents<'a>(bytes: &'a [u8], file: &Origin) -> Result<Vec<Document<'a>>, Fault> {
     let unreadable = |line, column, message: &str, hint: Option<String>| {
         let problem = Problem::error("NotYaml", format!("the file can't be read as YAML: {message}"));
         let problem = problem.at(file.at(line, column));
-        match hint {
+        Fault::of(match hint {
             Some(hint) => problem.hint(hint),
             None => problem,
-        }
+        })
     };
     let text = std::str::from_utf8(bytes).map_err(|_| unreadable(0, 0, "it isn't UTF-8", None))?;
     let mut found = Vec::new();

@@ -40,7 +40,7 @@ pub(in crate::pack) fn read(place: &Place<'_>, blobs: &Blobs) -> Result<Made, Fa
         // Other YAML of the folder may be content of `files`.
         let Ok(documents) = descriptor::documents(&bytes, &origin) else {
             if mentions_workload(&bytes) {
-                descriptor::documents(&bytes, &origin).map_err(Fault::of)?;
+                descriptor::documents(&bytes, &origin)?;
             }
             continue;
         };
@@ -76,7 +76,7 @@ fn manifests(place: &Place<'_>) -> Result<Vec<(String, Item)>, Fault> {
         let Some(item) = items.iter().find(|item| item.name == name && item.kind.is_file()) else { continue };
         let file = in_folder(place.origin, name);
         let bytes = place.objects.read(item.id, name, MAX_YAML)?;
-        let Kustomization::Resources(paths) = kustomization::read(&bytes, &file).map_err(Fault::of)? else {
+        let Kustomization::Resources(paths) = kustomization::read(&bytes, &file)? else {
             return Err(Fault::of(
                 Problem::error("NotForHosts", "a HostWorkload can't be changed by kustomize")
                     .at(file)

@@ -57,11 +57,11 @@ pub(in crate::pack) fn read(place: &Place<'_>) -> Result<Read, Fault> {
 pub(in crate::pack) fn rendered(output: Vec<u8>, file: &kedge_model::Origin) -> Result<Made, Fault> {
     let mut made = Made::default();
     let mut objects = 0;
-    for document in descriptor::documents(&output, file).map_err(Fault::of)? {
+    for document in descriptor::documents(&output, file)? {
         match descriptor::version(&document.node) {
             Some(version) => made.version = made.version.or(version),
             None => {
-                check_object(&document, file).map_err(Fault::of)?;
+                check_object(&document, file)?;
                 objects += 1;
             }
         }
@@ -90,7 +90,7 @@ impl Gather<'_> {
             self.check_kind(item, &file)?;
             let bytes = self.place.objects.read(item.id, &file, MAX_FILE)?;
             let read = kustomization::read(&bytes, &in_folder(self.place.origin, &file));
-            return Ok(match read.map_err(Fault::of)? {
+            return Ok(match read? {
                 Kustomization::Resources(paths) => Ask::Listed(paths),
                 Kustomization::Other => Ask::Kustomize,
             });
@@ -167,7 +167,7 @@ impl Gather<'_> {
         self.check_kind(item, path)?;
         let origin = in_folder(self.place.origin, path);
         let bytes = self.place.objects.read(item.id, path, MAX_FILE)?;
-        let documents = descriptor::documents(&bytes, &origin).map_err(Fault::of)?;
+        let documents = descriptor::documents(&bytes, &origin)?;
         let mut kept = Vec::new();
         let mut left_out = false;
         for document in &documents {
@@ -176,7 +176,7 @@ impl Gather<'_> {
                 left_out = true;
                 continue;
             }
-            check_object(document, &origin).map_err(Fault::of)?;
+            check_object(document, &origin)?;
             kept.push(document.text);
         }
         self.objects += kept.len();
@@ -215,27 +215,27 @@ impl Gather<'_> {
 }
 
 /// Whether a document is something that can be applied.
-fn check_object(document: &Document<'_>, file: &kedge_model::Origin) -> Result<(), Problem> {
+fn check_object(document: &Document<'_>, file: &kedge_model::Origin) -> Result<(), Fault> {
     let node = &document.node;
     let at = file.at(document.first_line + node.line, node.column);
     let (version, kind) = (text(node, &["apiVersion"]), text(node, &["kind"]));
     let (Some(version), Some(kind)) = (version, kind) else {
-        return Err(Problem::error(
+        return Err(Fault::of(Problem::error(
             "NotAnObject",
             "the document is not a Kubernetes object: it has no `apiVersion` and `kind`",
         )
         .at(at)
-        .hint("list the files to deliver in a kustomization.yaml, if this one isn't a manifest"));
+        .hint("list the files to deliver in a kustomization.yaml, if this one isn't a manifest")));
     };
     if version.starts_with("kedge.dev/") || version.starts_with("scheduler.kalypso.io/") {
         let message = format!("a {kind} ({version}) can't be delivered to Kubernetes");
-        return Err(Problem::error("KindNotAllowed", message)
+        return Err(Fault::of(Problem::error("KindNotAllowed", message)
             .at(at)
-            .hint("a HostWorkload needs a Delivery with `to: host`; other kinds of the platform belong into its own repository"));
+            .hint("a HostWorkload needs a Delivery with `to: host`; other kinds of the platform belong into its own repository")));
     }
     let named = text(node, &["metadata", "name"]).is_some_and(|name| !name.is_empty());
     if !named && !kind.ends_with("List") {
-        return Err(Problem::error("NameMissing", format!("the {kind} has no `metadata.name`")).at(at));
+        return Err(Fault::of(Problem::error("NameMissing", format!("the {kind} has no `metadata.name`")).at(at)));
     }
     Ok(())
 }

@@ -3,6 +3,8 @@
 use kedge_goyaml::{Limits, Node, node};
 use kedge_model::{Origin, Problem};
 
+use crate::pack::fault::Fault;
+
 /// Names under which kustomize finds the file, in its order.
 pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
@@ -18,10 +20,10 @@ pub enum Kustomization {
 /// More than anybody lists.
 const MAX_RESOURCES: usize = 10_000;
 
-pub fn read(bytes: &[u8], file: &Origin) -> Result<Kustomization, Problem> {
+pub(in crate::pack) fn read(bytes: &[u8], file: &Origin) -> Result<Kustomization, Fault> {
     let documents = node::parse_bytes(bytes, &Limits::default()).map_err(|error| {
-        Problem::error("NotYaml", format!("the kustomization can't be read as YAML: {}", error.message))
-            .at(file.at(error.line, error.column))
+        let message = format!("the kustomization can't be read as YAML: {}", error.message);
+        Fault::of(Problem::error("NotYaml", message).at(file.at(error.line, error.column)))
     })?;
     let [document] = documents.as_slice() else { return Ok(Kustomization::Other) };
     let Some(entries) = document.entries() else { return Ok(Kustomization::Other) };
@@ -33,16 +35,18 @@ pub fn read(bytes: &[u8], file: &Origin) -> Result<Kustomization, Problem> {
     };
     if resources.len() > MAX_RESOURCES {
         let message = format!("the kustomization lists {} resources, more than {MAX_RESOURCES}", resources.len());
-        return Err(Problem::error("PackageTooLarge", message).at(file.clone()));
+        return Err(Fault::of(Problem::error("PackageTooLarge", message).at(file.clone())));
     }
     let mut paths = Vec::new();
     for resource in resources {
         let Some(path) = resource.text() else { return Ok(Kustomization::Other) };
         if is_remote(path) {
             let message = format!("the resource `{}` is not in the repository", path.escape_debug());
-            return Err(Problem::error("RemoteResource", message)
-                .at(file.at(resource.line, resource.column))
-                .hint("copy it into the repository: packages are made without network"));
+            return Err(Fault::of(
+                Problem::error("RemoteResource", message)
+                    .at(file.at(resource.line, resource.column))
+                    .hint("copy it into the repository: packages are made without network"),
+            ));
         }
         match inside(path) {
             Some(path) => paths.push(path),
@@ -75,8 +79,11 @@ mod tests {
     use crate::pack::platform::origin;
     use proptest::prelude::*;
 
-    fn parse(text: &str) -> Result<Kustomization, Problem> {
-        read(text.as_bytes(), &origin("r", "b", "c", "kustomization.yaml"))
+    fn parse(text: &str) -> Result<Kustomization, Vec<Problem>> {
+        read(text.as_bytes(), &origin("r", "b", "c", "kustomization.yaml")).map_err(|fault| match fault {
+            Fault::Quarantine(problems) => problems,
+            Fault::Failed(error) => panic!("{error}"),
+        })
     }
 
     #[test]
@@ -109,7 +116,7 @@ mod tests {
             "git::ssh://h/r",
             "h.example/o/r?ref=main",
         ] {
-            let problem = parse(&format!("resources: [\"{path}\"]\n")).unwrap_err();
+            let problem = parse(&format!("resources: [\"{path}\"]\n")).unwrap_err().remove(0);
             assert_eq!(problem.code, "RemoteResource");
             assert!(problem.message.contains(path));
         }
