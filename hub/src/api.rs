@@ -34,10 +34,10 @@ use tokio::sync::{Semaphore, watch};
 use crate::config;
 use crate::store::Store;
 pub use answer::ApiError;
+pub use caller::Caller;
 pub use document::openapi;
 pub use limit::Limits;
 pub use listener::{ServeError, serve};
-pub use caller::Caller;
 pub use rooms::{
     ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, RequestKind, Rooms,
 };

@@ -5,13 +5,16 @@ pub mod agents;
 pub mod api;
 pub mod catalog;
 pub mod failure;
+pub mod git;
 pub mod keys;
 pub mod leader;
+pub mod pack;
+pub mod platform;
+pub mod publish;
+pub mod state;
 mod statement;
 pub mod tokens;
 pub mod truth;
-pub mod publish;
-pub mod git;
 
 use std::sync::Arc;
 use std::time::Duration;

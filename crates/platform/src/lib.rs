@@ -28,5 +28,5 @@ pub use load::{ControlPlane, Environments, LoadError, environments, load, load_a
 pub use repositories::{RepoError, RepoKey, Repositories, Request};
 pub use sources::{Sources, SourcesError};
 pub use tree::folder::{FolderTree, is_git_repository};
-pub use tree::git::{GitError, GitRepository, GitTree, Revision};
+pub use tree::git::{CommitNote, GitError, GitRepository, GitTree, Revision};
 pub use tree::{Tree, TreeError};

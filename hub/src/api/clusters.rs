@@ -340,7 +340,9 @@ async fn find(state: &ApiState, visible: &Visible, name: &str) -> Result<(Cluste
         } else {
             let ids: Vec<&str> = found.iter().map(|cluster| cluster.id.as_str()).collect();
             let message = format!("{} clusters are called {name}", found.len());
-            return Err(ApiError::conflict("Ambiguous", message).hint(format!("name one by its id: {}", ids.join(", "))));
+            return Err(
+                ApiError::conflict("Ambiguous", message).hint(format!("name one by its id: {}", ids.join(", ")))
+            );
         }
     }
     let seen = found.pop().ok_or_else(|| ApiError::not_found(format!("cluster {name}")))?;
@@ -395,10 +397,6 @@ fn view(seen: ClusterSeen) -> ClusterView {
         looked_at: seen.look_at.map(moment),
         certificate_until: moment(seen.certificate_until),
         cloned_since: seen.cloned_since.map(moment),
-        facts: FactsView {
-            agent_version: facts.agent_version,
-            architecture: facts.architecture,
-            system: facts.system,
-        },
+        facts: FactsView { agent_version: facts.agent_version, architecture: facts.architecture, system: facts.system },
     }
 }

@@ -145,7 +145,8 @@ fn acceptor(files: &config::TlsFiles) -> Result<TlsAcceptor, ServeError> {
         move |source| ServeError::Certificate { path, source }
     };
     let chain = CertificateDer::pem_file_iter(&files.certificate).map_err(unreadable(&files.certificate))?;
-    let chain: Vec<CertificateDer<'static>> = chain.collect::<Result<_, _>>().map_err(unreadable(&files.certificate))?;
+    let chain: Vec<CertificateDer<'static>> =
+        chain.collect::<Result<_, _>>().map_err(unreadable(&files.certificate))?;
     if chain.is_empty() {
         return Err(ServeError::NoCertificate(files.certificate.clone()));
     }

@@ -116,7 +116,11 @@ pub trait Rooms: Send + Sync + 'static {
 
     async fn create_join_token(&self, tx: &mut Tx, wish: JoinWish) -> Result<MadeToken, ApiError>;
     /// Newest first: those before a moment and an id.
-    async fn join_tokens(&self, before: Option<(Timestamp, String)>, limit: i64) -> Result<Vec<JoinTokenSeen>, ApiError>;
+    async fn join_tokens(
+        &self,
+        before: Option<(Timestamp, String)>,
+        limit: i64,
+    ) -> Result<Vec<JoinTokenSeen>, ApiError>;
     /// False: there is no such token, or it is revoked already.
     async fn revoke_join_token(&self, tx: &mut Tx, id: &str) -> Result<bool, ApiError>;
     async fn move_cluster(&self, tx: &mut Tx, cluster: &ClusterId, to: &MoveWish) -> Result<(), ApiError>;

@@ -18,6 +18,9 @@ const TREE_LIMIT: u64 = 32 * 1024 * 1024;
 /// Objects are unpacked whole, also for their beginning; what is larger stays packed.
 const BLOB_LIMIT: u64 = 64 * 1024 * 1024;
 
+/// A first line is a line; what is longer isn't shown.
+const SUBJECT_LIMIT: usize = 200;
+
 /// Where branches are: our own, and those that a clone knows of.
 const BRANCHES: [&str; 2] = ["refs/heads/", "refs/remotes/origin/"];
 
@@ -32,6 +35,14 @@ pub struct GitRepository {
 pub struct Revision {
     pub name: Option<String>,
     pub commit: ObjectId,
+}
+
+/// The first line of a commit, who wrote it, and when (seconds since 1970).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitNote {
+    pub subject: String,
+    pub author: String,
+    pub time: i64,
 }
 
 #[derive(Debug)]
@@ -146,6 +157,19 @@ impl GitRepository {
             .ok()
             .and_then(|id| self.repo.find_header(id).ok())
             .is_some_and(|header| header.kind() == gix::objs::Kind::Commit)
+    }
+
+    /// What people see of a commit.
+    pub fn describe(&self, commit: &str) -> Option<CommitNote> {
+        let id = ObjectId::from_hex(commit.as_bytes()).ok()?;
+        let commit = self.repo.find_commit(id).ok()?;
+        let subject = commit.message().ok()?.title.to_string();
+        let author = commit.author().ok()?;
+        Some(CommitNote {
+            subject: subject.trim().chars().take(SUBJECT_LIMIT).collect(),
+            author: author.name.to_string().chars().take(SUBJECT_LIMIT).collect(),
+            time: commit.time().ok()?.seconds,
+        })
     }
 
     /// Whether a commit holds no file at all.
