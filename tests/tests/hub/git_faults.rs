@@ -231,7 +231,8 @@ fn a_login_is_sent_to_its_own_server_only() {
         let file = secret_file(&std::env::temp_dir(), &format!("kedge-login-{}", std::process::id()), "s3cret");
         let prefix = git.url("control-plane").trim_end_matches("/control-plane.git").to_owned();
         settings.credentials.push(Credential { prefix, username: Some("kedge".into()), secret_file: file });
-        settings.hosts.push("127.0.0.1".to_owned());
+        let host = stranger.url("").trim_start_matches("http://").split('/').next().unwrap().to_owned();
+        settings.hosts.push(host);
     }) else {
         return;
     };
@@ -246,6 +247,7 @@ fn a_login_is_sent_to_its_own_server_only() {
     world.sample.hello.change("workload/hello.yaml", &text.replacen(&good, &url, 1));
     await_true("the stranger's repository is shown", SOON, || world.api.has_problem(&["hello-functional-test"]));
     let requests = stranger.requests("app");
+    assert!(requests.total > 0, "the stranger was asked");
     assert_eq!(requests.total, requests.unauthorized, "every request came without the login: {requests:?}");
     assert!(!world.hub.log().contains("s3cret"), "a secret is in the log");
 }
