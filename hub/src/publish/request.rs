@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use super::desk::{Desk, blobs};
-use super::error::PublishError;
+use super::error::{Next, PublishError};
 use super::forge::{Address, Client, Forge, ForgeError, PullRequest, PullState};
 use super::message::{self, Summary, shown_repo};
 use super::plan::{Guard, Plan, merged_sets};
@@ -305,7 +305,7 @@ impl Run<'_> {
         if found.is_none() {
             match forge.open(&self.ours, base, &title, &body).await {
                 Ok(pull) => {
-                    forge.label(&pull, PROMOTED, plan.promotes()).await?;
+                    self.label(forge, &pull, plan).await?;
                     return Ok(pull);
                 }
                 // It may have been made and the answer lost.
@@ -320,8 +320,19 @@ impl Run<'_> {
         if pull.title != title || pull.body != body {
             pull = forge.tell(pull.number, &title, &body).await?;
         }
-        forge.label(&pull, PROMOTED, plan.promotes()).await?;
+        self.label(forge, &pull, plan).await?;
         Ok(pull)
+    }
+
+    /// A token without the right to label leaves the pull request without one, which is no reason to stop.
+    async fn label(&self, forge: &Forge, pull: &PullRequest, plan: &Plan) -> Result<(), ForgeError> {
+        match forge.label(pull, PROMOTED, plan.promotes()).await {
+            Err(error) if !matches!(error.next(), Next::Retry(_)) => {
+                tracing::warn!(environment = self.job.environment, number = pull.number, %error, "the label can't be set");
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// There is nothing left to ask for.

@@ -317,3 +317,30 @@ async fn a_mirror_that_cannot_be_written_publishes_nothing() {
     assert_eq!(error.next(), Next::Retry(None));
     assert_eq!(lab.commits("dev"), 1);
 }
+
+#[tokio::test]
+async fn one_value_writes_one_file_three_folders_and_a_commit() {
+    let size: usize = std::env::var("KEDGE_TEST_ASSIGNMENTS").ok().and_then(|text| text.parse().ok()).unwrap_or(200);
+    let lab = Lab::direct().await;
+    let word = |number: usize| format!("type{}/w{number}-t={number}", number % 10);
+    let mut words: Vec<String> = (0..size).map(word).collect();
+    let mut schedule = schedule(&words.join(" "));
+    lab.try_publish(&schedule).await.unwrap();
+    let count = || {
+        let told = git(&lab.folders.mirror, &["count-objects", "-v"]);
+        let number = |name: &str| -> usize {
+            let line = told.lines().find_map(|line| line.strip_prefix(name));
+            line.unwrap().trim().parse().unwrap()
+        };
+        number("count:") + number("in-pack:")
+    };
+    let before = count();
+    words[7] = "type7/w7-t=other".to_owned();
+    let other = super::fixture::schedule("type7/w7-t=other");
+    schedule.assignments.extend(other.assignments);
+    let start = std::time::Instant::now();
+    lab.try_publish(&schedule).await.unwrap();
+    println!("{size} assignments, one changed: {:?}", start.elapsed());
+    assert_eq!(count(), before + 5);
+    assert_eq!(git(&lab.folders.origin, &["diff", "--name-only", "dev~1", "dev"]), "type7/w7-t/platform-config.yaml");
+}

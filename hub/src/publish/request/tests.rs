@@ -6,7 +6,6 @@ use serde_json::json;
 
 use super::*;
 use crate::config::{ForgeKind, PublishMode};
-use crate::publish::error::Next;
 use crate::publish::fixture::{Lab, git, schedule};
 use crate::publish::forge::fake::{Fake, REPO};
 
