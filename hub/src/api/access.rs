@@ -145,7 +145,9 @@ fn check(body: &AccessTokenBody, role: Role) -> Result<(), ApiError> {
         return Err(ApiError::invalid("BadWorkspaces", format!("`workspaces` are up to {MAX_WORKSPACES} names")));
     }
     match (role, body.workspaces.is_empty()) {
-        (Role::Application, true) => Err(ApiError::invalid("BadWorkspaces", "an application team's token names its workspaces")),
+        (Role::Application, true) => {
+            Err(ApiError::invalid("BadWorkspaces", "an application team's token names its workspaces"))
+        }
         (Role::Viewer | Role::Platform, false) => {
             let message = format!("a token of the role {role} isn't bound to workspaces");
             Err(ApiError::invalid("BadWorkspaces", message).hint("leave `workspaces` out, or choose `application`"))

@@ -97,7 +97,9 @@ impl Caller {
         if self.role != Role::Application {
             return Ok(());
         }
-        Err(ApiError::forbidden(format!("{what} is for the platform team and viewers; this token is an application team's")))
+        Err(ApiError::forbidden(format!(
+            "{what} is for the platform team and viewers; this token is an application team's"
+        )))
     }
 
     /// The audit's entry of a write that is done.

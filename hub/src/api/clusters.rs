@@ -1,5 +1,7 @@
 //! Clusters: who they are, where they belong, what they were last heard to run; and what people do to them.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -28,7 +30,7 @@ pub struct ClusterView {
     pub environment: String,
     pub cluster_type: String,
     pub ring: String,
-    pub labels: Labels,
+    pub labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
     /// `active`, `retired`, `revoked` or `replaced`
@@ -118,7 +120,7 @@ pub struct MoveBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RelabelBody {
     #[serde(default)]
-    pub set: Labels,
+    pub set: BTreeMap<String, String>,
     #[serde(default)]
     pub remove: Vec<String>,
 }
@@ -340,7 +342,9 @@ async fn find(state: &ApiState, visible: &Visible, name: &str) -> Result<(Cluste
         } else {
             let ids: Vec<&str> = found.iter().map(|cluster| cluster.id.as_str()).collect();
             let message = format!("{} clusters are called {name}", found.len());
-            return Err(ApiError::conflict("Ambiguous", message).hint(format!("name one by its id: {}", ids.join(", "))));
+            return Err(
+                ApiError::conflict("Ambiguous", message).hint(format!("name one by its id: {}", ids.join(", ")))
+            );
         }
     }
     let seen = found.pop().ok_or_else(|| ApiError::not_found(format!("cluster {name}")))?;
@@ -395,10 +399,6 @@ fn view(seen: ClusterSeen) -> ClusterView {
         looked_at: seen.look_at.map(moment),
         certificate_until: moment(seen.certificate_until),
         cloned_since: seen.cloned_since.map(moment),
-        facts: FactsView {
-            agent_version: facts.agent_version,
-            architecture: facts.architecture,
-            system: facts.system,
-        },
+        facts: FactsView { agent_version: facts.agent_version, architecture: facts.architecture, system: facts.system },
     }
 }

@@ -16,8 +16,8 @@ use super::rooms::{CountQuery, CountSeen};
 use super::states::{EntryView, entry_of};
 use crate::catalog::StoredValue;
 use crate::catalog::view::{
-    AssignmentDetail, AssignmentView, ClusterTypeView, DeploymentTargetView, EnvironmentView, FindingView,
-    ProblemView, RepositoryView, ValueView, WorkloadView,
+    AssignmentDetail, AssignmentView, ClusterTypeView, DeploymentTargetView, EnvironmentView, FindingView, ProblemView,
+    RepositoryView, ValueView, WorkloadView,
 };
 use crate::store::StoreError;
 use crate::store::catalog::{Filter, Kind, Known, Shown, Visible};
@@ -321,11 +321,8 @@ async fn list<T>(
         // The number first: what changes meanwhile is told again, never missed.
         let tick = state.ticks.current(&state.store).await?;
         let (shown, next) = state.store.catalog_page(kind, &visible, &filter).await?;
-        let page = Page {
-            items: made(&shown, make)?,
-            removed: Vec::new(),
-            next: next.and_then(|key| page::cursor(&key)),
-        };
+        let page =
+            Page { items: made(&shown, make)?, removed: Vec::new(), next: next.and_then(|key| page::cursor(&key)) };
         return Ok(Listed { page, tick });
     };
     let wait = query.paging().wait()?;
@@ -361,13 +358,7 @@ async fn one<T: DeserializeOwned>(
     Ok(Json(item(&row(state, caller, kind, &environment, &name).await?.shown)?))
 }
 
-async fn row(
-    state: &ApiState,
-    caller: &Caller,
-    kind: Kind,
-    environment: &str,
-    name: &str,
-) -> Result<Known, ApiError> {
+async fn row(state: &ApiState, caller: &Caller, kind: Kind, environment: &str, name: &str) -> Result<Known, ApiError> {
     let found = state.store.catalog_row(kind, &caller.visible(), environment, name).await?;
     let what = kind.as_str().replace('-', " ");
     found.ok_or_else(|| match kind {

@@ -105,18 +105,13 @@ pub struct ConditionSeen {
 /// Every write is done in the transaction that also holds the audit's entry.
 #[async_trait]
 pub trait Rooms: Send + Sync + 'static {
-    /// Keys are loaded: the hub can sign.
-    fn is_ready(&self) -> bool;
-
-    /// The metrics in the OpenMetrics text format.
-    fn metrics(&self) -> String;
-
-    /// A request was answered: counted by what it was for and its status.
-    fn count_request(&self, kind: RequestKind, status: u16);
-
     async fn create_join_token(&self, tx: &mut Tx, wish: JoinWish) -> Result<MadeToken, ApiError>;
     /// Newest first: those before a moment and an id.
-    async fn join_tokens(&self, before: Option<(Timestamp, String)>, limit: i64) -> Result<Vec<JoinTokenSeen>, ApiError>;
+    async fn join_tokens(
+        &self,
+        before: Option<(Timestamp, String)>,
+        limit: i64,
+    ) -> Result<Vec<JoinTokenSeen>, ApiError>;
     /// False: there is no such token, or it is revoked already.
     async fn revoke_join_token(&self, tx: &mut Tx, id: &str) -> Result<bool, ApiError>;
     async fn move_cluster(&self, tx: &mut Tx, cluster: &ClusterId, to: &MoveWish) -> Result<(), ApiError>;
@@ -137,16 +132,6 @@ pub trait Rooms: Send + Sync + 'static {
 
     /// A webhook's addresses after its signature is checked.
     fn webhook(&self, headers: &HeaderMap, body: &[u8]) -> Result<Vec<String>, ApiError>;
-}
-
-/// What a request was for: bounded, so that metrics are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestKind {
-    Read,
-    Write,
-    Watch,
-    Hook,
-    Health,
 }
 
 impl std::fmt::Debug for MadeToken {

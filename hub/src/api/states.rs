@@ -199,7 +199,8 @@ async fn views(state: &ApiState, caller: &Caller, seen: Vec<StateSeen>) -> Resul
         let mut view = view(&one)?;
         if let Visible::Workspaces(workspaces) = caller.visible() {
             let own = state.store.assignments_of(&view.environment, &view.cluster_type, &workspaces).await?;
-            let own: BTreeSet<&str> = own.iter().filter_map(|name| name.split_once('/').map(|(_, target)| target)).collect();
+            let own: BTreeSet<&str> =
+                own.iter().filter_map(|name| name.split_once('/').map(|(_, target)| target)).collect();
             view.entries.retain(|entry| own.contains(entry.assignment.as_str()));
             view.removed.retain(|name| own.contains(name.as_str()));
             view.unmanaged.retain(|name| own.contains(name.as_str()));

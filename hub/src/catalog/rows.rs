@@ -48,7 +48,9 @@ impl<'a> Builder<'a> {
         use std::fmt::Write as _;
         let mut text = String::new();
         let platform = self.scheduler.platform();
-        for object in [ObjectKind::ClusterType, ObjectKind::Workload].into_iter().flat_map(|kind| platform.of_kind(kind)) {
+        for object in
+            [ObjectKind::ClusterType, ObjectKind::Workload].into_iter().flat_map(|kind| platform.of_kind(kind))
+        {
             let _ = writeln!(text, "{:?} {:?} {:?}", object.meta, object.spec, object.stale_since);
             let _ = writeln!(text, "{} {:?} {:?}", object.origin, object.origin.source, object.owner);
         }

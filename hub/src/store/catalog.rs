@@ -67,15 +67,8 @@ impl Kind {
 impl Row {
     pub fn digest(&self) -> String {
         let mut text = String::new();
-        for part in [
-            &self.parent,
-            &self.workspace,
-            &self.state,
-            &self.labels,
-            &self.body,
-            &self.detail,
-            &self.content,
-        ] {
+        for part in [&self.parent, &self.workspace, &self.state, &self.labels, &self.body, &self.detail, &self.content]
+        {
             text.push_str(part);
             text.push('\0');
         }
@@ -208,14 +201,7 @@ async fn upsert(tx: &mut Tx, environment: &str, row: &Row, at: i64, tick: i64) -
     Ok(())
 }
 
-async fn remove(
-    tx: &mut Tx,
-    environment: &str,
-    kind: Kind,
-    name: &str,
-    at: i64,
-    tick: i64,
-) -> Result<(), StoreError> {
+async fn remove(tx: &mut Tx, environment: &str, kind: Kind, name: &str, at: i64, tick: i64) -> Result<(), StoreError> {
     let gone = sqlx::query(GONE).bind(kind.as_str()).bind(environment).bind(name).bind(tick).bind(at);
     gone.execute(tx.connection()).await?;
     let delete = sqlx::query("DELETE FROM catalog WHERE kind = $1 AND environment = $2 AND name = $3");

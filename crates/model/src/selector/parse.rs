@@ -125,12 +125,9 @@ mod tests {
 
     #[test]
     fn what_is_printed_is_read_again() {
-        for text in [
-            "region=west-us, size in (a,b), tier notin (x), gpu, !edge",
-            "kedge.dev/site=harbour",
-            "size in (a)",
-            "a=",
-        ] {
+        for text in
+            ["region=west-us, size in (a,b), tier notin (x), gpu, !edge", "kedge.dev/site=harbour", "size in (a)", "a="]
+        {
             assert_eq!(parse(text).to_string(), text);
         }
     }

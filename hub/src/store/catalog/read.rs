@@ -111,9 +111,8 @@ impl Store {
         from: Option<&(String, String)>,
         stride: usize,
     ) -> Result<Vec<AnyRow>, StoreError> {
-        let mut query = Statement::new(
-            "SELECT environment, name, labels, body, note, updated_at FROM catalog AS row_of WHERE ",
-        );
+        let mut query =
+            Statement::new("SELECT environment, name, labels, body, note, updated_at FROM catalog AS row_of WHERE ");
         query.text("kind = ?", kind.as_str());
         narrow(&mut query, kind, visible, filter);
         for (key, value) in &filter.labels.match_labels {
