@@ -30,6 +30,8 @@ pub enum Change {
     Failing(Vec<Failing>),
     /// Whose published names are now.
     Published(BTreeMap<String, Tenant>),
+    /// What the reader has to say now.
+    Problems(Vec<Problem>),
 }
 
 /// What an update changed.
@@ -175,6 +177,7 @@ impl Scheduler {
                 touched.published |= published != self.platform.published;
                 self.platform.published = published;
             }
+            Change::Problems(problems) => self.platform.problems = problems,
         }
     }
 
