@@ -4,7 +4,7 @@
 # A test is known as PACKAGE::PATH, or PACKAGE/FILE::PATH when it is in a tests/ folder. A new suite is one line at
 # the end of this file, and a function prepare_NAME when it needs something that may be missing: it installs that, or
 # sets `reason`, and then each of the suite's tests is skipped with that reason.
-# shellcheck disable=SC2034 # the runner reads what is set here
+# shellcheck disable=SC2034,SC2154 # the runner reads what is set here, and sets `work`
 
 declare -a suites=()
 declare -A about=() weight=() at_once=() owns=()
@@ -37,6 +37,36 @@ prepare_kalypso() {
     fi
 }
 
+# Real parts around a real hub. What can't be had concerns the tests that need it: they skip themselves, with the reason.
+prepare_hub() {
+    local why='' line=''
+    need git git || reason="git isn't here (Debian's package git)"
+    # Parts that run as another user must reach their files below it; what a killed test left there goes with the run.
+    chmod 711 "$work"
+    mkdir -p "$work/tmp"
+    chmod 1777 "$work/tmp"
+    export TMPDIR=$work/tmp
+    export KEDGE_HUB_BIN=$CARGO_TARGET_DIR/debug/kedge-hub
+    need_gitea || export KEDGE_NO_GITEA=$why
+    need_postgres || {
+        say "$why: tests that need it are skipped"
+        return 0
+    }
+    # One for all unit tests, each with a database of its own; clean_up ends it.
+    "$CARGO_TARGET_DIR/debug/kedge-lab" postgres </dev/null >"$work/postgres.env" 2>"$work/postgres.log" 8>&- 9>&- &
+    for _ in {1..600}; do
+        if line=$(grep -m1 '^KEDGE_TEST_POSTGRES=' "$work/postgres.env"); then break; fi
+        kill -0 $! 2>/dev/null || break
+        sleep 0.1
+    done
+    if [[ -z $line ]]; then
+        say "PostgreSQL doesn't start:" "$(cat "$work/postgres.env" "$work/postgres.log")"
+        return 0
+    fi
+    export KEDGE_TEST_POSTGRES=${line#*=}
+}
+
 cores=$(nproc)
 suite unit quick "$cores" '' "every test of the workspace that needs nothing from outside"
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
+suite hub heavy "$cores" '^kedge-tests/hub::|^kedge-hub(/[^:]*)?::.*postgres' "a real hub with real Git over HTTP, Gitea and PostgreSQL around it"

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::remote::{PushError, Remote, RemoteError, Secret, Seen};
 use super::{Cause, GitOpsTarget, PublishError, PublishJob, Published, Publisher};
-use crate::config::{self, Config, Environment, Forge, PublishMode};
+use crate::config::{Config, Environment, Forge, PublishMode};
 use crate::store::{Store, Term};
 
 /// `drone/hello-test=value` is an assignment with that value; `drone/` a cluster type without any.
@@ -271,39 +271,8 @@ impl Lab {
 }
 
 fn config(mode: PublishMode, forges: Vec<Forge>) -> Config {
-    let listen = "127.0.0.1:0".parse().unwrap();
-    Config {
-        data: PathBuf::new(),
-        api: config::Api { listen, tls: None, allow_plain: false, rate_per_token: 1, rate_per_address: 1 },
-        agents: config::Agents {
-            listen,
-            address: String::new(),
-            names: Vec::new(),
-            wait: Default::default(),
-            low_interval: Default::default(),
-            certificate_lifetime: Default::default(),
-            max_connections: 1,
-        },
-        database: config::Database { url: String::new() },
-        git: config::Git {
-            control_plane: None,
-            branch: "main".to_owned(),
-            poll: Default::default(),
-            poll_of: BTreeMap::new(),
-            hosts: Vec::new(),
-            credentials: Vec::new(),
-            forges,
-            webhook_secret_file: None,
-            author_name: "Kedge".to_owned(),
-            author_email: "kedge@example.org".to_owned(),
-        },
-        environments: BTreeMap::from([("dev".to_owned(), Environment { publish: mode })]),
-        packages: config::Packages {
-            folder: None,
-            keep: Default::default(),
-            hosts: Vec::new(),
-            kustomize: PathBuf::new(),
-            helm: PathBuf::new(),
-        },
-    }
+    let mut config = Config::default_at(Path::new(""));
+    config.git.forges = forges;
+    config.environments = BTreeMap::from([("dev".to_owned(), Environment { publish: mode })]);
+    config
 }

@@ -1,0 +1,42 @@
+//! The lab: each module starts one real part on loopback, on a port of its own and with its files in a temporary folder, and
+//! stops it when dropped. A test that fails shows the log of every part it had. All of it is blocking: tests call it from
+//! plain threads, never from inside a tokio runtime.
+
+pub mod git;
+pub mod git_server;
+pub mod gitea;
+pub mod http;
+pub mod hub;
+pub mod inbox;
+pub mod part;
+pub mod port;
+pub mod postgres;
+pub mod user;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a condition that announces itself by nothing is looked at again.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Tells the runner that this test can't run here, and why; the test then returns.
+pub fn skip(reason: &str) {
+    println!("KEDGE-SKIP {}: {reason}", thread::current().name().unwrap_or("test"));
+}
+
+/// Looks again and again until there is an answer; after `within` the test fails with `what` it waited for.
+pub fn await_some<T>(what: &str, within: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(began.elapsed() < within, "{what}: not after {within:?}");
+        thread::sleep(LOOK_AGAIN);
+    }
+}
+
+/// The same for a condition without a value.
+pub fn await_true(what: &str, within: Duration, mut look: impl FnMut() -> bool) {
+    await_some(what, within, || look().then_some(()));
+}
