@@ -114,10 +114,11 @@ fn a_hub_without_a_file_starts_with_defaults_in_its_data_folder() {
     let mode = |path: &str| std::fs::metadata(data.join(path)).map(|found| found.permissions().mode() & 0o777).unwrap();
     assert_eq!((mode(""), mode("keys"), mode("admin-token"), mode("hub.db")), (0o700, 0o700, 0o600, 0o600));
     let said = world.hub.log();
-    assert_eq!(said.matches("admin-token").count(), 1, "its path is said once\n{said}");
+    let line = "token is in";
+    assert_eq!(said.matches(line).count(), 1, "its path is said once\n{said}");
     let token = kedge_tests::world::admin_token(&world.hub);
     assert!(!said.contains(&token), "never the token itself");
     world.hub.stop();
     world.hub.start_again();
-    assert_eq!(world.hub.log().matches("admin-token").count(), 1, "and never again");
+    assert_eq!(world.hub.log().matches(line).count(), 1, "and never again");
 }
