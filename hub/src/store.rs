@@ -1,14 +1,24 @@
 //! The only SQL of the hub: one database, SQLite or PostgreSQL, through the same statements (TEXT, BIGINT, BYTEA and `$n`
 //! only). This file owns the connection and transactions; each room's statements are in a file of its own below.
 
+pub mod agents;
+pub mod api;
+pub mod catalog;
 pub mod dump;
 pub mod failure;
+pub mod git;
 pub mod keys;
 pub mod leader;
 pub mod meta;
+pub mod pack;
+pub mod platform;
+pub mod publish;
+pub mod state;
+mod statement;
 pub mod tokens;
 #[cfg(test)]
 pub mod trial;
+pub mod truth;
 
 use std::sync::Arc;
 use std::time::Duration;
