@@ -5,7 +5,7 @@ use super::{Store, StoreError, Tx};
 /// When this database came from a backup (milliseconds since 1970).
 pub const RESTORED_AT: &str = "restored_at";
 /// See `Store::floor`.
-pub const FLOOR: &str = "floor";
+pub const FLOOR: &str = "generation_floor";
 
 impl Store {
     pub async fn meta(&self, name: &str) -> Result<Option<String>, StoreError> {
