@@ -79,10 +79,15 @@ struct State {
 pub struct Tracked {
     /// The last good commit.
     pub commit: Option<String>,
+    /// What the server has now, good or not; none: it has no such ref.
+    #[serde(default)]
+    pub there: Option<String>,
     pub moved_at: Option<Timestamp>,
     pub failing: Option<Failure>,
     pub forced: Option<Forced>,
-    /// The server was asked for it since the start.
+    /// The server was asked for it since the start, in vain or not, and it answered.
+    #[serde(skip)]
+    tried: bool,
     #[serde(skip)]
     asked: bool,
 }
@@ -203,9 +208,25 @@ impl Repository {
         }
         match (&tracked.failing, &state.failing) {
             (Some(failing), _) => Known::Failing(failing.clone()),
-            (None, Some(failing)) if tracked.asked => Known::Failing(failing.clone()),
+            (None, Some(failing)) if tracked.tried => Known::Failing(failing.clone()),
             _ => Known::NotYet,
         }
+    }
+
+    /// What the server has of a ref, when it was asked since the start.
+    pub fn there(&self, reference: &RefName) -> Option<Option<String>> {
+        let state = self.state();
+        state.refs.get(reference).filter(|tracked| tracked.asked).map(|tracked| tracked.there.clone())
+    }
+
+    /// After a deletion: nothing fails, it was meant.
+    pub async fn deleted(&self, around: &Surroundings, branch: &str) {
+        {
+            let mut state = self.state();
+            state.refs.remove(&RefName::Branch(branch.to_owned()));
+            state.unsaved = true;
+        }
+        self.save(&around.store).await;
     }
 
     /// What fails of a ref though its last good commit is known.
@@ -341,7 +362,8 @@ impl Repository {
         state.last_good = Some(now());
         for (name, found) in asked.into_iter().zip(found) {
             let Some(tracked) = state.refs.get_mut(&name) else { continue };
-            tracked.asked = true;
+            (tracked.tried, tracked.asked) = (true, true);
+            tracked.there = found.map(|found| found.commit.to_string());
             let change = match found {
                 Some(found) if !found.empty => tracked.take(&self.name, &name, found),
                 Some(_) => tracked.refuse(&self.name, &name, "was emptied", "push the files again"),
@@ -363,7 +385,7 @@ impl Repository {
         let mut state = self.state();
         for name in &asked {
             if let Some(tracked) = state.refs.get_mut(name) {
-                tracked.asked = true;
+                tracked.tried = true;
             }
         }
         let attempts = state.failing.as_ref().map_or(0, |failing| failing.attempts).saturating_add(1);

@@ -189,13 +189,9 @@ async fn a_crash_at_any_call_ends_in_one_pull_request() {
     // So many calls answer, then the forge is away; then the hub starts again.
     for answered in 0..6 {
         let (mut lab, fake) = lab(ForgeKind::Gitea).await;
-        let error = {
-            let mut state = fake.state();
-            state.skip = answered;
-            state.faults.push_back((500, Vec::new(), Vec::new()));
-            drop(state);
-            lab.try_publish(&schedule("drone/a-t=1")).await.err()
-        };
+        fake.state().skip = answered;
+        fake.fail(500, &[], "");
+        let error = lab.try_publish(&schedule("drone/a-t=1")).await.err();
         assert!(error.is_none_or(|error| error.next() == Next::Retry(None)));
         fake.state().faults.clear();
         lab.restart();
