@@ -9,8 +9,9 @@ pub mod trust;
 use std::sync::Arc;
 
 use kedge_model::wire::{
-    DesiredState, Digest, Envelope, EnvelopeError, Facts, Generation, Heads, JoinAnswer, JoinRequest, JoinToken, KeySet,
-    KeySetError, Membership, PollAnswer, PollRequest, Profile, RenewAnswer, RenewRequest, Sequence, Timestamp, WireProblem,
+    DesiredState, Digest, Envelope, EnvelopeError, Facts, Generation, Heads, JoinAnswer, JoinRequest, JoinToken,
+    KeySet, KeySetError, Membership, PollAnswer, PollRequest, Profile, RenewAnswer, RenewRequest, Sequence, Timestamp,
+    WireProblem,
 };
 use rustls::ClientConfig;
 use serde::Serialize;

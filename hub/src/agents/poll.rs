@@ -15,6 +15,7 @@ use super::request::POLL;
 use super::rooms::Contact;
 use super::roster::Standing;
 use super::route::{Caller, Known, refuse_shut_out};
+use crate::metrics::PollOutcome;
 use crate::store::agents::ClusterState;
 use crate::store::now;
 
@@ -39,10 +40,23 @@ const PROVE_AGAIN: u64 = 30;
 const AFTER_STOP: std::ops::RangeInclusive<u64> = 1..=8;
 
 pub async fn poll(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
+    let told = tell(caller, known, body).await;
+    let outcome = match &told {
+        Ok((_, true)) => PollOutcome::News,
+        Ok((_, false)) => PollOutcome::Idle,
+        Err(refusal) if refusal.status.is_server_error() => PollOutcome::Unavailable,
+        Err(_) => PollOutcome::Refused,
+    };
+    caller.service.metrics.polls.get_or_create(&outcome.into()).inc();
+    told.map(|(answer, _)| answer)
+}
+
+/// The answer, and whether there is news in it.
+async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer, bool), Refusal> {
     let service = &caller.service;
     let request: PollRequest = service.reading.json(body, POLL).await?;
     let load = Load {
-        held: service.figures.held(),
+        held: usize::try_from(service.metrics.polls_held.get()).unwrap_or(0),
         profile: request.profile,
         asked: request.wait,
         roll: rand::random_range(0.0..1.0),
@@ -62,10 +76,11 @@ pub async fn poll(caller: &Caller, known: &Known, body: Incoming) -> Result<Answ
         let mut answer = blank(PROVE_AGAIN);
         answer.want_proof = true;
         answer.want_status = want_status;
-        return written(News { answer, state: None }, true);
+        return Ok((written(News { answer, state: None }, true)?, true));
     }
     let news = Box::pin(hold(caller, known, has, pace, want_status)).await?;
-    written(news, pace.keep && !*caller.shutdown.borrow())
+    let is_news = news.state.is_some() || news.answer.membership.is_some() || !news.answer.key_sets.is_empty();
+    Ok((written(news, pace.keep && !*caller.shutdown.borrow())?, is_news))
 }
 
 /// Whether the cluster is ahead of everything that the hub ever wrote: a restored backup has forgotten it.
@@ -85,7 +100,7 @@ async fn unknown_generation(caller: &Caller, known: &Known, has: Has) -> Result<
 /// Waits until there is something to say, the time is over, or the hub stops.
 async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status: bool) -> Result<News, Refusal> {
     let service = &caller.service;
-    let _held = Counted::one(&service.figures.held);
+    let _held = Counted::one(&service.metrics.polls_held);
     let mut shutdown = caller.shutdown.clone();
     let until = Instant::now() + pace.hold;
     let mut over = want_status || pace.hold.is_zero();

@@ -72,7 +72,8 @@ impl Hub {
         let address = match self.host.parse() {
             Ok(ip) => SocketAddr::new(ip, self.port),
             Err(_) => {
-                let mut found = tokio::net::lookup_host((self.host.as_str(), self.port)).await.map_err(LinkError::Connect)?;
+                let mut found =
+                    tokio::net::lookup_host((self.host.as_str(), self.port)).await.map_err(LinkError::Connect)?;
                 found.next().ok_or_else(|| LinkError::Address(self.host.clone()))?
             }
         };

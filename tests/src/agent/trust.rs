@@ -34,9 +34,9 @@ impl Trust {
             .with_safe_default_protocol_versions()
             .expect("the versions of TLS");
         let builder = match self {
-            Trust::Pinned(pin) => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(PinVerifier { pin: *pin, provider })),
+            Trust::Pinned(pin) => {
+                builder.dangerous().with_custom_certificate_verifier(Arc::new(PinVerifier { pin: *pin, provider }))
+            }
             Trust::Authorities(authorities) => builder.with_root_certificates(roots(authorities)),
         };
         let mut config = match own {
