@@ -2,10 +2,17 @@
 //! only). This file owns the connection and transactions; each room's statements are in a file of its own below.
 
 pub mod agents;
+pub mod api;
+pub mod catalog;
 pub mod failure;
+pub mod git;
 pub mod keys;
 pub mod leader;
+pub mod platform;
+pub mod publish;
+mod statement;
 pub mod tokens;
+pub mod truth;
 
 use std::sync::Arc;
 use std::time::Duration;
