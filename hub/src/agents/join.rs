@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use kedge_model::wire::{ClusterId, Envelope, JoinAnswer, JoinRequest, Sequence, Stream, Timestamp};
 
 use super::answer::{Answer, Refusal, json};
-use super::fleet::Change;
+use super::fleet::{Change, FleetError, shut_out};
 use super::request::{JOIN, malformed};
 use super::route::Caller;
 use super::token::{NoRandom, Unfit};
@@ -107,13 +107,15 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
                 // The same key in two requests at once: the other one was quicker, the next try finds its row.
                 return Err(Refusal::unavailable());
             }
+            tx.place_cluster(&row.id, None, Some(&row.stream)).await?;
             if let Some(old) = replaced {
-                tx.change_cluster(&ClusterRow { state: ClusterState::Replaced, ..old }).await?;
+                shut_out(&mut tx, old, ClusterState::Replaced).await.map_err(failed)?;
             }
             row
         }
         Entry::Back(mut row) => {
             seal(caller, &mut row, at)?;
+            tx.place_cluster(&row.id, None, Some(&row.stream)).await?;
             tx.change_cluster(&row).await?;
             tx.note_certificate(&row.id, &note(&certificate)).await?;
             row
@@ -215,6 +217,16 @@ fn seal(caller: &Caller, row: &mut ClusterRow, at: Timestamp) -> Result<(), Refu
         tracing::error!(%error, "a membership can't be signed");
         Refusal::internal()
     })
+}
+
+fn failed(error: FleetError) -> Refusal {
+    match error {
+        FleetError::Store(error) => error.into(),
+        other => {
+            tracing::error!(error = %other, "a join failed");
+            Refusal::internal()
+        }
+    }
 }
 
 /// Without a PromotionPolicy there is one ring.

@@ -10,14 +10,15 @@ use tokio::time::Instant;
 
 use super::Counted;
 use super::answer::{Answer, Content, Refusal, with_type};
+use super::fleet::FleetError;
 use super::pace::{Load, Pace};
-use super::request::POLL;
-use super::rooms::Contact;
+use super::request::{POLL, malformed};
 use super::roster::Standing;
 use super::route::{Caller, Known, refuse_shut_out};
 use crate::metrics::PollOutcome;
 use crate::store::agents::ClusterState;
 use crate::store::now;
+use crate::truth::Contact;
 
 /// What the agent has, as far as holding needs it.
 #[derive(Clone, Copy)]
@@ -36,6 +37,8 @@ struct News {
 
 /// Whoever must prove a generation comes back after this, if it couldn't.
 const PROVE_AGAIN: u64 = 30;
+/// Exact in JSON, and more than anybody moves a cluster.
+const MAX_SEQUENCE: u64 = 1 << 53;
 /// After a stop: time for a restart, or for another hub.
 const AFTER_STOP: std::ops::RangeInclusive<u64> = 1..=8;
 
@@ -72,6 +75,9 @@ async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer,
         heads: request.status,
     };
     service.intake.contact(&known.peer.cluster, contact).await;
+    if has.membership > known.member.standing().sequence {
+        catch_up(caller, known, has).await?;
+    }
     if unknown_generation(caller, known, has).await? {
         let mut answer = blank(PROVE_AGAIN);
         answer.want_proof = true;
@@ -81,6 +87,30 @@ async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer,
     let news = Box::pin(hold(caller, known, has, pace, want_status)).await?;
     let is_news = news.state.is_some() || news.answer.membership.is_some() || !news.answer.key_sets.is_empty();
     Ok((written(news, pace.keep && !*caller.shutdown.borrow())?, is_news))
+}
+
+/// The cluster has a newer membership than this hub knows. Another hub's is known within a second; one that a restored backup
+/// has forgotten is issued again, above it.
+async fn catch_up(caller: &Caller, known: &Known, has: Has) -> Result<(), Refusal> {
+    let fleet = &caller.service.fleet;
+    fleet.refresh().await;
+    if has.membership <= known.member.standing().sequence {
+        return Ok(());
+    }
+    if has.membership.0 > MAX_SEQUENCE {
+        return Err(malformed(format!("membership {} is beyond what a hub could have issued", has.membership)));
+    }
+    let mut tx = caller.service.store.write().await?;
+    fleet.reissue(&mut tx, &known.peer.cluster, has.membership).await.map_err(|error| match error {
+        FleetError::Store(error) => error.into(),
+        other => {
+            tracing::error!(cluster = %known.peer.cluster, error = %other, "a membership can't be issued again");
+            Refusal::internal()
+        }
+    })?;
+    tx.commit().await?;
+    fleet.refresh().await;
+    Ok(())
 }
 
 /// Whether the cluster is ahead of everything that the hub ever wrote: a restored backup has forgotten it.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kedge_hub::agents::TokenOrder;
 use kedge_hub::store::agents::ClusterState;
 use kedge_hub::store::now;
 use kedge_model::Labels;
@@ -71,8 +72,18 @@ async fn a_replacement_takes_the_whole_place_and_the_old_one_is_shut_out() {
     let mut old = hub.agent().await;
     let cluster = old.identity.cluster;
     let later = Timestamp(now().0 + 60_000);
+    let order = TokenOrder {
+        environment: "dev".to_owned(),
+        cluster_type: "drone".to_owned(),
+        labels: Labels::new(),
+        site: None,
+        replaces: Some(cluster),
+        uses: 1,
+        expires_at: later,
+        created_by: "ada".to_owned(),
+    };
     let mut tx = hub.store.write().await.unwrap();
-    let token = hub.fleet.replace(&mut tx, &cluster, "ada", later).await.unwrap();
+    let token = hub.fleet.create_join_token(&mut tx, order).await.unwrap();
     tx.commit().await.unwrap();
     assert!(old.poll().await.is_ok());
     let new = Agent::join(&token, "whatever-the-new-box-says").await.unwrap();
@@ -89,4 +100,36 @@ async fn a_revoked_identity_never_joins_again() {
     hub.change(async |fleet, tx| drop(fleet.revoke(tx, &cluster).await.unwrap())).await;
     let refused = Agent::join_as(Arc::clone(&agent.identity), &hub.token(1).await, "x", None).await.unwrap_err();
     assert_eq!((refused.status(), refused.reason()), (Some(403), Some("Revoked")));
+}
+
+#[tokio::test]
+async fn a_membership_that_a_restored_backup_forgot_is_issued_again_above_it() {
+    let hub = Hub::with(|config| config.wait = Duration::from_millis(50)).await;
+    let mut agent = hub.agent().await;
+    agent.membership.sequence = Sequence(8);
+    agent.poll().await.unwrap();
+    assert_eq!((agent.sequence(), &agent.membership.stream), (Sequence(9), &drones()));
+}
+
+#[tokio::test]
+async fn clusters_count_where_they_are_and_nowhere_once_they_are_gone() {
+    let hub = Hub::start().await;
+    let population = async || {
+        let query = sqlx::query_scalar::<_, i64>(
+            "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM population WHERE cluster_type = $1",
+        );
+        let drones = query.bind("drone").fetch_one(hub.store.pool()).await.unwrap();
+        let query = sqlx::query_scalar::<_, i64>(
+            "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM population WHERE cluster_type = $1",
+        );
+        (drones, query.bind("truck").fetch_one(hub.store.pool()).await.unwrap())
+    };
+    let (one, two) = (hub.agent().await.identity.cluster, hub.agent().await.identity.cluster);
+    assert_eq!(population().await, (2, 0));
+    let trucks = Stream::new("dev", "truck", Stream::ALL);
+    hub.change(async |fleet, tx| drop(fleet.move_to(tx, &one, trucks).await.unwrap())).await;
+    assert_eq!(population().await, (1, 1));
+    hub.change(async |fleet, tx| drop(fleet.retire(tx, &one).await.unwrap())).await;
+    hub.change(async |fleet, tx| drop(fleet.revoke(tx, &two).await.unwrap())).await;
+    assert_eq!(population().await, (0, 0));
 }

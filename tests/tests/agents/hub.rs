@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use kedge_hub::agents::rooms::{Contact, Intake, Packages, ProofRefusal, Proofs, TakeRefusal};
+use kedge_hub::agents::rooms::{Intake, Packages, ProofRefusal, Proofs};
 use kedge_hub::agents::{self, AgentService, Fleet, Parts, TokenOrder};
 use kedge_hub::config;
 use kedge_hub::keys::Keys;
 use kedge_hub::metrics::Metrics;
 use kedge_hub::state::{Board, Issued};
 use kedge_hub::store::{Store, Tx, now};
+use kedge_hub::truth::{Contact, TakeError, Taken};
 use kedge_model::Labels;
 use kedge_model::wire::{
     ApplyParameters, BlobRef, ClusterId, DesiredState, Digest, Entry, Envelope, Generation, Heads, JoinToken, Mode,
@@ -46,18 +47,18 @@ pub struct Rooms {
     pub proofs: Mutex<Vec<(Stream, Envelope)>>,
     pub wanted: Mutex<HashSet<ClusterId>>,
     /// What the next document is answered with.
-    pub refusal: Mutex<Option<TakeRefusal>>,
+    pub refusal: Mutex<Option<TakeError>>,
     folder: PathBuf,
 }
 
 #[async_trait]
 impl Intake for Rooms {
-    async fn take(&self, carrier: &ClusterId, envelope: Envelope) -> Result<(), TakeRefusal> {
+    async fn take(&self, carrier: &ClusterId, envelope: Envelope) -> Result<Taken, TakeError> {
         if let Some(refusal) = self.refusal.lock().unwrap().take() {
             return Err(refusal);
         }
         self.documents.lock().unwrap().push((*carrier, envelope));
-        Ok(())
+        Ok(Taken::Stored)
     }
 
     async fn contact(&self, cluster: &ClusterId, contact: Contact) {
@@ -137,6 +138,7 @@ impl Hub {
             cluster_type: cluster_type.to_owned(),
             labels: Labels::from([("region".to_owned(), "north".to_owned())]),
             site: Some("harbour".to_owned()),
+            replaces: None,
             uses,
             expires_at: Timestamp(now().0 + i64::try_from(lasts.as_millis()).unwrap()),
             created_by: "ada".to_owned(),
