@@ -4,12 +4,14 @@
 pub mod agents;
 pub mod api;
 pub mod catalog;
+pub mod command;
 pub mod config;
 pub mod git;
 pub mod keys;
 pub mod metrics;
 pub mod pack;
 pub mod platform;
+pub mod private;
 pub mod publish;
 pub mod run;
 pub mod state;

@@ -1,8 +1,19 @@
 //! The only SQL of the hub: one database, SQLite or PostgreSQL, through the same statements (TEXT, BIGINT, BYTEA and `$n`
 //! only). This file owns the connection and transactions; each room's statements are in a file of its own below.
 
+pub mod agents;
+pub mod api;
+pub mod catalog;
+pub mod failure;
+pub mod git;
+pub mod keys;
+pub mod leader;
 pub mod pack;
+pub mod publish;
 pub mod state;
+mod statement;
+pub mod tokens;
+pub mod truth;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +52,7 @@ pub struct Tx {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Worth another try: the database is away or busy.
-    #[error("the database can't be reached")]
+    #[error("{}", failure::say(.0))]
     Unavailable(#[source] sqlx::Error),
     #[error("another hub leads since: this one's term {0:?} is over")]
     Fenced(Term),
@@ -50,7 +61,7 @@ pub enum StoreError {
     #[error("the database refused")]
     Refused(#[source] sqlx::Error),
     #[error("the database's tables can't be brought up to date")]
-    Migration(#[from] sqlx::migrate::MigrateError),
+    Migration(#[source] sqlx::migrate::MigrateError),
 }
 
 /// Readers beside the one writer; a hub has few tasks that ask at once.
@@ -58,13 +69,28 @@ const CONNECTIONS: u32 = 8;
 /// A database that doesn't answer for so long is away: the caller says 503 and tries again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
+/// Durable on SQLite means WAL with a sync at each commit. A log that grew under a long reader shrinks again.
+const SQLITE: [&str; 4] = [
+    "PRAGMA busy_timeout = 5000",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA journal_size_limit = 67108864",
+];
+/// On PostgreSQL nobody waits long for a row that a dead hub holds, and the server notices soon that a hub is dead.
+const POSTGRES: &str = "SELECT set_config('lock_timeout', '5s', false), \
+     set_config('statement_timeout', '30s', false), \
+     set_config('idle_in_transaction_session_timeout', '15s', false), \
+     set_config('tcp_keepalives_idle', '10', false), \
+     set_config('tcp_keepalives_interval', '5', false), \
+     set_config('tcp_keepalives_count', '3', false)";
+
 static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
 
 impl Store {
     /// `sqlite:PATH` or `postgres://…`.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
         sqlx::any::install_default_drivers();
-        let backend = if url.starts_with("sqlite:") { Backend::Sqlite } else { Backend::Postgres };
+        let backend = Backend::of(url);
         let pool = AnyPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(PATIENCE)
@@ -90,7 +116,8 @@ impl Store {
     pub async fn write(&self) -> Result<Tx, StoreError> {
         match self.backend {
             Backend::Sqlite => {
-                let writer = Some(Arc::clone(&self.writer).lock_owned().await);
+                let writer = tokio::time::timeout(PATIENCE, Arc::clone(&self.writer).lock_owned()).await;
+                let writer = Some(writer.map_err(|_| StoreError::Unavailable(sqlx::Error::PoolTimedOut))?);
                 Ok(Tx { inner: self.pool.begin_with("BEGIN IMMEDIATE").await?, _writer: writer })
             }
             Backend::Postgres => Ok(Tx { inner: self.pool.begin().await?, _writer: None }),
@@ -109,6 +136,12 @@ impl Store {
 
     pub async fn close(&self) {
         self.pool.close().await;
+    }
+}
+
+impl Backend {
+    pub fn of(url: &str) -> Backend {
+        if url.starts_with("sqlite:") { Backend::Sqlite } else { Backend::Postgres }
     }
 }
 
@@ -133,25 +166,18 @@ pub fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_millisecond())
 }
 
-/// Durable on SQLite means WAL with a sync at each commit.
 async fn prepare(connection: &mut AnyConnection, backend: Backend) -> Result<(), sqlx::Error> {
-    if backend == Backend::Sqlite {
-        for pragma in ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA busy_timeout = 5000"] {
-            sqlx::query(pragma).execute(&mut *connection).await?;
+    match backend {
+        Backend::Sqlite => {
+            for pragma in SQLITE {
+                sqlx::query(pragma).execute(&mut *connection).await?;
+            }
+        }
+        Backend::Postgres => {
+            sqlx::query(POSTGRES).execute(&mut *connection).await?;
         }
     }
     Ok(())
-}
-
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> StoreError {
-        match error {
-            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_) => {
-                StoreError::Unavailable(error)
-            }
-            other => StoreError::Refused(other),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ pub mod id;
 pub mod join;
 pub mod keys;
 pub mod membership;
+pub mod packages;
 pub mod poll;
 
 pub use desired::{
@@ -21,6 +22,7 @@ pub use id::{ClusterId, Generation, IdError, KeyId, Sequence, Stream, Timestamp}
 pub use join::{Facts, JoinAnswer, JoinRequest, JoinToken, JoinTokenError, RenewAnswer, RenewRequest};
 pub use keys::{Key, KeySet, KeySetError, KeyState};
 pub use membership::Membership;
+pub use packages::{PackagesKey, PackagesKeyError};
 pub use poll::{Heads, PollAnswer, PollRequest, Problem as WireProblem, Profile};
 
 /// The version of all messages here; it is part of every payload type and every path (`/agent/v1`).

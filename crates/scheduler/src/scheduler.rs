@@ -121,6 +121,11 @@ impl Scheduler {
         self.configs.values().map(|config| &**config)
     }
 
+    /// The environment's targets, by full name.
+    pub fn targets(&self) -> impl Iterator<Item = &Arc<Target>> {
+        self.targets.values()
+    }
+
     /// Full names of the environment's targets.
     pub fn target_names(&self) -> impl Iterator<Item = &str> {
         self.targets.keys().map(|name| &**name)

@@ -9,7 +9,7 @@ use gix::ObjectId;
 use gix::objs::tree::EntryKind as GitKind;
 use kedge_model::Source;
 
-use super::{BEGINNING_LIMIT, ENTRY_LIMIT, Entry, EntryKind, Tree, TreeError, chain, join};
+use super::{BEGINNING_LIMIT, ContentId, ENTRY_LIMIT, Entry, EntryKind, Tree, TreeError, chain, join};
 use crate::tree::folder::is_git_repository;
 
 /// A tree object with more entries than we walk has more bytes than this.
@@ -97,7 +97,7 @@ impl GitRepository {
         Ok(GitRepository { repo })
     }
 
-    pub(crate) fn from_repo(repo: gix::Repository) -> GitRepository {
+    pub fn from_repo(repo: gix::Repository) -> GitRepository {
         GitRepository { repo }
     }
 
@@ -146,6 +146,17 @@ impl GitRepository {
             .ok()
             .and_then(|id| self.repo.find_header(id).ok())
             .is_some_and(|header| header.kind() == gix::objs::Kind::Commit)
+    }
+
+    /// Whether a commit holds no file at all.
+    pub fn is_empty_commit(&self, commit: ObjectId) -> bool {
+        let tree = self.repo.find_commit(commit).and_then(|commit| Ok(commit.tree_id()?.detach()));
+        tree.is_ok_and(|id| id == ObjectId::empty_tree(gix::hash::Kind::Sha1))
+    }
+
+    /// Whether a commit is the other one's ancestor.
+    pub fn is_behind(&self, ancestor: ObjectId, commit: ObjectId) -> bool {
+        self.repo.merge_base(ancestor, commit).is_ok_and(|base| base.is_some_and(|base| base.detach() == ancestor))
     }
 
     /// The address it was cloned from.
@@ -285,6 +296,10 @@ impl Tree for GitTree {
         }
         let mut blob = self.repo.find_blob(id).map_err(|error| unreadable(file, error))?;
         Ok(blob.take_data())
+    }
+
+    fn content_id(&self, path: &str) -> Option<ContentId> {
+        self.locate(path).ok().map(|(id, _)| id)
     }
 
     fn beginning(&self, file: &str) -> Vec<u8> {

@@ -1,0 +1,228 @@
+//! What people do to clusters and join tokens. Each change is made inside the caller's transaction, so that an audit entry can
+//! go with it; after the commit `refresh` makes it count at once on this hub, and other hubs follow within a second.
+
+use std::sync::Arc;
+
+use kedge_model::Labels;
+use kedge_model::wire::{
+    ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Sequence, Stream, Timestamp,
+};
+
+use super::roster::Roster;
+use super::token::TokenOrder;
+use crate::config;
+use crate::keys::Keys;
+use crate::state::{Board, Parting, parting};
+use crate::store::agents::tokens::TokenRow;
+use crate::store::agents::{ClusterRow, ClusterState};
+use crate::store::{Store, StoreError, Tx, now};
+
+/// The members of all streams, for those who may change them. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    store: Store,
+    keys: Keys,
+    board: Arc<Board>,
+    roster: Arc<Roster>,
+    /// Where agents reach the hub: it is in every join token.
+    address: Arc<str>,
+}
+
+/// What a membership says beside where the cluster belongs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    pub remove: Vec<String>,
+    pub unmanage: Vec<String>,
+    pub retired: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("there is no cluster {0}")]
+    Unknown(ClusterId),
+    #[error("the cluster is {}", .0.as_str())]
+    WrongState(ClusterState),
+    #[error("the membership can't be signed")]
+    Sign(#[from] EnvelopeError),
+    #[error("the system gives no random numbers")]
+    NoRandom,
+    #[error("{0}")]
+    BadOrder(&'static str),
+}
+
+/// More uses than a fleet has clusters is a mistake.
+const MAX_USES: u64 = 1_000_000;
+
+impl Fleet {
+    pub(super) fn new(store: Store, keys: Keys, board: Arc<Board>, config: &config::Agents) -> Fleet {
+        Fleet { store, keys, board, roster: Arc::default(), address: config.address.as_str().into() }
+    }
+
+    pub(super) fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// Call it after the commit. A database that is away now is asked again within a second.
+    pub async fn refresh(&self) {
+        if let Err(error) = self.roster.refresh(&self.store).await {
+            tracing::warn!(%error, "a change of a cluster is committed and counts in a moment");
+        }
+    }
+
+    /// The token for a person to hand over; its secret can't be seen again.
+    pub async fn create_join_token(&self, tx: &mut Tx, order: TokenOrder) -> Result<JoinToken, FleetError> {
+        self.create(tx, order, None).await
+    }
+
+    pub async fn join_tokens(
+        &self,
+        before: Option<(Timestamp, &str)>,
+        limit: i64,
+    ) -> Result<Vec<TokenRow>, StoreError> {
+        self.store.join_tokens(before, limit).await
+    }
+
+    /// False: there is no such token, or it is revoked already.
+    pub async fn revoke_join_token(&self, tx: &mut Tx, id: &str) -> Result<bool, StoreError> {
+        tx.revoke_join_token(id, now()).await
+    }
+
+    /// A token with one use whose cluster takes the name, the stream, the labels and the site of this one, which is shut out
+    /// from then on.
+    pub async fn replace(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        created_by: &str,
+        expires_at: Timestamp,
+    ) -> Result<JoinToken, FleetError> {
+        let row = self.find(tx, cluster).await?;
+        let order = TokenOrder {
+            environment: row.stream.environment,
+            cluster_type: row.stream.cluster_type,
+            labels: row.labels,
+            site: row.site,
+            uses: 1,
+            expires_at,
+            created_by: created_by.to_owned(),
+        };
+        self.create(tx, order, Some(*cluster)).await
+    }
+
+    /// To another stream; what the old one delivered and the new one doesn't know is removed.
+    pub async fn move_to(&self, tx: &mut Tx, cluster: &ClusterId, stream: Stream) -> Result<ClusterRow, FleetError> {
+        let row = self.active(tx, cluster).await?;
+        let (old, new) = (self.newest(&row.stream), self.newest(&stream));
+        let Parting { remove, unmanage } = parting(&last(&row)?, old.as_ref(), new.as_ref());
+        let change = Change { remove, unmanage, retired: false };
+        self.change(tx, ClusterRow { stream, ..row }, change).await
+    }
+
+    /// Other labels, name or site, in the same stream.
+    pub async fn relabel(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        labels: Option<Labels>,
+        name: Option<String>,
+        site: Option<Option<String>>,
+    ) -> Result<ClusterRow, FleetError> {
+        let mut row = self.active(tx, cluster).await?;
+        row.labels = labels.unwrap_or(row.labels);
+        row.name = name.unwrap_or(row.name);
+        row.site = site.unwrap_or(row.site);
+        // It may not have seen the move before this.
+        let Membership { remove, unmanage, .. } = last(&row)?;
+        self.change(tx, row, Change { remove, unmanage, retired: false }).await
+    }
+
+    /// It should stop, what runs stays, and it counts nowhere.
+    pub async fn retire(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
+        let row = self.active(tx, cluster).await?;
+        let change = Change { retired: true, ..Change::default() };
+        self.change(tx, ClusterRow { state: ClusterState::Retired, ..row }, change).await
+    }
+
+    /// Its key is refused from now on, also on connections that are open.
+    pub async fn revoke(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
+        let row = self.find(tx, cluster).await?;
+        let row = ClusterRow { state: ClusterState::Revoked, ..row };
+        tx.change_cluster(&row).await?;
+        Ok(row)
+    }
+
+    /// Signs the membership that a row says.
+    pub(super) fn seal(&self, row: &mut ClusterRow, at: Timestamp, change: Change) -> Result<(), EnvelopeError> {
+        let membership = Membership {
+            cluster: row.id,
+            name: row.name.clone(),
+            stream: row.stream.clone(),
+            labels: row.labels.clone(),
+            site: row.site.clone(),
+            sequence: row.sequence,
+            issued_at: at,
+            remove: change.remove,
+            unmanage: change.unmanage,
+            retired: change.retired,
+            requires: Vec::new(),
+        };
+        row.membership = self.keys.sign(&membership)?.to_json()?;
+        Ok(())
+    }
+
+    async fn create(
+        &self,
+        tx: &mut Tx,
+        order: TokenOrder,
+        replaces: Option<ClusterId>,
+    ) -> Result<JoinToken, FleetError> {
+        let at = now();
+        if order.uses == 0 || order.uses > MAX_USES {
+            return Err(FleetError::BadOrder("a token has 1 to 1,000,000 uses"));
+        }
+        if order.expires_at <= at {
+            return Err(FleetError::BadOrder("a token can't have expired already"));
+        }
+        let made = order.make(replaces, at).map_err(|_| FleetError::NoRandom)?;
+        tx.add_join_token(&made.row).await?;
+        Ok(JoinToken {
+            hub: self.address.to_string(),
+            authority: self.keys.authority().fingerprint(),
+            id: made.row.id,
+            secret: made.secret,
+        })
+    }
+
+    async fn change(&self, tx: &mut Tx, mut row: ClusterRow, change: Change) -> Result<ClusterRow, FleetError> {
+        row.sequence = Sequence(row.sequence.0 + 1);
+        self.seal(&mut row, now(), change)?;
+        tx.change_cluster(&row).await?;
+        Ok(row)
+    }
+
+    async fn find(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
+        tx.cluster(cluster).await?.ok_or(FleetError::Unknown(*cluster))
+    }
+
+    async fn active(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
+        let row = self.find(tx, cluster).await?;
+        match row.state {
+            ClusterState::Active => Ok(row),
+            other => Err(FleetError::WrongState(other)),
+        }
+    }
+
+    fn newest(&self, stream: &Stream) -> Option<DesiredState> {
+        let issued = self.board.watch(stream).borrow().clone()?;
+        let envelope = Envelope::from_json(&issued.envelope).ok()?;
+        serde_json::from_slice(&envelope.payload).ok()
+    }
+}
+
+/// The membership before, from our own database.
+fn last(row: &ClusterRow) -> Result<Membership, FleetError> {
+    let envelope = Envelope::from_json(&row.membership)?;
+    Ok(serde_json::from_slice(&envelope.payload).map_err(EnvelopeError::Payload)?)
+}

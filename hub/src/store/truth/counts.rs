@@ -1,0 +1,185 @@
+//! Counts: written as differences in the transaction that changes a cluster, read as a lookup.
+
+use kedge_model::wire::{ClusterId, Envelope, Stream, Timestamp};
+use sqlx::Row as _;
+
+use super::{corrupt, stream_of};
+use crate::store::{Store, StoreError, Tx};
+use crate::truth::prepared::Prepared;
+use crate::truth::tally::{Deltas, Presence, Weight, Word};
+
+/// So many clusters of a stream say the same of an assignment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Count {
+    pub stream: Stream,
+    pub assignment: String,
+    /// Desired, as the clusters say; empty: nothing.
+    pub packages: String,
+    /// Empty: nothing.
+    pub running: String,
+    pub condition: Word,
+    pub count: i64,
+}
+
+/// Which counts are asked for; what is None is not asked.
+#[derive(Clone, Debug, Default)]
+pub struct CountFilter<'a> {
+    pub environment: &'a str,
+    pub cluster_type: Option<&'a str>,
+    pub ring: Option<&'a str>,
+    pub assignment: Option<&'a str>,
+    pub packages: Option<&'a str>,
+    pub running: Option<&'a str>,
+}
+
+/// So many members of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Members {
+    pub stream: Stream,
+    pub presence: Presence,
+    pub count: i64,
+}
+
+impl Store {
+    pub async fn counts(&self, filter: &CountFilter<'_>) -> Result<Vec<Count>, StoreError> {
+        let asked = [
+            ("cluster_type", filter.cluster_type),
+            ("ring", filter.ring),
+            ("assignment", filter.assignment),
+            ("packages", filter.packages),
+            ("running", filter.running),
+        ];
+        let (sql, values) = narrowed("SELECT * FROM counts WHERE count <> 0 AND environment = $1", &asked);
+        let mut query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(filter.environment);
+        for value in values {
+            query = query.bind(value);
+        }
+        let rows = query.fetch_all(self.pool()).await?;
+        let count = |row: &sqlx::any::AnyRow| {
+            let condition: String = row.try_get("condition")?;
+            Ok(Count {
+                stream: stream_of(row)?,
+                assignment: row.try_get("assignment")?,
+                packages: row.try_get("packages")?,
+                running: row.try_get("running")?,
+                condition: Word::from_text(&condition).ok_or_else(|| corrupt(condition))?,
+                count: row.try_get("count")?,
+            })
+        };
+        rows.iter().map(count).collect()
+    }
+
+    /// How many members the streams of an environment have.
+    pub async fn population(&self, environment: &str) -> Result<Vec<Members>, StoreError> {
+        let found = sqlx::query("SELECT * FROM population WHERE count <> 0 AND environment = $1").bind(environment);
+        let rows = found.fetch_all(self.pool()).await?;
+        let members = |row: &sqlx::any::AnyRow| {
+            let presence: String = row.try_get("presence")?;
+            let presence = Presence::from_text(&presence).ok_or_else(|| corrupt(presence))?;
+            Ok(Members { stream: stream_of(row)?, presence, count: row.try_get("count")? })
+        };
+        rows.iter().map(members).collect()
+    }
+}
+
+impl Tx {
+    /// Adds to the counts, in the order of their keys, so that two hubs never wait for each other in a circle.
+    pub async fn apply(&mut self, deltas: &Deltas) -> Result<(), StoreError> {
+        for (key, delta) in deltas.counts.iter().filter(|(_, delta)| **delta != 0) {
+            let put = sqlx::query(
+                "INSERT INTO counts (environment, cluster_type, ring, assignment, packages, running, condition, count) \
+                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
+                 ON CONFLICT (environment, cluster_type, ring, assignment, packages, running, condition) \
+                 DO UPDATE SET count = counts.count + excluded.count",
+            );
+            let gone = "DELETE FROM counts WHERE environment = $1 AND cluster_type = $2 AND ring = $3 \
+                 AND assignment = $4 AND packages = $5 AND running = $6 AND condition = $7 AND count = 0";
+            let of_key = |query: sqlx::query::Query<'static, sqlx::Any, sqlx::any::AnyArguments>| {
+                query
+                    .bind(key.stream.environment.clone())
+                    .bind(key.stream.cluster_type.clone())
+                    .bind(key.stream.ring.clone())
+                    .bind(key.assignment.clone())
+                    .bind(key.packages.clone())
+                    .bind(key.running.clone())
+                    .bind(key.condition.as_str())
+            };
+            of_key(put).bind(*delta).execute(self.connection()).await?;
+            if *delta < 0 {
+                of_key(sqlx::query(gone)).execute(self.connection()).await?;
+            }
+        }
+        for ((stream, presence), delta) in deltas.population.iter().filter(|(_, delta)| **delta != 0) {
+            let put = sqlx::query(
+                "INSERT INTO population (environment, cluster_type, ring, presence, count) VALUES ($1, $2, $3, $4, $5) \
+                 ON CONFLICT (environment, cluster_type, ring, presence) \
+                 DO UPDATE SET count = population.count + excluded.count",
+            );
+            put.bind(stream.environment.as_str())
+                .bind(stream.cluster_type.as_str())
+                .bind(stream.ring.as_str())
+                .bind(presence.as_str())
+                .bind(*delta)
+                .execute(self.connection())
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// A cluster comes into a stream (join), goes to another (move), or goes (retired, revoked, replaced): the counts
+    /// go with it, in the transaction that changes its row. Where it is now is `from`; `None` is nowhere.
+    pub async fn place_cluster(
+        &mut self,
+        cluster: &ClusterId,
+        from: Option<&Stream>,
+        to: Option<&Stream>,
+    ) -> Result<(), StoreError> {
+        let found = sqlx::query(
+            "SELECT k.unknown_since, d.tally FROM clusters k LEFT JOIN documents d ON d.cluster = k.id WHERE k.id = $1",
+        );
+        let row = found.bind(cluster.to_string()).fetch_optional(self.connection()).await?;
+        let (unknown, tally) = match &row {
+            Some(row) => (row.try_get::<Option<i64>, _>("unknown_since")?.is_some(), super::tally_of(row)?),
+            None => (false, None),
+        };
+        let mut deltas = Deltas::default();
+        let weight = |stream| Weight { stream, tally: tally.as_ref(), unknown };
+        if let Some(stream) = from {
+            deltas.subtract(weight(stream));
+        }
+        if let Some(stream) = to {
+            deltas.add(weight(stream));
+        }
+        match (from, to) {
+            (Some(_), None) => self.clear_conditions(cluster).await?,
+            (None, Some(_)) if tally.is_some() => self.restore_conditions(cluster).await?,
+            _ => {}
+        }
+        self.apply(&deltas).await
+    }
+
+    /// A cluster that is back has its exceptions from the document that it left.
+    async fn restore_conditions(&mut self, cluster: &ClusterId) -> Result<(), StoreError> {
+        let found = sqlx::query("SELECT envelopes, received_at FROM documents WHERE cluster = $1");
+        let Some(row) = found.bind(cluster.to_string()).fetch_optional(self.connection()).await? else {
+            return Ok(());
+        };
+        let envelopes: Vec<u8> = row.try_get("envelopes")?;
+        let envelopes: Vec<Envelope> = serde_json::from_slice(&envelopes).map_err(corrupt)?;
+        let received_at = Timestamp(row.try_get("received_at")?);
+        let prepared = Prepared::read(&envelopes, received_at, None).map_err(corrupt)?;
+        self.put_conditions(cluster, None, &prepared).await
+    }
+}
+
+/// A statement with further conditions; the columns are literals of this file.
+fn narrowed<'a>(start: &str, asked: &[(&str, Option<&'a str>)]) -> (String, Vec<&'a str>) {
+    let (mut sql, mut values) = (start.to_owned(), Vec::new());
+    for (column, value) in asked {
+        if let Some(value) = value {
+            values.push(*value);
+            sql.push_str(&format!(" AND {column} = ${}", values.len() + 1));
+        }
+    }
+    (sql, values)
+}

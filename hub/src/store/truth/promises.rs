@@ -1,0 +1,143 @@
+//! Contacts, broken promises, and the hub's own heartbeat.
+
+use kedge_model::wire::{ClusterId, Generation, Stream, Timestamp};
+use sqlx::Row as _;
+
+use super::{cluster_of, corrupt, stream_of, tally_of};
+use crate::store::{Backend, Store, StoreError, Tx};
+use crate::truth::tally::Tally;
+
+/// What a contact changes of a cluster's row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContactRow {
+    pub at: Timestamp,
+    pub promise_until: Timestamp,
+    pub look_at: Timestamp,
+    pub generation: Generation,
+}
+
+/// A member after its contact was written.
+#[derive(Clone, Debug)]
+pub struct Contacted {
+    pub stream: Stream,
+    pub unknown_since: Option<Timestamp>,
+}
+
+/// A promise that is broken.
+#[derive(Clone, Debug)]
+pub struct Due {
+    pub cluster: ClusterId,
+    pub stream: Stream,
+    pub promise_until: Timestamp,
+    pub tally: Option<Tally>,
+}
+
+const DUE: &str = "SELECT k.id, k.environment, k.cluster_type, k.ring, k.promise_until, d.tally \
+     FROM clusters k LEFT JOIN documents d ON d.cluster = k.id \
+     WHERE k.unknown_since IS NULL AND k.state = 'active' AND k.promise_until < $1 ORDER BY k.promise_until LIMIT $2";
+const DUE_LOCKED: &str = "SELECT k.id, k.environment, k.cluster_type, k.ring, k.promise_until, d.tally \
+     FROM clusters k LEFT JOIN documents d ON d.cluster = k.id \
+     WHERE k.unknown_since IS NULL AND k.state = 'active' AND k.promise_until < $1 ORDER BY k.promise_until LIMIT $2 \
+     FOR UPDATE OF k SKIP LOCKED";
+const LAST_ALIVE: &str = "last_alive";
+
+impl Store {
+    /// Whether any promise ended before this.
+    pub async fn any_due(&self, before: Timestamp) -> Result<bool, StoreError> {
+        let found = sqlx::query(
+            "SELECT 1 AS due FROM clusters WHERE unknown_since IS NULL AND state = 'active' AND promise_until < $1 LIMIT 1",
+        );
+        Ok(found.bind(before.0).fetch_optional(self.pool()).await?.is_some())
+    }
+}
+
+impl Tx {
+    /// None: no active member.
+    pub async fn put_contact(
+        &mut self,
+        cluster: &ClusterId,
+        contact: &ContactRow,
+    ) -> Result<Option<Contacted>, StoreError> {
+        let put = sqlx::query(
+            "UPDATE clusters SET last_contact = $2, promise_until = $3, look_at = $4, generation = $5 \
+             WHERE id = $1 AND state = 'active' AND last_contact <= $2 \
+             RETURNING environment, cluster_type, ring, unknown_since",
+        );
+        let row = put
+            .bind(cluster.to_string())
+            .bind(contact.at.0)
+            .bind(contact.promise_until.0)
+            .bind(contact.look_at.0)
+            .bind(i64::try_from(contact.generation.0).unwrap_or(i64::MAX))
+            .fetch_optional(self.connection())
+            .await?;
+        let Some(row) = row else { return Ok(None) };
+        let unknown_since: Option<i64> = row.try_get("unknown_since")?;
+        Ok(Some(Contacted { stream: stream_of(&row)?, unknown_since: unknown_since.map(Timestamp) }))
+    }
+
+    pub async fn tally(&mut self, cluster: &ClusterId) -> Result<Option<Tally>, StoreError> {
+        let found = sqlx::query("SELECT tally FROM documents WHERE cluster = $1").bind(cluster.to_string());
+        match found.fetch_optional(self.connection()).await? {
+            Some(row) => tally_of(&row),
+            None => Ok(None),
+        }
+    }
+
+    /// The cluster is Unknown since then, or no longer.
+    pub async fn set_unknown(
+        &mut self,
+        cluster: &ClusterId,
+        since: Option<Timestamp>,
+        tick: i64,
+    ) -> Result<(), StoreError> {
+        let set = sqlx::query("UPDATE clusters SET unknown_since = $2, tick = $3 WHERE id = $1");
+        set.bind(cluster.to_string()).bind(since.map(|since| since.0)).bind(tick).execute(self.connection()).await?;
+        Ok(())
+    }
+
+    /// A document is a sign of life too: the promise lasts at least until then.
+    pub async fn extend_promise(&mut self, cluster: &ClusterId, until: Timestamp) -> Result<(), StoreError> {
+        let set = sqlx::query("UPDATE clusters SET promise_until = $2 WHERE id = $1 AND promise_until < $2");
+        set.bind(cluster.to_string()).bind(until.0).execute(self.connection()).await?;
+        Ok(())
+    }
+
+    /// Promises that ended before this, the oldest first. With several hubs each is given to one.
+    pub async fn due(&mut self, before: Timestamp, most: i64, backend: Backend) -> Result<Vec<Due>, StoreError> {
+        let sql = if backend == Backend::Postgres { DUE_LOCKED } else { DUE };
+        let rows = sqlx::query(sql).bind(before.0).bind(most).fetch_all(self.connection()).await?;
+        let due = |row: &sqlx::any::AnyRow| {
+            Ok(Due {
+                cluster: cluster_of(row, "id")?,
+                stream: stream_of(row)?,
+                promise_until: Timestamp(row.try_get("promise_until")?),
+                tally: tally_of(row)?,
+            })
+        };
+        rows.iter().map(due).collect()
+    }
+
+    /// Says that a hub is alive, and how long none was.
+    pub async fn beat(&mut self, now: Timestamp) -> Result<i64, StoreError> {
+        // The first statement holds the row, so that of two hubs that start at once one finds the gap.
+        let held = sqlx::query_scalar(
+            "INSERT INTO meta (name, value) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET value = meta.value \
+             RETURNING value",
+        );
+        let last: String = held.bind(LAST_ALIVE).bind(now.0.to_string()).fetch_one(self.connection()).await?;
+        let last: i64 = last.parse().map_err(corrupt)?;
+        let set = sqlx::query("UPDATE meta SET value = $2 WHERE name = $1");
+        set.bind(LAST_ALIVE).bind(now.0.max(last).to_string()).execute(self.connection()).await?;
+        Ok(now.0.saturating_sub(last))
+    }
+
+    /// Promises that ended while no hub could hear: each gets as much more time as the hubs were away.
+    pub async fn extend_overdue(&mut self, now: Timestamp, by: i64) -> Result<u64, StoreError> {
+        let set = sqlx::query(
+            "UPDATE clusters SET promise_until = promise_until + $2 \
+             WHERE unknown_since IS NULL AND state = 'active' AND promise_until < $1",
+        );
+        Ok(set.bind(now.0).bind(by).execute(self.connection()).await?.rows_affected())
+    }
+}

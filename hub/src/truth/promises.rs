@@ -1,0 +1,146 @@
+//! The task that writes contacts and judges promises. A promise that ends unkept makes its cluster Unknown since then; a
+//! contact with a fresh look brings it back. What the hub itself missed, because it was down, is nobody's broken promise.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use kedge_model::wire::{ClusterId, Timestamp};
+use tokio::sync::watch;
+
+use super::Figures;
+use super::contacts::Contacts;
+use super::tally::{Deltas, Weight};
+use crate::store::truth::promises::ContactRow;
+use crate::store::{Store, StoreError, Tx, now};
+
+/// Contacts of so long go into one commit, and promises are judged as often.
+const EVERY: Duration = Duration::from_secs(2);
+/// Rows of one transaction: short enough for others to get their turn.
+const BATCH: usize = 1000;
+/// Another hub may hold a contact for as long before it is written.
+const MARGIN_MS: i64 = 5_000;
+/// No heartbeat for so long means that agents could not reach any hub.
+const PAUSE_MS: i64 = 30_000;
+/// An applier that hasn't looked at what runs for so long is stuck; agents look every few minutes.
+pub const LOOK_PATIENCE_MS: i64 = 30 * 60 * 1000;
+
+/// Runs until told to stop; then writes the contacts that wait.
+pub async fn run(store: Store, contacts: Arc<Contacts>, figures: Arc<Figures>, mut shutdown: watch::Receiver<bool>) {
+    let mut failing = false;
+    loop {
+        let stopping = *shutdown.borrow_and_update();
+        match step(&store, &contacts, &figures, now()).await {
+            Ok(()) if failing => {
+                failing = false;
+                tracing::info!("contacts are written again");
+            }
+            Ok(()) => {}
+            Err(error) if !failing => {
+                failing = true;
+                tracing::warn!(%error, "contacts can't be written; trying again");
+            }
+            Err(_) => {}
+        }
+        if stopping {
+            return;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(EVERY) => {}
+            changed = shutdown.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// Writes what came, says that a hub is alive, and only then judges: a contact that waits must not be judged as missing.
+pub async fn step(store: &Store, contacts: &Contacts, figures: &Figures, at: Timestamp) -> Result<(), StoreError> {
+    flush(store, contacts).await?;
+    beat(store, at).await?;
+    judge(store, figures, at).await
+}
+
+async fn flush(store: &Store, contacts: &Contacts) -> Result<(), StoreError> {
+    loop {
+        let batch = contacts.take(BATCH);
+        if batch.is_empty() {
+            return Ok(());
+        }
+        if let Err(error) = write(store, &batch).await {
+            contacts.give_back(batch);
+            return Err(error);
+        }
+    }
+}
+
+async fn write(store: &Store, batch: &[(ClusterId, ContactRow)]) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    let mut deltas = Deltas::default();
+    let mut turned = Vec::new();
+    for (cluster, contact) in batch {
+        let Some(contacted) = tx.put_contact(cluster, contact).await? else { continue };
+        let stuck_since = Timestamp(contact.look_at.0.saturating_add(LOOK_PATIENCE_MS));
+        let unknown = (stuck_since < contact.at).then_some(stuck_since);
+        if unknown.is_some() == contacted.unknown_since.is_some() {
+            continue;
+        }
+        let tally = tx.tally(cluster).await?;
+        let weight = |unknown| Weight { stream: &contacted.stream, tally: tally.as_ref(), unknown };
+        deltas.replace(weight(contacted.unknown_since.is_some()), weight(unknown.is_some()));
+        turned.push((*cluster, unknown));
+    }
+    turn(&mut tx, &turned).await?;
+    tx.apply(&deltas).await?;
+    tx.commit().await
+}
+
+/// Promises that ended while no hub was there get that much more time, once.
+async fn beat(store: &Store, at: Timestamp) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    let gap = tx.beat(at).await?;
+    if gap > PAUSE_MS {
+        let extended = tx.extend_overdue(at, gap).await?;
+        tracing::info!(
+            seconds = gap / 1000,
+            clusters = extended,
+            "no hub was alive for a while; promises are extended"
+        );
+    }
+    tx.commit().await
+}
+
+async fn judge(store: &Store, figures: &Figures, at: Timestamp) -> Result<(), StoreError> {
+    let before = Timestamp(at.0.saturating_sub(MARGIN_MS));
+    while store.any_due(before).await? {
+        let mut tx = store.write().await?;
+        let due = tx.due(before, BATCH as i64, store.backend()).await?;
+        let mut deltas = Deltas::default();
+        for due in &due {
+            let weight = |unknown| Weight { stream: &due.stream, tally: due.tally.as_ref(), unknown };
+            deltas.replace(weight(false), weight(true));
+        }
+        let turned: Vec<_> = due.iter().map(|due| (due.cluster, Some(due.promise_until))).collect();
+        turn(&mut tx, &turned).await?;
+        tx.apply(&deltas).await?;
+        tx.commit().await?;
+        figures.broken_promises.fetch_add(due.len() as u64, Ordering::Relaxed);
+        for due in &due {
+            tracing::info!(cluster = %due.cluster, stream = %due.stream, "promise broken; conditions are Unknown");
+        }
+        if due.is_empty() {
+            // Another hub has them.
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+async fn turn(tx: &mut Tx, turned: &[(ClusterId, Option<Timestamp>)]) -> Result<(), StoreError> {
+    if turned.is_empty() {
+        return Ok(());
+    }
+    let tick = tx.tick().await?;
+    for (cluster, since) in turned {
+        tx.set_unknown(cluster, *since, tick).await?;
+    }
+    Ok(())
+}

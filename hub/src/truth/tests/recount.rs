@@ -1,0 +1,266 @@
+//! After whatever happened, the counts are what a count of everything gives.
+
+use std::collections::BTreeMap;
+
+use kedge_model::wire::{Envelope, Generation, Heads, Stream, Timestamp};
+use kedge_status::{Condition, Nonce, StatusDocument};
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use sqlx::Row as _;
+
+use super::fleet::{Database, Fleet, Member, failed, member, postgres, relocate, report, sqlite, start, stream};
+use crate::store::now;
+use crate::store::truth::ConditionFilter;
+use crate::store::truth::counts::CountFilter;
+use crate::truth::Contact;
+use crate::truth::contacts::Contacts;
+use crate::truth::prepared::Prepared;
+use crate::truth::promises::step;
+use crate::truth::tally::{Deltas, Presence, Weight};
+
+const CLUSTERS: usize = 4;
+
+#[derive(Clone, Debug)]
+enum Happening {
+    Tell(usize, Vec<(u8, u8, bool)>),
+    Remove(usize, u8),
+    /// An older document again, or another one of those that were sent.
+    Replay(usize, prop::sample::Index),
+    Fork(usize, u8),
+    Epoch(usize),
+    Clone(usize),
+    Move(usize, bool),
+    Retire(usize),
+    Join(usize),
+    Silence(usize),
+    Contact(usize),
+    Wedge(usize),
+}
+
+fn happening() -> impl Strategy<Value = Happening> {
+    let cluster = 0..CLUSTERS;
+    prop_oneof![
+        6 => (cluster.clone(), prop::collection::vec((0..5_u8, 0..4_u8, any::<bool>()), 1..5))
+            .prop_map(|(cluster, told)| Happening::Tell(cluster, told)),
+        1 => (cluster.clone(), 0..5_u8).prop_map(|(cluster, name)| Happening::Remove(cluster, name)),
+        2 => (cluster.clone(), any::<prop::sample::Index>()).prop_map(|(cluster, at)| Happening::Replay(cluster, at)),
+        1 => (cluster.clone(), 0..5_u8).prop_map(|(cluster, name)| Happening::Fork(cluster, name)),
+        1 => cluster.clone().prop_map(Happening::Epoch),
+        1 => cluster.clone().prop_map(Happening::Clone),
+        2 => (cluster.clone(), any::<bool>()).prop_map(|(cluster, drone)| Happening::Move(cluster, drone)),
+        1 => cluster.clone().prop_map(Happening::Retire),
+        2 => cluster.clone().prop_map(Happening::Join),
+        2 => cluster.clone().prop_map(Happening::Silence),
+        2 => cluster.clone().prop_map(Happening::Contact),
+        1 => cluster.prop_map(Happening::Wedge),
+    ]
+}
+
+/// A member, where it is, and what it sent.
+struct Player {
+    member: Member,
+    place: Option<Stream>,
+    epoch: u64,
+    sent: Vec<Envelope>,
+}
+
+async fn play(fleet: &Fleet, happenings: &[Happening]) {
+    let seed: u8 = rand::random::<u8>() / 2;
+    let mut players: Vec<Player> = (0..CLUSTERS)
+        .map(|number| Player { member: member(seed + number as u8), place: None, epoch: 1, sent: Vec::new() })
+        .collect();
+    for player in &mut players {
+        player.place = Some(stream("drone"));
+        fleet.join(&player.member, &stream("drone")).await;
+    }
+    let contacts = Contacts::default();
+    for happening in happenings {
+        happen(fleet, &mut players, &contacts, happening).await;
+    }
+}
+
+async fn happen(fleet: &Fleet, players: &mut [Player], contacts: &Contacts, happening: &Happening) {
+    let send = async |player: &mut Player, envelope: Envelope| {
+        // Refusals (retired, cloned) are part of the game.
+        let _ = fleet.truth.take(Some(&player.member.id), envelope.clone()).await;
+        player.sent.push(envelope);
+    };
+    let contact = async |player: &Player, promise: i64, look_age: u64| {
+        let at = now();
+        let told = Contact {
+            generation: Generation(1),
+            look_age,
+            promise_until: Timestamp(at.0 + promise),
+            heads: Heads::default(),
+        };
+        contacts.put(&player.member.id, &told, at);
+        step(fleet.store(), contacts, fleet.truth.figures(), at).await.unwrap();
+    };
+    match happening {
+        Happening::Tell(index, told) => {
+            let player = &mut players[*index];
+            for (name, word, new) in told {
+                let condition = match word {
+                    0 => Condition::Converged,
+                    1 => Condition::Converging,
+                    2 => failed(),
+                    _ => Condition::Unknown,
+                };
+                let running = if *new { "new" } else { "old" };
+                let report = report(condition, "new", running);
+                player.member.document.set_report(&format!("a{name}"), &report).unwrap();
+            }
+            let envelope = player.member.seal();
+            send(player, envelope).await;
+        }
+        Happening::Remove(index, name) => {
+            let player = &mut players[*index];
+            player.member.document.remove_report(&format!("a{name}"), now(), 0).unwrap();
+            let envelope = player.member.seal();
+            if player.member.document.changes() > 0 {
+                send(player, envelope).await;
+            }
+        }
+        Happening::Replay(index, at) => {
+            let player = &mut players[*index];
+            if !player.sent.is_empty() {
+                let envelope = player.sent[at.index(player.sent.len())].clone();
+                send(player, envelope).await;
+            }
+        }
+        Happening::Fork(index, name) => {
+            let player = &mut players[*index];
+            if player.member.document.changes() > 0 {
+                let kept = player.member.document.to_bytes(now()).unwrap();
+                let mut branch = StatusDocument::from_bytes(&kept).unwrap();
+                branch.set_report(&format!("a{name}"), &report(failed(), "new", "fork")).unwrap();
+                let envelope = branch.seal(&player.member.key, now(), None).unwrap();
+                send(player, envelope).await;
+            }
+        }
+        Happening::Epoch(index) => {
+            let player = &mut players[*index];
+            player.epoch += 1;
+            let nonce = Nonce(rand::random());
+            player.member.document = player.member.document.next_epoch(player.epoch, nonce, now()).unwrap();
+        }
+        Happening::Clone(index) => {
+            let player = &mut players[*index];
+            let mut other = StatusDocument::new(player.member.key.public(), player.epoch, Nonce(rand::random()));
+            other.set_report("a0", &report(failed(), "new", "cloned")).unwrap();
+            let envelope = other.seal(&player.member.key, now(), None).unwrap();
+            if !player.sent.is_empty() {
+                send(player, envelope).await;
+            }
+        }
+        Happening::Move(index, drone) => {
+            let player = &mut players[*index];
+            let to = stream(if *drone { "drone" } else { "crane" });
+            if let Some(from) = player.place.replace(to.clone()) {
+                relocate(fleet.store(), &player.member.id, &from, Some(&to)).await;
+            } else {
+                fleet.join(&player.member, &to).await;
+            }
+        }
+        Happening::Retire(index) => {
+            let player = &mut players[*index];
+            if let Some(from) = player.place.take() {
+                relocate(fleet.store(), &player.member.id, &from, None).await;
+            }
+        }
+        Happening::Join(index) => {
+            let player = &mut players[*index];
+            if player.place.is_none() {
+                player.place = Some(stream("crane"));
+                fleet.join(&player.member, &stream("crane")).await;
+            }
+        }
+        Happening::Silence(index) => contact(&players[*index], -20_000, 10).await,
+        Happening::Contact(index) => contact(&players[*index], 90_000, 10).await,
+        Happening::Wedge(index) => contact(&players[*index], 90_000, 3 * 3600).await,
+    }
+}
+
+/// Counts everything from the documents, and compares.
+async fn compare(fleet: &Fleet) {
+    let store = fleet.store();
+    let mut expected = Deltas::default();
+    let mut exceptions = BTreeMap::new();
+    for row in sqlx::query("SELECT * FROM clusters WHERE state = 'active'").fetch_all(store.pool()).await.unwrap() {
+        let stream = Stream::new(
+            &row.try_get::<String, _>("environment").unwrap(),
+            &row.try_get::<String, _>("cluster_type").unwrap(),
+            &row.try_get::<String, _>("ring").unwrap(),
+        );
+        let id = row.try_get::<String, _>("id").unwrap().parse().unwrap();
+        let unknown = row.try_get::<Option<i64>, _>("unknown_since").unwrap().is_some();
+        let document = store.document(&id).await.unwrap();
+        let prepared = document.map(|stored| Prepared::read(&stored.envelopes, stored.received_at, None).unwrap());
+        expected.add(Weight { stream: &stream, tally: prepared.as_ref().map(|prepared| &prepared.tally), unknown });
+        for (assignment, exception) in prepared.into_iter().flat_map(|prepared| prepared.exceptions) {
+            exceptions.insert((id, assignment), exception);
+        }
+    }
+    let asked = CountFilter { environment: "dev", ..CountFilter::default() };
+    let counted: BTreeMap<_, _> = store
+        .counts(&asked)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|count| ((count.stream, count.assignment, count.packages, count.running, count.condition), count.count))
+        .collect();
+    let recounted: BTreeMap<_, _> = expected
+        .counts
+        .into_iter()
+        .map(|(key, count)| ((key.stream, key.assignment, key.packages, key.running, key.condition), count))
+        .collect();
+    assert_eq!(counted, recounted);
+    let members: BTreeMap<(Stream, Presence), i64> = store
+        .population("dev")
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|members| ((members.stream, members.presence), members.count))
+        .collect();
+    assert_eq!(members, expected.population);
+    let rows = store.conditions(&ConditionFilter { limit: 10_000, ..ConditionFilter::default() }).await.unwrap();
+    let rows: BTreeMap<_, _> = rows.into_iter().map(|row| ((row.cluster, row.assignment), row.exception)).collect();
+    assert_eq!(rows, exceptions);
+}
+
+async fn clear(database: &Database) {
+    for table in ["clusters", "documents", "conditions", "counts", "population"] {
+        sqlx::query(sqlx::AssertSqlSafe(format!("DELETE FROM {table}"))).execute(database.store.pool()).await.unwrap();
+    }
+}
+
+fn check(database: Database, cases: u32) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let fleet = runtime.block_on(async { start(database).await });
+    let mut runner = TestRunner::new(ProptestConfig::with_cases(cases));
+    let outcome = runner.run(&prop::collection::vec(happening(), 1..40), |happenings| {
+        runtime.block_on(async {
+            clear(&fleet.database).await;
+            play(&fleet, &happenings).await;
+            compare(&fleet).await;
+        });
+        Ok(())
+    });
+    outcome.unwrap();
+    runtime.block_on(fleet.stop());
+}
+
+#[test]
+fn counts_are_what_a_full_recount_gives() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let database = runtime.block_on(sqlite());
+    check(database, 100);
+}
+
+#[test]
+fn counts_are_what_a_full_recount_gives_on_postgres() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    if let Some(database) = runtime.block_on(postgres()) {
+        check(database, 40);
+    }
+}

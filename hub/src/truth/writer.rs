@@ -1,0 +1,242 @@
+//! The task that stores documents: all that wait go into one transaction, and each sender is answered after its commit. A
+//! commit that fails answers Unavailable to all of them, and nothing is lost: the agents keep their documents.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use kedge_model::wire::{ClusterId, Heads, Timestamp};
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::prepared::Prepared;
+use super::promises::LOOK_PATIENCE_MS;
+use super::tally::{Deltas, Weight};
+use super::{Figures, TakeError, Taken};
+use crate::store::truth::{Seat, StoredHeads};
+use crate::store::{Store, StoreError, Tx};
+
+/// One document and who waits for it.
+#[derive(Debug)]
+pub struct Job {
+    pub prepared: Box<Prepared>,
+    pub answer: oneshot::Sender<Result<Outcome, TakeError>>,
+}
+
+#[derive(Debug)]
+pub enum Outcome {
+    /// And how far the stored document has come.
+    Done(Taken, Heads),
+    /// Both histories of the epoch have something that the other hasn't; these envelopes are stored.
+    Merge(Vec<u8>),
+}
+
+/// What a new document is to the stored one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Store,
+    Same,
+    Older,
+    Merge,
+    Clone,
+}
+
+/// Documents of one commit: at a thousand a second the disk syncs a few times a second.
+const BATCH: usize = 512;
+/// A document that somebody carried here keeps its cluster known so long after it was written; polls promise for themselves.
+const CARRIED_MS: i64 = 15 * 60 * 1000;
+
+/// Ends on shutdown, after everything that was handed in is answered.
+pub async fn run(
+    store: Store,
+    mut jobs: mpsc::Receiver<Job>,
+    figures: Arc<Figures>,
+    mut shutdown: watch::Receiver<bool>,
+) {
+    let mut failing = false;
+    loop {
+        let first = tokio::select! {
+            biased;
+            job = jobs.recv() => job,
+            () = stopped(&mut shutdown) => {
+                jobs.close();
+                jobs.recv().await
+            }
+        };
+        let Some(first) = first else { return };
+        let mut batch = vec![first];
+        while batch.len() < BATCH {
+            let Ok(job) = jobs.try_recv() else { break };
+            batch.push(job);
+        }
+        // Two hubs must take clusters in the same order; one cluster's documents stay in theirs.
+        batch.sort_by_key(|job| job.prepared.status.cluster);
+        match write_all(&store, batch).await {
+            Ok(()) => {
+                figures.commits.fetch_add(1, Ordering::Relaxed);
+                if std::mem::take(&mut failing) {
+                    tracing::info!("documents are stored again");
+                }
+            }
+            Err(error) if !failing => {
+                failing = true;
+                tracing::warn!(%error, "documents can't be stored; agents keep them and send again");
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+async fn stopped(shutdown: &mut watch::Receiver<bool>) {
+    // A sender that is gone means the end too.
+    let _ = shutdown.wait_for(|stop| *stop).await;
+}
+
+/// One commit for all; if the database refuses it, one for each, so that a document it can't take fails alone.
+async fn write_all(store: &Store, batch: Vec<Job>) -> Result<(), StoreError> {
+    let error = match write(store, &batch).await {
+        Ok(outcomes) => {
+            answer(batch, outcomes);
+            return Ok(());
+        }
+        Err(error) => error,
+    };
+    if matches!(error, StoreError::Unavailable(_)) || batch.len() == 1 {
+        answer(batch, std::iter::repeat_with(|| Err(TakeError::Unavailable)));
+        return Err(error);
+    }
+    let mut last = Ok(());
+    for job in batch {
+        match write(store, std::slice::from_ref(&job)).await {
+            Ok(outcomes) => answer(vec![job], outcomes),
+            Err(error) => {
+                answer(vec![job], [Err(TakeError::Unavailable)]);
+                last = Err(error);
+            }
+        }
+    }
+    last
+}
+
+fn answer(batch: Vec<Job>, outcomes: impl IntoIterator<Item = Result<Outcome, TakeError>>) {
+    for (job, outcome) in batch.into_iter().zip(outcomes) {
+        // Who no longer waits will send again and hear that it is known.
+        let _ = job.answer.send(outcome);
+    }
+}
+
+async fn write(store: &Store, batch: &[Job]) -> Result<Vec<Result<Outcome, TakeError>>, StoreError> {
+    let mut tx = store.write().await?;
+    let mut seats: HashMap<ClusterId, Option<Seat>> = HashMap::new();
+    let mut deltas = Deltas::default();
+    let mut outcomes = Vec::with_capacity(batch.len());
+    for job in batch {
+        let cluster = job.prepared.status.cluster;
+        if let std::collections::hash_map::Entry::Vacant(entry) = seats.entry(cluster) {
+            entry.insert(tx.seat(&cluster, store.backend()).await?);
+        }
+        let outcome = match seats.get_mut(&cluster) {
+            Some(Some(seat)) => one(&mut tx, seat, &mut deltas, &job.prepared).await?,
+            _ => Err(TakeError::UnknownCluster(cluster)),
+        };
+        outcomes.push(outcome);
+    }
+    tx.apply(&deltas).await?;
+    tx.commit().await?;
+    Ok(outcomes)
+}
+
+async fn one(
+    tx: &mut Tx,
+    seat: &mut Seat,
+    deltas: &mut Deltas,
+    prepared: &Prepared,
+) -> Result<Result<Outcome, TakeError>, StoreError> {
+    let status = &prepared.status;
+    let cluster = status.cluster;
+    if !seat.active {
+        return Ok(Err(TakeError::Retired(cluster)));
+    }
+    if seat.public_key != status.key.as_bytes() {
+        return Ok(Err(TakeError::Forged("the key isn't the one that joined".to_owned())));
+    }
+    let stored = |seat: &Seat| seat.document.as_ref().map(heads).unwrap_or_default();
+    Ok(match judge(seat.document.as_ref(), prepared) {
+        Verdict::Same => Ok(Outcome::Done(Taken::AlreadyKnown, stored(seat))),
+        Verdict::Older => Ok(Outcome::Done(Taken::Older, stored(seat))),
+        Verdict::Merge => Ok(Outcome::Merge(tx.envelopes(&cluster).await?.unwrap_or_default())),
+        Verdict::Clone => {
+            if !seat.cloned {
+                tx.mark_cloned(&cluster, prepared.received_at).await?;
+                seat.cloned = true;
+                tracing::error!(%cluster, "two hosts write with one identity; the first one's document stays");
+            }
+            Err(TakeError::Cloned(cluster))
+        }
+        Verdict::Store => {
+            keep(tx, seat, deltas, prepared).await?;
+            Ok(Outcome::Done(Taken::Stored, stored(seat)))
+        }
+    })
+}
+
+fn judge(stored: Option<&StoredHeads>, new: &Prepared) -> Verdict {
+    let status = &new.status;
+    let Some(stored) = stored else { return Verdict::Store };
+    match status.epoch.cmp(&stored.epoch) {
+        std::cmp::Ordering::Greater => return Verdict::Store,
+        std::cmp::Ordering::Less => return Verdict::Older,
+        std::cmp::Ordering::Equal => {}
+    }
+    if status.nonce.to_string() != stored.nonce {
+        return Verdict::Clone;
+    }
+    if status.heads().heads == stored.heads {
+        return Verdict::Same;
+    }
+    if status.contains(&stored.heads) { Verdict::Store } else { Verdict::Merge }
+}
+
+/// Stores a document, its exceptions and the difference that it makes; a cluster that was Unknown is back.
+async fn keep(tx: &mut Tx, seat: &mut Seat, deltas: &mut Deltas, prepared: &Prepared) -> Result<(), StoreError> {
+    let cluster = prepared.status.cluster;
+    tx.put_document(prepared).await?;
+    tx.put_conditions(&cluster, seat.tally.as_ref(), prepared).await?;
+    let unknown = revive(tx, seat, prepared).await?;
+    deltas.replace(
+        Weight { stream: &seat.stream, tally: seat.tally.as_ref(), unknown: seat.unknown_since.is_some() },
+        Weight { stream: &seat.stream, tally: Some(&prepared.tally), unknown: unknown.is_some() },
+    );
+    let heads = prepared.status.heads();
+    seat.unknown_since = unknown;
+    seat.tally = Some(prepared.tally.clone());
+    seat.document = Some(StoredHeads { epoch: heads.epoch, nonce: heads.nonce, heads: heads.heads });
+    Ok(())
+}
+
+/// A new document is a sign of life of the time when it was written. Gives what `unknown_since` is from now on.
+async fn revive(tx: &mut Tx, seat: &mut Seat, prepared: &Prepared) -> Result<Option<i64>, StoreError> {
+    let cluster = prepared.status.cluster;
+    let own = prepared.carrier == Some(cluster);
+    if own && seat.unknown_since.is_none() {
+        return Ok(None);
+    }
+    let received_at = prepared.received_at.0;
+    let alive_at = if own { received_at } else { prepared.status.written_at_true().0.min(received_at) };
+    let until = Timestamp(alive_at.saturating_add(CARRIED_MS));
+    if until.0 > seat.promise_until {
+        tx.extend_promise(&cluster, until).await?;
+        seat.promise_until = until.0;
+    }
+    // Stuck is what the last contact said; an old look alone may only mean that nobody heard of a newer one.
+    let stuck = seat.look_at.is_some_and(|look_at| look_at.saturating_add(LOOK_PATIENCE_MS) < seat.last_contact);
+    if seat.unknown_since.is_some() && !stuck && seat.promise_until > received_at {
+        let tick = tx.tick().await?;
+        tx.set_unknown(&cluster, None, tick).await?;
+        return Ok(None);
+    }
+    Ok(seat.unknown_since)
+}
+
+fn heads(stored: &StoredHeads) -> Heads {
+    Heads { epoch: stored.epoch, nonce: stored.nonce.clone(), heads: stored.heads.clone() }
+}
