@@ -8,6 +8,7 @@ mod program;
 pub mod push;
 mod remote;
 pub mod repository;
+mod sources;
 #[cfg(test)]
 pub(crate) mod testing;
 mod transfer;

@@ -430,7 +430,7 @@ impl Tracked {
         let commit = found.commit.to_string();
         let mended = self.failing.take().is_some();
         if self.commit.as_deref() == Some(commit.as_str()) {
-            return mended.then(|| What::Moved { reference: name.clone(), commit, forced: false });
+            return mended.then_some(What::Recovered);
         }
         let from = self.commit.replace(commit.clone());
         self.moved_at = Some(now());
