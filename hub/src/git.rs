@@ -26,7 +26,7 @@ use tokio::task::AbortHandle;
 pub use access::Trust;
 pub use address::Refused;
 pub use credential::Secret;
-pub use push::PushError;
+pub use push::{BranchNow, PushError};
 pub use repository::{Failure, Forced, RefName, Tracked};
 
 use crate::config;

@@ -1,13 +1,17 @@
 //! Pushing a commit of a mirror with the `git` program: never over a head that nobody expected. Called by publishing.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Mirrors;
+use kedge_platform::Want;
+
 use super::access::Trust;
 use super::address::{Address, Refused, Scheme};
 use super::credential::SecretError;
 use super::program::{Program, ProgramError, Said};
-use super::repository::RefName;
+use super::repository::{Failure, RefName, Repository};
+use super::{MirrorError, Mirrors};
+use crate::store::now;
 
 /// A push of some commits takes seconds; hooks of the server may take longer.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -32,22 +36,78 @@ pub enum PushError {
     Program(#[from] ProgramError),
 }
 
+/// Where a branch is on its server at this moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BranchNow {
+    /// The bare mirror, which has the commit.
+    pub path: PathBuf,
+    /// Good or not; none: there is no such branch.
+    pub commit: Option<String>,
+}
+
 impl Mirrors {
+    /// Asks the server where a branch is, for whoever pushes to it. It isn't followed because of that.
+    pub async fn branch_now(&self, url: &str, branch: &str) -> Result<BranchNow, MirrorError> {
+        let repository = self.repository(url, Trust::Platform)?;
+        let want = RefName::Branch(branch.to_owned()).want()?;
+        match repository.bring(self.around(), want).await {
+            Ok(found) => {
+                Ok(BranchNow { path: repository.path.clone(), commit: found.map(|found| found.commit.to_string()) })
+            }
+            Err(fault) => {
+                let (error, hint, firm) = (fault.error, fault.hint, fault.firm);
+                let failure = Failure { error, hint, since: now(), attempts: 1, firm };
+                Err(MirrorError::Failing { repo: url.to_owned(), failure })
+            }
+        }
+    }
+
     /// Pushes a commit that is in the mirror. `expected` is the head that is replaced; none: the branch must be new.
     pub async fn push(&self, url: &str, commit: &str, branch: &str, expected: Option<&str>) -> Result<(), PushError> {
         let repository = self.repository(url, Trust::Platform)?;
         let want = RefName::Branch(branch.to_owned()).want()?;
-        let is_id = |text: &str| gix::ObjectId::from_hex(text.as_bytes()).is_ok();
-        if !is_id(commit) || expected.is_some_and(|expected| !is_id(expected)) {
+        let _turn = repository.turn.lock().await;
+        self.send(&repository, &want, Some(commit), expected).await?;
+        let reference = Program::new(&repository.path).args(["update-ref", "--no-deref", want.local(), commit]);
+        if !reference.run(PATIENCE).await?.success {
+            tracing::warn!(repo = url, branch, "the mirror's ref can't be moved; the next fetch does it");
+        }
+        repository.pushed(self.around(), branch, commit).await;
+        tracing::info!(repo = url, branch, commit, "pushed");
+        Ok(())
+    }
+
+    /// Deletes a branch of ours, if it is where we expect it.
+    pub async fn delete_branch(&self, url: &str, branch: &str, expected: &str) -> Result<(), PushError> {
+        let repository = self.repository(url, Trust::Platform)?;
+        let want = RefName::Branch(branch.to_owned()).want()?;
+        let _turn = repository.turn.lock().await;
+        self.send(&repository, &want, None, Some(expected)).await?;
+        let reference = Program::new(&repository.path).args(["update-ref", "--no-deref", "-d", want.local()]);
+        if !reference.run(PATIENCE).await?.success {
+            tracing::debug!(repo = url, branch, "the mirror's ref stays");
+        }
+        repository.unfollow(self.around(), branch).await;
+        tracing::info!(repo = url, branch, "branch deleted");
+        Ok(())
+    }
+
+    /// To a commit, or to nothing.
+    async fn send(
+        &self,
+        repository: &Repository,
+        want: &Want,
+        commit: Option<&str>,
+        expected: Option<&str>,
+    ) -> Result<(), PushError> {
+        if [commit, expected].into_iter().flatten().any(|id| gix::ObjectId::from_hex(id.as_bytes()).is_err()) {
             return Err(Refused::new("a push needs full commit ids", "this is a fault of the hub").into());
         }
-        let address = repository.address.clone();
-        let remote = address.url();
-        let _turn = repository.turn.lock().await;
-        let full = want.theirs();
+        let address = &repository.address;
+        let (remote, full) = (address.url(), want.theirs());
         let lease = format!("--force-with-lease={full}:{}", expected.unwrap_or_default());
         let mut program = Program::new(&repository.path).args(["push", "--porcelain", "--no-verify", &lease]);
-        match &address {
+        match address {
             // Its hooks and settings are the repository's own business, its owner is ours.
             Address::Local(_) => program = program.args(["--receive-pack=git -c safe.directory=* receive-pack"]),
             Address::Server(server) => {
@@ -59,15 +119,8 @@ impl Mirrors {
                 }
             }
         }
-        let said = program.args(["--", &remote, &format!("{commit}:{full}")]).run(PATIENCE).await?;
-        judge(&said)?;
-        let reference = Program::new(&repository.path).args(["update-ref", "--no-deref", want.local(), commit]);
-        if !reference.run(PATIENCE).await?.success {
-            tracing::warn!(repo = url, branch, "the mirror's ref can't be moved; the next fetch does it");
-        }
-        repository.pushed(self.around(), branch, commit).await;
-        tracing::info!(repo = url, branch, commit, "pushed");
-        Ok(())
+        let spec = format!("{}:{full}", commit.unwrap_or_default());
+        judge(&program.args(["--", &remote, &spec]).run(PATIENCE).await?)
     }
 }
 

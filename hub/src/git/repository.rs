@@ -234,11 +234,12 @@ impl Repository {
         self.open().is_some_and(|repo| repo.has_commit(commit))
     }
 
-    /// One conversation outside of the rounds, for a commit.
-    pub async fn bring(&self, around: &Surroundings, want: Want) -> Result<(), Fault> {
+    /// One conversation outside of the rounds, for a commit or for where a ref is just now.
+    pub async fn bring(&self, around: &Surroundings, want: Want) -> Result<Option<Found>, Fault> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let _place = self.server.acquire().await;
-        transfer(&around.rules, &self.address, vec![Ask { want, before: None }], turn).await.map(|_| ())
+        let found = transfer(&around.rules, &self.address, vec![Ask { want, before: None }], turn).await?;
+        Ok(found.into_iter().next().flatten())
     }
 
     /// After a push: the ref is known to be there.
@@ -252,6 +253,15 @@ impl Repository {
         }
         self.save(&around.store).await;
         self.ended.send_modify(|ended| *ended += 0);
+    }
+
+    /// A branch of ours that was deleted is followed no longer.
+    pub async fn unfollow(&self, around: &Surroundings, branch: &str) {
+        {
+            let mut state = self.state();
+            state.unsaved |= state.refs.remove(&RefName::Branch(branch.to_owned())).is_some();
+        }
+        self.save(&around.store).await;
     }
 
     pub fn saved(&self) -> (SavedRepository, Option<Timestamp>) {
