@@ -1,5 +1,5 @@
 //! `/api/v1` for people and programs, webhooks, health and metrics. Reads the store on any hub; what other rooms do
-//! (sign, publish, fetch) it asks of them through `Rooms`. `serve` owns the listener's tasks.
+//! (sign, publish, fetch) it asks of them through `Rooms`. `run` serves the router.
 
 mod access;
 mod answer;
@@ -13,7 +13,6 @@ mod health;
 mod hooks;
 mod join;
 mod limit;
-mod listener;
 mod objects;
 mod page;
 mod publish;
@@ -28,19 +27,18 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
 use tokio::sync::{Semaphore, watch};
 
 use crate::config;
+use crate::metrics::{Metrics, Request, Route, Status};
 use crate::store::Store;
 pub use answer::ApiError;
 pub use caller::Caller;
 pub use document::openapi;
 pub use limit::Limits;
-pub use listener::{ServeError, serve};
-pub use rooms::{
-    ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, RequestKind, Rooms,
-};
+pub use rooms::{ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, Rooms};
 use ticks::Ticks;
 
 /// Everything a request may need. Cheap to clone.
@@ -48,6 +46,7 @@ use ticks::Ticks;
 pub struct ApiState {
     pub(crate) store: Store,
     pub(crate) rooms: Arc<dyn Rooms>,
+    metrics: Arc<Metrics>,
     limits: Arc<Limits>,
     ticks: Arc<Ticks>,
     /// Requests that wait for a change: each holds a connection.
@@ -63,15 +62,27 @@ const MAX_BODY: usize = 64 * 1024;
 const MAX_WATCHERS: usize = 512;
 
 impl ApiState {
-    pub fn new(store: Store, rooms: Arc<dyn Rooms>, config: &config::Api, shutdown: watch::Receiver<bool>) -> ApiState {
+    /// Keys are loaded by now; long polls end when the shutdown says so.
+    pub fn new(
+        store: Store,
+        rooms: Arc<dyn Rooms>,
+        metrics: Arc<Metrics>,
+        config: &config::Api,
+        shutdown: watch::Receiver<bool>,
+    ) -> ApiState {
         ApiState {
             store,
             rooms,
+            metrics,
             limits: Arc::new(Limits::new(config.rate_per_token, config.rate_per_address)),
             ticks: Arc::new(Ticks::default()),
             watchers: Arc::new(Semaphore::new(MAX_WATCHERS)),
             shutdown,
         }
+    }
+
+    fn count(&self, route: Route, status: StatusCode) {
+        self.metrics.requests.get_or_create(&Request { route, status: Status::of(status) }).inc();
     }
 }
 

@@ -54,11 +54,12 @@ pub async fn update(
     let delta = delta.filter(|delta| delta.changed.len() + delta.removed.len() <= MANY);
 
     let structure = builder.structure();
-    if delta.is_none() || store.catalog_structure(environment).await?.as_deref() != Some(&structure) {
+    let same_structure = store.catalog_structure(environment).await?.as_deref() == Some(&structure);
+    if delta.is_none() || !same_structure {
         writer.replace(Kind::ClusterType, None, builder.cluster_types()).await?;
         writer.replace(Kind::Workload, None, builder.workloads()).await?;
         writer.replace(Kind::DeploymentTarget, None, builder.targets()).await?;
-        writer.changes.structure = Some(structure);
+        writer.changes.structure = (!same_structure).then_some(structure);
     }
     match delta {
         Some(delta) => writer.take(&mut builder, delta).await?,
@@ -256,5 +257,7 @@ impl Writer<'_> {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

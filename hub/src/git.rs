@@ -6,6 +6,7 @@ pub mod address;
 pub mod credential;
 mod program;
 pub mod push;
+mod remote;
 pub mod repository;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -26,7 +27,7 @@ use tokio::task::AbortHandle;
 pub use access::Trust;
 pub use address::Refused;
 pub use credential::Secret;
-pub use push::{BranchNow, PushError};
+pub use push::PushError;
 pub use repository::{Failure, Forced, RefName, Tracked};
 
 use crate::config;

@@ -28,6 +28,7 @@ use tokio::sync::watch;
 pub use error::{Next, PublishError};
 pub use forge::{ForgeError, PullState};
 pub use guard::{Names, Removal};
+pub use message::shown_repo;
 pub use remote::{PushError, Remote, RemoteError, Seen};
 pub use tree::TreeError;
 
@@ -193,11 +194,11 @@ impl Publisher {
 
 impl GitOpsTarget {
     fn push_failed(&self, branch: &str, source: PushError) -> PublishError {
-        PublishError::Push { repo: message::shown_repo(&self.repo), branch: branch.to_owned(), source }
+        PublishError::Push { repo: shown_repo(&self.repo), branch: branch.to_owned(), source }
     }
 
     fn restless(&self, branch: &str) -> PublishError {
-        PublishError::Restless { repo: message::shown_repo(&self.repo), branch: branch.to_owned() }
+        PublishError::Restless { repo: shown_repo(&self.repo), branch: branch.to_owned() }
     }
 
     fn head(&self, seen: &Seen, desk: &Desk) -> Option<Head> {

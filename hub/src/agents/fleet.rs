@@ -74,7 +74,27 @@ impl Fleet {
 
     /// The token for a person to hand over; its secret can't be seen again.
     pub async fn create_join_token(&self, tx: &mut Tx, order: TokenOrder) -> Result<JoinToken, FleetError> {
-        self.create(tx, order, None).await
+        let at = now();
+        if order.uses == 0 || order.uses > MAX_USES {
+            return Err(FleetError::BadOrder("a token has 1 to 1,000,000 uses"));
+        }
+        if order.expires_at <= at {
+            return Err(FleetError::BadOrder("a token can't have expired already"));
+        }
+        if let Some(old) = &order.replaces {
+            if order.uses != 1 {
+                return Err(FleetError::BadOrder("one cluster is replaced by one"));
+            }
+            self.find(tx, old).await?;
+        }
+        let made = order.make(at).map_err(|_| FleetError::NoRandom)?;
+        tx.add_join_token(&made.row).await?;
+        Ok(JoinToken {
+            hub: self.address.to_string(),
+            authority: self.keys.authority().fingerprint(),
+            id: made.row.id,
+            secret: made.secret,
+        })
     }
 
     pub async fn join_tokens(
@@ -90,28 +110,6 @@ impl Fleet {
         tx.revoke_join_token(id, now()).await
     }
 
-    /// A token with one use whose cluster takes the name, the stream, the labels and the site of this one, which is shut out
-    /// from then on.
-    pub async fn replace(
-        &self,
-        tx: &mut Tx,
-        cluster: &ClusterId,
-        created_by: &str,
-        expires_at: Timestamp,
-    ) -> Result<JoinToken, FleetError> {
-        let row = self.find(tx, cluster).await?;
-        let order = TokenOrder {
-            environment: row.stream.environment,
-            cluster_type: row.stream.cluster_type,
-            labels: row.labels,
-            site: row.site,
-            uses: 1,
-            expires_at,
-            created_by: created_by.to_owned(),
-        };
-        self.create(tx, order, Some(*cluster)).await
-    }
-
     /// To another stream; what the old one delivered and the new one doesn't know is removed.
     pub async fn move_to(&self, tx: &mut Tx, cluster: &ClusterId, stream: Stream) -> Result<ClusterRow, FleetError> {
         let row = self.active(tx, cluster).await?;
@@ -125,6 +123,7 @@ impl Fleet {
                 Some(true) => {}
             }
         }
+        tx.place_cluster(cluster, Some(&row.stream), Some(&stream)).await?;
         self.change(tx, ClusterRow { stream, ..row }, change).await
     }
 
@@ -147,6 +146,7 @@ impl Fleet {
     /// It should stop, what runs stays, and it counts nowhere.
     pub async fn retire(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
         let row = self.active(tx, cluster).await?;
+        tx.place_cluster(cluster, Some(&row.stream), None).await?;
         let change = Change { retired: true, ..Change::default() };
         self.change(tx, ClusterRow { state: ClusterState::Retired, ..row }, change).await
     }
@@ -154,9 +154,21 @@ impl Fleet {
     /// Its key is refused from now on, also on connections that are open.
     pub async fn revoke(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
         let row = self.find(tx, cluster).await?;
-        let row = ClusterRow { state: ClusterState::Revoked, ..row };
-        tx.change_cluster(&row).await?;
-        Ok(row)
+        shut_out(tx, row, ClusterState::Revoked).await
+    }
+
+    /// The membership as it is, above a sequence that a restored backup has forgotten.
+    pub(super) async fn reissue(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        above: Sequence,
+    ) -> Result<ClusterRow, FleetError> {
+        let row = self.find(tx, cluster).await?;
+        tracing::warn!(%cluster, known = %row.sequence, told = %above, "a forgotten membership is issued again");
+        let change = Change { retired: row.state == ClusterState::Retired, ..Change::default() };
+        let sequence = row.sequence.max(above);
+        self.change(tx, ClusterRow { sequence, ..row }, change).await
     }
 
     /// Signs the membership that a row says.
@@ -176,29 +188,6 @@ impl Fleet {
         };
         row.membership = self.keys.sign(&membership)?.to_json()?;
         Ok(())
-    }
-
-    async fn create(
-        &self,
-        tx: &mut Tx,
-        order: TokenOrder,
-        replaces: Option<ClusterId>,
-    ) -> Result<JoinToken, FleetError> {
-        let at = now();
-        if order.uses == 0 || order.uses > MAX_USES {
-            return Err(FleetError::BadOrder("a token has 1 to 1,000,000 uses"));
-        }
-        if order.expires_at <= at {
-            return Err(FleetError::BadOrder("a token can't have expired already"));
-        }
-        let made = order.make(replaces, at).map_err(|_| FleetError::NoRandom)?;
-        tx.add_join_token(&made.row).await?;
-        Ok(JoinToken {
-            hub: self.address.to_string(),
-            authority: self.keys.authority().fingerprint(),
-            id: made.row.id,
-            secret: made.secret,
-        })
     }
 
     async fn change(&self, tx: &mut Tx, mut row: ClusterRow, change: Change) -> Result<ClusterRow, FleetError> {
@@ -228,4 +217,14 @@ impl Fleet {
         let entries = state.map(|state| state.entries).unwrap_or_default();
         entries.into_iter().map(|entry| (entry.assignment, matches!(entry.mode, Mode::Apply(_)))).collect()
     }
+}
+
+/// Its key is refused for good, and it counts nowhere any more.
+pub(super) async fn shut_out(tx: &mut Tx, row: ClusterRow, state: ClusterState) -> Result<ClusterRow, FleetError> {
+    if row.state == ClusterState::Active {
+        tx.place_cluster(&row.id, Some(&row.stream), None).await?;
+    }
+    let row = ClusterRow { state, ..row };
+    tx.change_cluster(&row).await?;
+    Ok(row)
 }

@@ -1,5 +1,7 @@
 //! Clusters: who they are, where they belong, what they were last heard to run; and what people do to them.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -28,7 +30,7 @@ pub struct ClusterView {
     pub environment: String,
     pub cluster_type: String,
     pub ring: String,
-    pub labels: Labels,
+    pub labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
     /// `active`, `retired`, `revoked` or `replaced`
@@ -118,7 +120,7 @@ pub struct MoveBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RelabelBody {
     #[serde(default)]
-    pub set: Labels,
+    pub set: BTreeMap<String, String>,
     #[serde(default)]
     pub remove: Vec<String>,
 }

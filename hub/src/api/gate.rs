@@ -1,9 +1,9 @@
 //! What stands before every route of the API: time, rate limits, the token, and the audit's entry of refused writes.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use axum::extract::{Request, State};
+use axum::extract::{ConnectInfo, Request, State};
 use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -12,9 +12,8 @@ use super::ApiState;
 use super::answer::{ApiError, Reason};
 use super::caller::{Caller, no_token};
 use super::limit::{Whose, counted};
-use super::listener::Peer;
 use super::page::MAX_WAIT;
-use super::rooms::RequestKind;
+use crate::metrics::Route;
 
 /// A request ends in time, however slowly its body comes.
 pub async fn in_time(State(time): State<Duration>, request: Request, next: Next) -> Response {
@@ -27,7 +26,7 @@ pub async fn in_time(State(time): State<Duration>, request: Request, next: Next)
 
 /// Lets a request with a valid token in, at its rate.
 pub async fn let_in(State(state): State<ApiState>, mut request: Request, next: Next) -> Response {
-    let address = request.extensions().get::<Peer>().map(|peer| peer.0.ip());
+    let address = address_of(&request);
     let from = address.map(|address| address.to_canonical().to_string()).unwrap_or_default();
     let caller = match Caller::of(&state, request.headers(), &from).await {
         Ok(Some(caller)) => caller,
@@ -46,11 +45,11 @@ pub async fn let_in(State(state): State<ApiState>, mut request: Request, next: N
         note_refusal(&state, &caller, &format!("{method} {path}"), reason).await;
     }
     let kind = match is_write(&method) {
-        true => RequestKind::Write,
-        false if waits => RequestKind::Watch,
-        false => RequestKind::Read,
+        true => Route::Write,
+        false if waits => Route::Watch,
+        false => Route::Read,
     };
-    state.rooms.count_request(kind, response.status().as_u16());
+    state.count(kind, response.status());
     response
 }
 
@@ -67,6 +66,11 @@ pub fn too_many(seconds: u64) -> ApiError {
     ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", "too many requests: slow down")
         .hint("to follow changes use a watch (`--watch`, or `?after=…&wait=30s`)")
         .retry_after(seconds)
+}
+
+/// The listener put it there.
+pub fn address_of(request: &Request) -> Option<IpAddr> {
+    request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip())
 }
 
 fn waits(request: &Request) -> bool {

@@ -15,8 +15,7 @@ use super::ApiState;
 use super::answer::ApiError;
 use super::gate;
 use super::limit::{Whose, counted};
-use super::listener::Peer;
-use super::rooms::RequestKind;
+use crate::metrics::Route;
 
 /// A push of many commits is some hundred kilobytes.
 const MAX_BODY: usize = 1024 * 1024;
@@ -36,7 +35,7 @@ async fn git(
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<StatusCode, ApiError> {
-    let counted = |status: StatusCode| state.rooms.count_request(RequestKind::Hook, status.as_u16());
+    let counted = |status: StatusCode| state.count(Route::Hook, status);
     let heard = body
         .map_err(|error| ApiError::new(error.status(), "BadBody", error.body_text()))
         .and_then(|body| state.rooms.webhook(&headers, &body));
@@ -55,8 +54,8 @@ async fn git(
 
 /// Anybody can reach the hook: checking signatures is work too.
 async fn slowly(State(state): State<ApiState>, request: Request, next: Next) -> Response {
-    if let Some(Peer(address)) = request.extensions().get::<Peer>()
-        && let Err(seconds) = state.limits.take(Whose::Address(counted(address.ip())), Instant::now())
+    if let Some(address) = gate::address_of(&request)
+        && let Err(seconds) = state.limits.take(Whose::Address(counted(address)), Instant::now())
     {
         return gate::too_many(seconds).into_response();
     }

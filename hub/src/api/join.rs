@@ -1,12 +1,12 @@
 //! Join tokens: what a person hands to a new cluster.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
-use kedge_model::Labels;
 use kedge_model::quantity::parse_duration;
 use kedge_model::wire::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub struct JoinTokenBody {
     pub environment: String,
     pub cluster_type: String,
     #[serde(default)]
-    pub labels: Labels,
+    pub labels: BTreeMap<String, String>,
     #[serde(default)]
     pub site: Option<String>,
     /// How many clusters may come in with it; default 1.
@@ -64,7 +64,7 @@ pub struct JoinTokenView {
     pub id: String,
     pub environment: String,
     pub cluster_type: String,
-    pub labels: Labels,
+    pub labels: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
     /// The cluster whose place the new one takes.

@@ -72,7 +72,9 @@ pub const MAX_CHANGES: usize = 5000;
 pub const TICK: HeaderName = HeaderName::from_static("kedge-tick");
 
 impl PageQuery {
+    /// How many items are asked for.
     pub fn limit(&self) -> Result<usize, ApiError> {
+        self.wait()?;
         match self.limit {
             None => Ok(DEFAULT_LIMIT),
             Some(limit) if (1..=MAX_LIMIT).contains(&limit) => Ok(limit),

@@ -105,15 +105,6 @@ pub struct ConditionSeen {
 /// Every write is done in the transaction that also holds the audit's entry.
 #[async_trait]
 pub trait Rooms: Send + Sync + 'static {
-    /// Keys are loaded: the hub can sign.
-    fn is_ready(&self) -> bool;
-
-    /// The metrics in the OpenMetrics text format.
-    fn metrics(&self) -> String;
-
-    /// A request was answered: counted by what it was for and its status.
-    fn count_request(&self, kind: RequestKind, status: u16);
-
     async fn create_join_token(&self, tx: &mut Tx, wish: JoinWish) -> Result<MadeToken, ApiError>;
     /// Newest first: those before a moment and an id.
     async fn join_tokens(
@@ -141,16 +132,6 @@ pub trait Rooms: Send + Sync + 'static {
 
     /// A webhook's addresses after its signature is checked.
     fn webhook(&self, headers: &HeaderMap, body: &[u8]) -> Result<Vec<String>, ApiError>;
-}
-
-/// What a request was for: bounded, so that metrics are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestKind {
-    Read,
-    Write,
-    Watch,
-    Hook,
-    Health,
 }
 
 impl std::fmt::Debug for MadeToken {

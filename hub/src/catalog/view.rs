@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kedge_model::kinds::RepoRef;
-use kedge_model::{Labels, Origin, Problem};
+use kedge_model::{Origin, Problem};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -106,7 +106,7 @@ pub struct WaitingView {
 pub struct ClusterTypeView {
     pub environment: String,
     pub name: String,
-    pub labels: Labels,
+    pub labels: BTreeMap<String, String>,
     pub reconciler: String,
     pub namespace_service: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,7 +123,7 @@ pub struct WorkloadView {
     pub environment: String,
     pub name: String,
     pub workspace: String,
-    pub labels: Labels,
+    pub labels: BTreeMap<String, String>,
     /// Full names of its targets in this environment.
     pub targets: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -141,7 +141,7 @@ pub struct DeploymentTargetView {
     pub name: String,
     pub workload: String,
     pub workspace: String,
-    pub labels: Labels,
+    pub labels: BTreeMap<String, String>,
     /// Values that look secret are redacted.
     pub manifests: BTreeMap<String, String>,
     pub origin: PlaceView,
@@ -158,7 +158,7 @@ pub struct AssignmentView {
     pub target: String,
     pub workload: String,
     pub workspace: String,
-    pub labels: Labels,
+    pub labels: BTreeMap<String, String>,
     /// The policies that chose it.
     pub policies: Vec<String>,
     /// `rendered` or `quarantined`

@@ -1,17 +1,13 @@
 //! Pushing a commit of a mirror with the `git` program: never over a head that nobody expected. Called by publishing.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use kedge_platform::Want;
-
+use super::Mirrors;
 use super::access::Trust;
 use super::address::{Address, Refused, Scheme};
 use super::credential::SecretError;
 use super::program::{Program, ProgramError, Said};
-use super::repository::{Failure, RefName, Repository};
-use super::{MirrorError, Mirrors};
-use crate::store::now;
+use super::repository::{RefName, Repository};
 
 /// A push of some commits takes seconds; hooks of the server may take longer.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -25,6 +21,9 @@ pub enum PushError {
     /// A person has to do something: rights, a protected branch, a hook.
     #[error("the server refused the push: {message}")]
     Refused { message: String },
+    /// The credential isn't taken, or gives no right to write.
+    #[error("the credential isn't accepted: {message}")]
+    Denied { message: String },
     /// Worth another try.
     #[error("the server can't be reached: {message}")]
     Unreachable { message: String },
@@ -36,38 +35,17 @@ pub enum PushError {
     Program(#[from] ProgramError),
 }
 
-/// Where a branch is on its server at this moment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BranchNow {
-    /// The bare mirror, which has the commit.
-    pub path: PathBuf,
-    /// Good or not; none: there is no such branch.
-    pub commit: Option<String>,
-}
-
 impl Mirrors {
-    /// Asks the server where a branch is, for whoever pushes to it. It isn't followed because of that.
-    pub async fn branch_now(&self, url: &str, branch: &str) -> Result<BranchNow, MirrorError> {
-        let repository = self.repository(url, Trust::Platform)?;
-        let want = RefName::Branch(branch.to_owned()).want()?;
-        match repository.bring(self.around(), want).await {
-            Ok(found) => {
-                Ok(BranchNow { path: repository.path.clone(), commit: found.map(|found| found.commit.to_string()) })
-            }
-            Err(fault) => {
-                let (error, hint, firm) = (fault.error, fault.hint, fault.firm);
-                let failure = Failure { error, hint, since: now(), attempts: 1, firm };
-                Err(MirrorError::Failing { repo: url.to_owned(), failure })
-            }
-        }
-    }
-
     /// Pushes a commit that is in the mirror. `expected` is the head that is replaced; none: the branch must be new.
     pub async fn push(&self, url: &str, commit: &str, branch: &str, expected: Option<&str>) -> Result<(), PushError> {
         let repository = self.repository(url, Trust::Platform)?;
         let want = RefName::Branch(branch.to_owned()).want()?;
+        full_ids([Some(commit), expected])?;
         let _turn = repository.turn.lock().await;
-        self.send(&repository, &want, Some(commit), expected).await?;
+        let lease = format!("--force-with-lease={}:{}", want.theirs(), expected.unwrap_or_default());
+        let program = self.pushing(&repository, &lease)?;
+        let spec = format!("{commit}:{}", want.theirs());
+        judge(&program.args(["--", &repository.address.url(), &spec]).run(PATIENCE).await?)?;
         let reference = Program::new(&repository.path).args(["update-ref", "--no-deref", want.local(), commit]);
         if !reference.run(PATIENCE).await?.success {
             tracing::warn!(repo = url, branch, "the mirror's ref can't be moved; the next fetch does it");
@@ -77,50 +55,45 @@ impl Mirrors {
         Ok(())
     }
 
-    /// Deletes a branch of ours, if it is where we expect it.
-    pub async fn delete_branch(&self, url: &str, branch: &str, expected: &str) -> Result<(), PushError> {
+    /// Deletes a branch that is where we expect it, and follows it no more.
+    pub async fn delete(&self, url: &str, branch: &str, expected: &str) -> Result<(), PushError> {
         let repository = self.repository(url, Trust::Platform)?;
         let want = RefName::Branch(branch.to_owned()).want()?;
+        full_ids([Some(expected), None])?;
         let _turn = repository.turn.lock().await;
-        self.send(&repository, &want, None, Some(expected)).await?;
-        let reference = Program::new(&repository.path).args(["update-ref", "--no-deref", "-d", want.local()]);
-        if !reference.run(PATIENCE).await?.success {
-            tracing::debug!(repo = url, branch, "the mirror's ref stays");
-        }
-        repository.unfollow(self.around(), branch).await;
+        let lease = format!("--force-with-lease={}:{expected}", want.theirs());
+        let program = self.pushing(&repository, &lease)?;
+        let spec = format!(":{}", want.theirs());
+        judge(&program.args(["--", &repository.address.url(), &spec]).run(PATIENCE).await?)?;
+        repository.deleted(self.around(), branch).await;
         tracing::info!(repo = url, branch, "branch deleted");
         Ok(())
     }
 
-    /// To a commit, or to nothing.
-    async fn send(
-        &self,
-        repository: &Repository,
-        want: &Want,
-        commit: Option<&str>,
-        expected: Option<&str>,
-    ) -> Result<(), PushError> {
-        if [commit, expected].into_iter().flatten().any(|id| gix::ObjectId::from_hex(id.as_bytes()).is_err()) {
-            return Err(Refused::new("a push needs full commit ids", "this is a fault of the hub").into());
-        }
-        let address = &repository.address;
-        let (remote, full) = (address.url(), want.theirs());
-        let lease = format!("--force-with-lease={full}:{}", expected.unwrap_or_default());
-        let mut program = Program::new(&repository.path).args(["push", "--porcelain", "--no-verify", &lease]);
-        match address {
+    fn pushing(&self, repository: &Repository, lease: &str) -> Result<Program, PushError> {
+        let program = Program::new(&repository.path).args(["push", "--porcelain", "--no-verify", lease]);
+        let server = match &repository.address {
             // Its hooks and settings are the repository's own business, its owner is ours.
-            Address::Local(_) => program = program.args(["--receive-pack=git -c safe.directory=* receive-pack"]),
-            Address::Server(server) => {
-                let rules = &self.around().rules;
-                if server.scheme == Scheme::Ssh {
-                    program = program.ssh(rules.credentials.ssh_key(server));
-                } else if let Some(secret) = rules.credentials.secret(server)? {
-                    program = program.authorization(&remote, &secret.basic());
-                }
-            }
+            Address::Local(_) => return Ok(program.args(["--receive-pack=git -c safe.directory=* receive-pack"])),
+            Address::Server(server) => server,
+        };
+        let rules = &self.around().rules;
+        if server.scheme == Scheme::Ssh {
+            return Ok(program.ssh(rules.credentials.ssh_key(server)));
         }
-        let spec = format!("{}:{full}", commit.unwrap_or_default());
-        judge(&program.args(["--", &remote, &spec]).run(PATIENCE).await?)
+        Ok(match rules.credentials.secret(server)? {
+            Some(secret) => program.authorization(&repository.address.url(), &secret.basic()),
+            None => program,
+        })
+    }
+}
+
+/// What is not an id could be an option or another ref.
+fn full_ids(commits: [Option<&str>; 2]) -> Result<(), Refused> {
+    let is_id = |text: &str| gix::ObjectId::from_hex(text.as_bytes()).is_ok();
+    match commits.into_iter().flatten().all(is_id) {
+        true => Ok(()),
+        false => Err(Refused::new("a push needs full commit ids", "this is a fault of the hub")),
     }
 }
 
@@ -130,7 +103,13 @@ fn judge(said: &Said) -> Result<(), PushError> {
     }
     // `!<tab>from:to<tab>[reason]`: the server was reached and said no.
     let Some(verdict) = said.out.lines().find_map(|line| line.strip_prefix("!\t")) else {
-        return Err(PushError::Unreachable { message: said.reason() });
+        let (message, text) = (said.reason(), said.error.to_lowercase());
+        let denied =
+            ["authentication failed", "could not read username", "error: 401", "error: 403", "permission denied"];
+        return Err(match denied.iter().any(|words| text.contains(words)) {
+            true => PushError::Denied { message },
+            false => PushError::Unreachable { message },
+        });
     };
     let summary = verdict.rsplit('\t').next().unwrap_or(verdict);
     let moved = ["stale info", "fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref"];

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 
-use super::message::shown_repo;
-use crate::git::{self, Look, MirrorError, Mirrors, Secret, Trust};
+use crate::git::Secret;
 
 /// A mirror, and where a branch stands in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,83 +53,6 @@ pub trait Remote: Send + Sync + std::fmt::Debug {
     async fn delete(&self, repo: &str, branch: &str, expected: &str) -> Result<(), PushError>;
 
     fn credential(&self, repo: &str) -> Option<Secret>;
-}
-
-#[async_trait]
-impl Remote for Mirrors {
-    /// Followed from now on. While the server is away what was last seen is good enough: a push notices if it isn't.
-    async fn head(&self, repo: &str, branch: &str) -> Result<Seen, RemoteError> {
-        let known = Mirrors::head(self, repo, branch, Trust::Platform).await;
-        let doubtful = match self.look(repo, Some(branch), None, Trust::Platform) {
-            Look::Known { failing, .. } => failing.is_some(),
-            _ => true,
-        };
-        match (known, doubtful) {
-            (Ok(head), false) => Ok(Seen { mirror: head.path, head: Some(head.commit) }),
-            // Deleted, emptied, or the server is away.
-            (Ok(head), true) => {
-                let last = Seen { mirror: head.path, head: Some(head.commit) };
-                Ok(self.fetch(repo, branch).await.unwrap_or(last))
-            }
-            (Err(_), _) => self.fetch(repo, branch).await,
-        }
-    }
-
-    async fn fetch(&self, repo: &str, branch: &str) -> Result<Seen, RemoteError> {
-        match self.branch_now(repo, branch).await {
-            Ok(now) => Ok(Seen { mirror: now.path, head: now.commit }),
-            Err(error) => {
-                let repo = shown_repo(repo);
-                Err(match &error {
-                    MirrorError::Refused(_) => RemoteError::Denied { repo, source: Box::new(error) },
-                    MirrorError::Failing { .. } | MirrorError::Pending { .. } => {
-                        RemoteError::Unreachable { repo, source: Box::new(error) }
-                    }
-                })
-            }
-        }
-    }
-
-    async fn push(&self, repo: &str, commit: &str, branch: &str, expected: Option<&str>) -> Result<(), PushError> {
-        Mirrors::push(self, repo, commit, branch, expected).await.map_err(PushError::from)
-    }
-
-    async fn delete(&self, repo: &str, branch: &str, expected: &str) -> Result<(), PushError> {
-        self.delete_branch(repo, branch, expected).await.map_err(PushError::from)
-    }
-
-    fn credential(&self, repo: &str) -> Option<Secret> {
-        Mirrors::credential(self, repo)
-    }
-}
-
-/// What `git` and ssh say when a credential isn't enough.
-const DENIALS: [&str; 6] = [
-    "error: 401",
-    "error: 403",
-    "authentication failed",
-    "permission denied",
-    "access denied",
-    "could not read username",
-];
-
-impl From<git::PushError> for PushError {
-    fn from(error: git::PushError) -> PushError {
-        match error {
-            git::PushError::Moved => PushError::Moved,
-            git::PushError::Refused { message } => PushError::Refused { message },
-            git::PushError::Unreachable { message } => {
-                let text = message.to_lowercase();
-                match DENIALS.iter().any(|words| text.contains(words)) {
-                    true => PushError::Denied { message },
-                    false => PushError::Unreachable { message },
-                }
-            }
-            git::PushError::NotAllowed(refused) => PushError::Denied { message: refused.to_string() },
-            git::PushError::Secret(error) => PushError::Denied { message: error.to_string() },
-            git::PushError::Program(error) => PushError::Unreachable { message: error.to_string() },
-        }
-    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::*;
 use crate::config::PublishMode;
 use crate::git::testing::{Remote as Repository, Server, settings, store};
+use crate::git::{self, Mirrors, Trust};
 use crate::publish::error::Next;
 use crate::publish::fixture::{config, schedule};
 use crate::publish::{GitOpsTarget, Outcome, PublishError, PublishJob, Published, Publisher};
