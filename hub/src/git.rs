@@ -261,21 +261,6 @@ impl Mirrors {
         }
     }
 
-    /// What the server has of a branch, good or not, when it was asked since the start; else it is asked.
-    async fn there(&self, url: &str, branch: &str) -> Result<(PathBuf, Option<String>), MirrorError> {
-        let name = RefName::Branch(branch.to_owned());
-        name.want()?;
-        let repository = self.repository(url, Trust::Platform)?;
-        if repository.there(&name).is_none() {
-            repository.follow(&name);
-            self.fetch_now(url).await?;
-        }
-        match repository.there(&name) {
-            Some(there) => Ok((repository.path.clone(), there)),
-            None => Err(MirrorError::Pending { repo: url.to_owned() }),
-        }
-    }
-
     /// The mirror of an address, open for reading.
     pub fn open(&self, url: &str, trust: Trust) -> Option<GitRepository> {
         self.repository(url, trust).ok()?.open()
