@@ -11,7 +11,6 @@ mod man;
 mod output;
 mod plan;
 mod problems;
-mod redaction;
 mod render;
 mod validate;
 

@@ -5,7 +5,8 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use kedge_goyaml::{Key, Value as Yaml};
-use kedge_model::{Origin, Severity};
+use kedge_model::Severity;
+pub use kedge_scheduler::json::{origin_to_json, value_in_line, value_to_json};
 use serde_json::Value as Json;
 
 /// Formats of a command whose result is a document.
@@ -92,48 +93,6 @@ fn to_yaml(value: &Json) -> Yaml {
     }
 }
 
-/// A composed value for programs. JSON has no infinity and no keys but text; both become text.
-pub fn value_to_json(value: &Yaml) -> Json {
-    match value {
-        Yaml::Null => Json::Null,
-        Yaml::Bool(value) => Json::Bool(*value),
-        Yaml::Int(number) => Json::from(*number),
-        Yaml::Uint(number) => Json::from(*number),
-        Yaml::Float(number) => {
-            serde_json::Number::from_f64(*number).map_or_else(|| Json::String(number.to_string()), Json::Number)
-        }
-        Yaml::String(text) => Json::String(text.clone()),
-        Yaml::List(items) => Json::Array(items.iter().map(value_to_json).collect()),
-        Yaml::Map(map) => map
-            .iter()
-            .map(|(key, value)| (key_text(key), value_to_json(value)))
-            .collect::<serde_json::Map<_, _>>()
-            .into(),
-    }
-}
-
-fn key_text(key: &Key) -> String {
-    match Yaml::from(key.clone()) {
-        Yaml::String(text) => text,
-        other => kedge_goyaml::encode(&other, 4).trim_end().to_owned(),
-    }
-}
-
-/// A value in one line: text in quotes, structures as JSON, which YAML reads too.
-pub fn value_in_line(value: &Yaml) -> String {
-    value_to_json(value).to_string()
-}
-
-pub fn origin_to_json(origin: &Origin) -> Json {
-    serde_json::json!({
-        "repo": origin.source.repo,
-        "revision": origin.source.revision,
-        "file": &*origin.file,
-        "line": (origin.line > 0).then_some(origin.line),
-        "column": (origin.column > 0).then_some(origin.column),
-    })
-}
-
 /// `1 file`, `2 files`.
 pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
@@ -197,11 +156,5 @@ mod tests {
         assert_eq!(harmless("a\u{1b}[2Jb\r\n\tc"), "a\u{fffd}[2Jb\u{fffd}\n\tc");
         assert_eq!(harmless("admin\u{202e}nimda \u{9b}2J"), "admin\u{fffd}nimda \u{fffd}2J");
         assert_eq!(harmless("plain é\n"), "plain é\n");
-    }
-
-    #[test]
-    fn values_that_json_cannot_hold_become_text() {
-        let value = Yaml::Map([(Key::Int(1), Yaml::Float(f64::INFINITY))].into());
-        assert_eq!(value_in_line(&value), r#"{"1":"inf"}"#);
     }
 }

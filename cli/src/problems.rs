@@ -11,7 +11,7 @@ use kedge_scheduler::Scheduler;
 use serde_json::{Value, json};
 
 use crate::output::{counted, harmless, origin_to_json, severity_style};
-use crate::redaction::Redaction;
+use kedge_scheduler::Redaction;
 
 /// So many assignments are named in text; more would hide the problem.
 const NAMED: usize = 4;

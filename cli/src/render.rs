@@ -13,7 +13,7 @@ use crate::error::Exit;
 use crate::folder::{OutputFolder, Work};
 use crate::output::{Format, counted, print_json, print_text, print_yaml, say};
 use crate::problems::Problems;
-use crate::redaction::Redaction;
+use kedge_scheduler::Redaction;
 
 /// Write the GitOps files of an environment to a folder.
 ///

@@ -1,1 +1,123 @@
-//! What agents ask: join, renew, poll, blobs, status; over mutual TLS.
+//! What agents ask: join, renew, poll, blobs, status; over mutual TLS. `run` makes one `AgentService` and calls `serve`; people's
+//! changes to clusters and join tokens come through its `Fleet`.
+
+mod answer;
+mod attempts;
+mod blobs;
+mod file;
+mod fleet;
+mod guard;
+mod join;
+mod listener;
+mod pace;
+mod poll;
+mod renew;
+mod request;
+pub mod rooms;
+mod roster;
+mod route;
+mod status;
+mod tls;
+mod token;
+
+use std::sync::Arc;
+
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::sync::Semaphore;
+
+pub use fleet::{Fleet, FleetError};
+pub use listener::serve;
+pub use roster::Roster;
+pub use token::TokenOrder;
+
+use crate::config;
+use crate::keys::Keys;
+use crate::metrics::Metrics;
+use crate::state::Board;
+use crate::store::Store;
+use rooms::{Intake, Packages, Proofs};
+
+/// Everything that a request is answered from. One for all connections.
+pub struct AgentService {
+    store: Store,
+    keys: Keys,
+    board: Arc<Board>,
+    packages: Arc<dyn Packages>,
+    intake: Arc<dyn Intake>,
+    proofs: Arc<dyn Proofs>,
+    config: config::Agents,
+    fleet: Fleet,
+    reading: request::Reading,
+    attempts: attempts::Attempts,
+    named: blobs::Named,
+    /// Downloads that may run at one time.
+    downloads: Arc<Semaphore>,
+    metrics: Arc<Metrics>,
+}
+
+/// What the service is made from.
+pub struct Parts {
+    pub store: Store,
+    pub keys: Keys,
+    pub board: Arc<Board>,
+    pub packages: Arc<dyn Packages>,
+    pub intake: Arc<dyn Intake>,
+    pub proofs: Arc<dyn Proofs>,
+    pub config: config::Agents,
+    pub metrics: Arc<Metrics>,
+}
+
+/// One that is counted as long as it lives.
+#[derive(Debug)]
+struct Counted(Gauge);
+
+impl AgentService {
+    pub fn new(parts: Parts) -> AgentService {
+        let fleet = Fleet::new(parts.store.clone(), parts.keys.clone(), Arc::clone(&parts.board), &parts.config);
+        AgentService {
+            store: parts.store,
+            keys: parts.keys,
+            board: parts.board,
+            packages: parts.packages,
+            intake: parts.intake,
+            proofs: parts.proofs,
+            config: parts.config,
+            fleet,
+            reading: request::Reading::default(),
+            attempts: attempts::Attempts::default(),
+            named: blobs::Named::default(),
+            downloads: Arc::new(Semaphore::new(blobs::DOWNLOADS)),
+            metrics: parts.metrics,
+        }
+    }
+
+    /// For the API: join tokens, and what people do to clusters.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+}
+
+impl Counted {
+    fn one(gauge: &Gauge) -> Counted {
+        gauge.inc();
+        Counted(gauge.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl std::fmt::Debug for AgentService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AgentService").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").finish_non_exhaustive()
+    }
+}

@@ -1,15 +1,25 @@
 //! The hub's one TOML file as values. Read by `run`; unknown keys are refused and every error is reported with its line.
 
+pub mod parse;
+pub mod problem;
+mod reader;
+pub mod show;
+
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+pub use parse::Flags;
+pub use problem::{ConfigError, ConfigProblem};
 
 /// Everything a hub can be told. `packaging/hub.toml` explains each key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// Keys, database, mirrors and packages live below it.
     pub data: PathBuf,
+    /// The folder of the private keys. Default: `keys` below `data`; several hubs have the same files in it.
+    pub keys: PathBuf,
     pub api: Api,
     pub agents: Agents,
     pub database: Database,
@@ -58,6 +68,8 @@ pub struct Agents {
 pub struct Database {
     /// `sqlite:PATH` or `postgres://…`.
     pub url: String,
+    /// The file with the password of a `postgres://` address, so that the address holds no secret.
+    pub password_file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -130,3 +142,132 @@ pub struct Packages {
     pub kustomize: PathBuf,
     pub helm: PathBuf,
 }
+
+/// People and programs on this machine; another address must be asked for, with TLS.
+const API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7480);
+/// Agents come from everywhere, and nobody gets in without a certificate or a token.
+const AGENTS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::UNSPECIFIED), 7443);
+/// Below the minute after which many routers forget a silent connection.
+const WAIT: Duration = Duration::from_secs(50);
+/// For links that are paid by the byte.
+const LOW_INTERVAL: Duration = Duration::from_secs(15 * 60);
+/// Renewed at two thirds, so that an agent may be away for a month and is still let in.
+const CERTIFICATE_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
+/// Ten thousand agents for one hub is the goal; beyond this memory is at risk.
+const MAX_CONNECTIONS: usize = 20_000;
+/// A person's script; a program that needs more should watch.
+const RATE_PER_TOKEN: u32 = 100;
+/// Enough to log in; too little to guess.
+const RATE_PER_ADDRESS: u32 = 20;
+/// Webhooks make it immediate; this is for servers without them.
+const POLL: Duration = Duration::from_secs(30);
+/// What a rollback or a forgotten agent may still ask for.
+const KEEP: Duration = Duration::from_secs(30 * 86_400);
+
+impl Config {
+    /// What a hub does that was told nothing but where its data is.
+    pub fn default_at(data: &Path) -> Config {
+        Config {
+            data: data.to_owned(),
+            keys: data.join("keys"),
+            api: Api {
+                listen: API,
+                tls: None,
+                allow_plain: false,
+                rate_per_token: RATE_PER_TOKEN,
+                rate_per_address: RATE_PER_ADDRESS,
+            },
+            agents: Agents {
+                listen: AGENTS,
+                address: format!("https://{}:{}", hostname(), AGENTS.port()),
+                names: Vec::new(),
+                wait: WAIT,
+                low_interval: LOW_INTERVAL,
+                certificate_lifetime: CERTIFICATE_LIFETIME,
+                max_connections: MAX_CONNECTIONS,
+            },
+            database: Database { url: sqlite_url(&data.join("hub.db")), password_file: None },
+            git: Git {
+                control_plane: None,
+                branch: "main".to_owned(),
+                poll: POLL,
+                poll_of: BTreeMap::new(),
+                hosts: Vec::new(),
+                credentials: Vec::new(),
+                forges: Vec::new(),
+                webhook_secret_file: None,
+                author_name: "Kedge hub".to_owned(),
+                author_email: "kedge-hub@localhost".to_owned(),
+            },
+            environments: BTreeMap::new(),
+            packages: Packages {
+                folder: None,
+                keep: KEEP,
+                hosts: Vec::new(),
+                kustomize: PathBuf::from("kustomize"),
+                helm: PathBuf::from("helm"),
+            },
+        }
+    }
+
+    /// Where packages are.
+    pub fn packages_folder(&self) -> PathBuf {
+        self.packages.folder.clone().unwrap_or_else(|| self.data.join("packages"))
+    }
+
+    /// The names in the certificate of the agents' listener: the address' own host first.
+    pub fn server_names(&self) -> Vec<String> {
+        let mut names: Vec<String> = host_of(&self.agents.address).into_iter().collect();
+        for name in self.agents.names.iter().chain(["localhost", "127.0.0.1", "::1"].map(str::to_owned).iter()) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+}
+
+impl Database {
+    /// The address to connect to, with the password from its file.
+    pub fn connection_url(&self) -> Result<String, std::io::Error> {
+        let Some(file) = &self.password_file else { return Ok(self.url.clone()) };
+        let password = std::fs::read_to_string(file)?;
+        let password = percent_encoding::utf8_percent_encode(password.trim_end(), percent_encoding::NON_ALPHANUMERIC);
+        Ok(match self.url.split_once("://").map(|(scheme, rest)| (scheme, rest.split_once('@'))) {
+            Some((scheme, Some((user, place)))) => format!("{scheme}://{user}:{password}@{place}"),
+            _ => self.url.clone(),
+        })
+    }
+}
+
+/// Where data is when nobody says: the system's place for root, the user's own otherwise.
+pub fn default_data() -> PathBuf {
+    let of_user = || {
+        let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let base = set("XDG_DATA_HOME").or_else(|| Some(set("HOME")?.join(".local/share")))?;
+        Some(base.join("kedge-hub"))
+    };
+    let system = PathBuf::from("/var/lib/kedge-hub");
+    if nix::unistd::geteuid().is_root() { system } else { of_user().unwrap_or(system) }
+}
+
+/// The path as an address: `?`, `#` and `%` would mean something else.
+fn sqlite_url(path: &Path) -> String {
+    const SPECIAL: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b' ').add(b'?').add(b'#').add(b'%');
+    format!("sqlite:{}", percent_encoding::utf8_percent_encode(&path.to_string_lossy(), SPECIAL))
+}
+
+/// `https://host:port/…` → `host`, without the brackets of an IPv6 address.
+pub(crate) fn host_of(address: &str) -> Option<String> {
+    let uri: http::Uri = address.parse().ok()?;
+    Some(uri.host()?.trim_matches(['[', ']']).to_owned())
+}
+
+fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let name = name.trim();
+    if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,13 +3,16 @@
 
 pub mod agents;
 pub mod api;
+pub mod backup;
 pub mod catalog;
+pub mod command;
 pub mod config;
 pub mod git;
 pub mod keys;
 pub mod metrics;
 pub mod pack;
 pub mod platform;
+pub mod private;
 pub mod publish;
 pub mod run;
 pub mod state;

@@ -1,6 +1,23 @@
 //! The only SQL of the hub: one database, SQLite or PostgreSQL, through the same statements (TEXT, BIGINT, BYTEA and `$n`
 //! only). This file owns the connection and transactions; each room's statements are in a file of its own below.
 
+pub mod agents;
+pub mod api;
+pub mod catalog;
+pub mod dump;
+pub mod failure;
+pub mod git;
+pub mod keys;
+pub mod leader;
+pub mod meta;
+pub mod pack;
+pub mod platform;
+pub mod publish;
+pub mod state;
+mod statement;
+pub mod tokens;
+#[cfg(test)]
+pub mod trial;
 pub mod truth;
 
 use std::sync::Arc;
@@ -8,6 +25,7 @@ use std::time::Duration;
 
 use kedge_model::wire::Timestamp;
 use sqlx::any::AnyPoolOptions;
+use sqlx::migrate::Migrator;
 use sqlx::{Any, AnyConnection, AnyPool, Transaction};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -40,7 +58,7 @@ pub struct Tx {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Worth another try: the database is away or busy.
-    #[error("the database can't be reached")]
+    #[error("{}", failure::say(.0))]
     Unavailable(#[source] sqlx::Error),
     #[error("another hub leads since: this one's term {0:?} is over")]
     Fenced(Term),
@@ -48,8 +66,11 @@ pub enum StoreError {
     Corrupt(String),
     #[error("the database refused")]
     Refused(#[source] sqlx::Error),
+    /// Commands work beside a hub, never instead of one.
+    #[error("{0}")]
+    Foreign(&'static str),
     #[error("the database's tables can't be brought up to date")]
-    Migration(#[from] sqlx::migrate::MigrateError),
+    Migration(#[source] sqlx::migrate::MigrateError),
 }
 
 /// Readers beside the one writer; a hub has few tasks that ask at once.
@@ -57,23 +78,61 @@ const CONNECTIONS: u32 = 8;
 /// A database that doesn't answer for so long is away: the caller says 503 and tries again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
+/// Durable on SQLite means WAL with a sync at each commit. A log that grew under a long reader shrinks again.
+const SQLITE: [&str; 4] = [
+    "PRAGMA busy_timeout = 5000",
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA journal_size_limit = 67108864",
+];
+/// On PostgreSQL nobody waits long for a row that a dead hub holds, and the server notices soon that a hub is dead.
+const POSTGRES: &str = "SELECT set_config('lock_timeout', '5s', false), \
+     set_config('statement_timeout', '30s', false), \
+     set_config('idle_in_transaction_session_timeout', '15s', false), \
+     set_config('tcp_keepalives_idle', '10', false), \
+     set_config('tcp_keepalives_interval', '5', false), \
+     set_config('tcp_keepalives_count', '3', false)";
+
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 impl Store {
-    /// `sqlite:PATH` or `postgres://…`.
+    /// `sqlite:PATH` or `postgres://…`; its tables are made or brought up to date.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
+        Store::open_with(url, &MIGRATIONS).await
+    }
+
+    async fn open_with(url: &str, migrations: &Migrator) -> Result<Store, StoreError> {
+        let store = Store::connect(url, "?mode=rwc").await?;
+        migrations.run(&store.pool).await?;
+        Ok(store)
+    }
+
+    /// For commands beside a running hub: the database must be there, and of this version.
+    pub async fn join(url: &str) -> Result<Store, StoreError> {
+        let store = Store::connect(url, "?mode=rw").await?;
+        let applied = sqlx::query_scalar::<_, i64>("SELECT version FROM _sqlx_migrations ORDER BY version");
+        let applied = applied.fetch_all(&store.pool).await.map_err(|error| match StoreError::from(error) {
+            StoreError::Refused(_) => StoreError::Foreign("no hub has ever used this database"),
+            other => other,
+        })?;
+        if applied != MIGRATIONS.iter().map(|migration| migration.version).collect::<Vec<_>>() {
+            return Err(StoreError::Foreign("another version of kedge-hub uses this database"));
+        }
+        Ok(store)
+    }
+
+    async fn connect(url: &str, sqlite_options: &str) -> Result<Store, StoreError> {
         sqlx::any::install_default_drivers();
-        let backend = if url.starts_with("sqlite:") { Backend::Sqlite } else { Backend::Postgres };
+        let backend = Backend::of(url);
         let pool = AnyPoolOptions::new()
             .max_connections(CONNECTIONS)
             .acquire_timeout(PATIENCE)
             .after_connect(move |connection, _| Box::pin(prepare(connection, backend)))
             .connect(&match backend {
-                Backend::Sqlite => format!("{url}?mode=rwc"),
+                Backend::Sqlite => format!("{url}{sqlite_options}"),
                 Backend::Postgres => url.to_owned(),
             })
             .await?;
-        MIGRATIONS.run(&pool).await?;
         Ok(Store { pool, backend, writer: Arc::new(Mutex::new(())) })
     }
 
@@ -89,7 +148,8 @@ impl Store {
     pub async fn write(&self) -> Result<Tx, StoreError> {
         match self.backend {
             Backend::Sqlite => {
-                let writer = Some(Arc::clone(&self.writer).lock_owned().await);
+                let writer = tokio::time::timeout(PATIENCE, Arc::clone(&self.writer).lock_owned()).await;
+                let writer = Some(writer.map_err(|_| StoreError::Unavailable(sqlx::Error::PoolTimedOut))?);
                 Ok(Tx { inner: self.pool.begin_with("BEGIN IMMEDIATE").await?, _writer: writer })
             }
             Backend::Postgres => Ok(Tx { inner: self.pool.begin().await?, _writer: None }),
@@ -108,6 +168,12 @@ impl Store {
 
     pub async fn close(&self) {
         self.pool.close().await;
+    }
+}
+
+impl Backend {
+    pub fn of(url: &str) -> Backend {
+        if url.starts_with("sqlite:") { Backend::Sqlite } else { Backend::Postgres }
     }
 }
 
@@ -132,25 +198,18 @@ pub fn now() -> Timestamp {
     Timestamp(jiff::Timestamp::now().as_millisecond())
 }
 
-/// Durable on SQLite means WAL with a sync at each commit.
 async fn prepare(connection: &mut AnyConnection, backend: Backend) -> Result<(), sqlx::Error> {
-    if backend == Backend::Sqlite {
-        for pragma in ["PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", "PRAGMA busy_timeout = 5000"] {
-            sqlx::query(pragma).execute(&mut *connection).await?;
+    match backend {
+        Backend::Sqlite => {
+            for pragma in SQLITE {
+                sqlx::query(pragma).execute(&mut *connection).await?;
+            }
+        }
+        Backend::Postgres => {
+            sqlx::query(POSTGRES).execute(&mut *connection).await?;
         }
     }
     Ok(())
-}
-
-impl From<sqlx::Error> for StoreError {
-    fn from(error: sqlx::Error) -> StoreError {
-        match error {
-            sqlx::Error::Io(_) | sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Tls(_) => {
-                StoreError::Unavailable(error)
-            }
-            other => StoreError::Refused(other),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -6,4 +6,5 @@
     reason = "all of this is test code: a part that can't be started ends the test, with that part's log"
 )]
 
+pub mod agent;
 pub mod lab;

@@ -8,7 +8,7 @@ use super::Compared;
 use super::text::{commit, mark, unified, word};
 use crate::output::{counted, value_in_line};
 use crate::problems::Problems;
-use crate::redaction::Redaction;
+use kedge_scheduler::Redaction;
 
 /// GitHub takes 65,536 characters; others put a header above.
 const LIMIT: usize = 60_000;

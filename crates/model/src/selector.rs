@@ -1,10 +1,13 @@
 //! Label selectors with the semantics of Kubernetes. Read by the scheduler, and by `explain` to say which label is
 //! missing.
 
+mod parse;
+
 use std::collections::BTreeSet;
 use std::fmt;
 
 use crate::Labels;
+pub use parse::SelectorError;
 
 /// All of its parts must hold. The default, `{}`, selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

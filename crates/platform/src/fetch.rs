@@ -2,7 +2,7 @@
 //! into a cache of bare mirrors. Used by the CLI; the hub adds credentials and its list of hosts.
 
 mod address;
-mod mirror;
+pub mod mirror;
 
 use std::env;
 use std::fmt;

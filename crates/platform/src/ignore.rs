@@ -25,6 +25,10 @@ impl Ignore {
         Ignore { tool_folders: true, levels: Vec::new() }
     }
 
+    pub(crate) fn leaves_tools_out(&self) -> bool {
+        self.tool_folders
+    }
+
     /// Adds a folder's `.sourceignore`. Lines that aren't patterns become problems; the others hold.
     pub fn add(&mut self, folder: &str, text: &[u8], origin: &Origin) -> Vec<Problem> {
         let mut builder = GitignoreBuilder::new(folder);

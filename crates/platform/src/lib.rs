@@ -8,6 +8,7 @@
 //!
 //! What is wrong with one file, object or repository is data in the platform; an error means that there is none.
 
+pub mod cache;
 pub mod fetch;
 pub mod ignore;
 pub mod load;
@@ -20,10 +21,12 @@ pub mod walk;
 #[cfg(test)]
 mod testing;
 
+pub use cache::Cache;
 pub use fetch::Fetch;
-pub use load::{ControlPlane, Environments, LoadError, environments, load, load_tree};
+pub use fetch::mirror::{Limits, Link, Mirror, Want};
+pub use load::{ControlPlane, Environments, LoadError, environments, load, load_applications, load_tree};
 pub use repositories::{RepoError, RepoKey, Repositories, Request};
 pub use sources::{Sources, SourcesError};
 pub use tree::folder::{FolderTree, is_git_repository};
-pub use tree::git::{GitError, GitRepository, GitTree, Revision};
+pub use tree::git::{CommitNote, GitError, GitRepository, GitTree, Revision};
 pub use tree::{Tree, TreeError};

@@ -8,8 +8,9 @@ mod error;
 mod layers;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use kedge_model::{Failing, Kind, Platform, Problem, Source, Spec};
+use kedge_model::{Failing, Kind, Object, Platform, Problem, Source, Spec};
 
 use crate::ignore::Ignore;
 use crate::read::Batch;
@@ -66,7 +67,8 @@ pub fn load(
     assemble(opened, environment, repositories)
 }
 
-/// Reads one environment from a tree that is already open, below `path`.
+/// Reads one environment from a tree that is already open, below `path`. A BaseRepo that leads back to the tree's own
+/// branch closes a ring.
 pub fn load_tree(
     tree: Box<dyn Tree>,
     path: &str,
@@ -74,7 +76,15 @@ pub fn load_tree(
     repositories: &dyn Repositories,
 ) -> Result<Platform, LoadError> {
     let path = clean_path(path)?;
-    assemble(Opened { tree, path, step: None, problems: Vec::new() }, environment, repositories)
+    let source = tree.source();
+    let branch = source.revision.as_deref().and_then(|revision| revision.rsplit_once("@sha1:"));
+    let step = branch.map(|(branch, _)| Step::environment(environment, RepoKey::new(&source.repo), branch, &path));
+    assemble(Opened { tree, path, step, problems: Vec::new() }, environment, repositories)
+}
+
+/// Reads the applications of these registrations too: those that are in force though they can't be read now.
+pub fn load_applications(platform: &mut Platform, registrations: &[Arc<Object>], repositories: &dyn Repositories) {
+    applications::load(platform, registrations, &mut bases::Trees::new(repositories));
 }
 
 fn open_folder(path: &Path) -> Result<Opened, LoadError> {
@@ -133,7 +143,7 @@ fn open_git(
 
 fn assemble(opened: Opened, environment: &str, repositories: &dyn Repositories) -> Result<Platform, LoadError> {
     let Opened { tree, path, step, problems } = opened;
-    let own = Batch::read(tree.as_ref(), &path, Ignore::environment(), None)?;
+    let own = Batch::read(tree.as_ref(), &path, Ignore::environment(), None, repositories.cache())?;
     if own.is_empty() {
         return Err(LoadError::Empty { place: tree.source().to_string(), path });
     }
@@ -148,7 +158,8 @@ fn assemble(opened: Opened, environment: &str, repositories: &dyn Repositories) 
     platform.problems.append(&mut layers.problems);
     fail(&mut platform, None, layers.failures);
 
-    applications::load(&mut platform, &mut trees);
+    let registrations: Vec<Arc<Object>> = platform.of_kind(Kind::WorkloadRegistration).cloned().collect();
+    applications::load(&mut platform, &registrations, &mut trees);
     warn_of_paths(&mut platform);
     platform.problems.sort_by(|one, other| (&one.origin, one).cmp(&(&other.origin, other)));
     platform.problems.dedup();

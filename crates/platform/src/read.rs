@@ -1,17 +1,20 @@
 //! From a path of a tree to the objects that are written below it. Called by `load` for the environment, for each
 //! BaseRepo and for each application.
 
-use kedge_model::decode::{self, Options};
-use kedge_model::{Broken, Decoded, Object, Problem};
+use std::sync::Arc;
 
+use kedge_model::decode::{self, Options};
+use kedge_model::{Broken, Object, Problem};
+
+use crate::cache::{Cache, Read};
 use crate::ignore::Ignore;
 use crate::tree::{FILE_LIMIT, Tree, TreeError};
 use crate::walk::{Walk, place, problem};
 
 /// What one path of one tree holds.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Batch {
-    pub objects: Vec<Object>,
+    pub objects: Vec<Arc<Object>>,
     pub broken: Vec<Broken>,
     /// Everything that is wrong or worth knowing, once each.
     pub problems: Vec<Problem>,
@@ -21,18 +24,37 @@ pub struct Batch {
 
 impl Batch {
     /// Reads every YAML file below `path`. Of an application only its Workloads are taken.
-    pub fn read(tree: &dyn Tree, path: &str, ignore: Ignore, application: Option<&str>) -> Result<Batch, TreeError> {
+    pub fn read(
+        tree: &dyn Tree,
+        path: &str,
+        ignore: Ignore,
+        application: Option<&str>,
+        cache: Option<&Cache>,
+    ) -> Result<Batch, TreeError> {
+        match cache {
+            Some(cache) => {
+                let about = (path, application, u8::from(ignore.leaves_tools_out()));
+                let batch = cache.batch(tree, about, || Batch::fresh(tree, path, ignore, application, Some(cache)))?;
+                Ok(Arc::unwrap_or_clone(batch))
+            }
+            None => Batch::fresh(tree, path, ignore, application, None),
+        }
+    }
+
+    fn fresh(
+        tree: &dyn Tree,
+        path: &str,
+        ignore: Ignore,
+        application: Option<&str>,
+        cache: Option<&Cache>,
+    ) -> Result<Batch, TreeError> {
         let walk = Walk::below(tree, path, ignore)?;
-        let options = Options { application: application.map(str::to_owned) };
         let mut batch = Batch { problems: walk.warnings, failures: walk.failures, ..Batch::default() };
         batch.problems.extend(batch.failures.iter().cloned());
         for file in &walk.files {
-            match tree.read(file, FILE_LIMIT) {
-                Ok(bytes) => batch.add(decode::objects(&bytes, &place(tree, file), &options)),
-                Err(TreeError::TooLarge { size, .. }) => {
-                    batch.add(decode::too_large(&tree.beginning(file), size, &place(tree, file), &options));
-                }
-                Err(error) => batch.refuse(tree, file, &error, application),
+            match cache {
+                Some(cache) => batch.add(&cache.file(tree, file, application, || read_file(tree, file, application))),
+                None => batch.add(&read_file(tree, file, application)),
             }
         }
         Ok(batch)
@@ -43,19 +65,29 @@ impl Batch {
         self.objects.is_empty() && self.broken.is_empty() && self.failures.is_empty()
     }
 
-    fn add(&mut self, decoded: Decoded) {
-        self.failures.extend(decoded.broken.iter().map(|broken| broken.problem.clone()));
-        self.objects.extend(decoded.objects);
-        self.broken.extend(decoded.broken);
-        self.problems.extend(decoded.problems);
+    fn add(&mut self, read: &Read) {
+        self.failures.extend(read.broken.iter().map(|broken| broken.problem.clone()));
+        self.objects.extend(read.objects.iter().cloned());
+        self.broken.extend(read.broken.iter().cloned());
+        self.problems.extend(read.problems.iter().cloned());
     }
+}
 
-    /// A file that can't be read may hold anything.
-    fn refuse(&mut self, tree: &dyn Tree, file: &str, error: &TreeError, application: Option<&str>) {
-        let problem = problem(tree, file, error);
-        let owner = application.map(str::to_owned);
-        self.broken.push(Broken { kind: None, name: None, owner, labels: None, problem: problem.clone() });
-        self.problems.push(problem.clone());
-        self.failures.push(problem);
-    }
+fn read_file(tree: &dyn Tree, file: &str, application: Option<&str>) -> Read {
+    let options = Options { application: application.map(str::to_owned) };
+    let decoded = match tree.read(file, FILE_LIMIT) {
+        Ok(bytes) => decode::objects(&bytes, &place(tree, file), &options),
+        Err(TreeError::TooLarge { size, .. }) => {
+            decode::too_large(&tree.beginning(file), size, &place(tree, file), &options)
+        }
+        Err(error) => return unreadable(problem(tree, file, &error), options.application),
+    };
+    let objects = decoded.objects.into_iter().map(Arc::new).collect();
+    Read { objects, broken: decoded.broken, problems: decoded.problems }
+}
+
+/// A file that can't be read may hold anything.
+fn unreadable(problem: Problem, owner: Option<String>) -> Read {
+    let broken = Broken { kind: None, name: None, owner, labels: None, problem: problem.clone() };
+    Read { objects: Vec::new(), broken: vec![broken], problems: vec![problem] }
 }

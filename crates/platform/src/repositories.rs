@@ -4,12 +4,18 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use crate::cache::Cache;
 use crate::tree::git::GitError;
 use crate::tree::{Tree, TreeError};
 
 /// Opens repositories. `Sources` never leaves the machine, `Fetch` does.
 pub trait Repositories {
     fn open(&self, request: &Request) -> Result<Box<dyn Tree>, RepoError>;
+
+    /// Where what was read before is remembered, for those who read again and again.
+    fn cache(&self) -> Option<&Cache> {
+        None
+    }
 
     /// Whether this folder is known to be the repository of that address.
     fn is_at(&self, _repo: &str, _folder: &Path) -> bool {

@@ -34,9 +34,17 @@ pub trait Tree: Send + fmt::Debug {
     /// A file's bytes, refused before they are read when there are more than `limit`.
     fn read(&self, file: &str, limit: u64) -> Result<Vec<u8>, TreeError>;
 
+    /// What a file's or folder's content is known by, where it has such a name: the same id, the same content.
+    fn content_id(&self, _path: &str) -> Option<ContentId> {
+        None
+    }
+
     /// Some of the first bytes of a file that is over the limit; none when they can't be had cheaply.
     fn beginning(&self, file: &str) -> Vec<u8>;
 }
+
+/// The object id that Git gives a content.
+pub type ContentId = gix::ObjectId;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {

@@ -200,8 +200,40 @@ fn own_labels(target: &Target, object: &Object, workload: &Workload) -> Labels {
         .unwrap_or_default()
 }
 
+/// Where the values of many assignments come from: what is the same for all targets of a cluster type is found once.
+#[derive(Debug)]
+pub struct ConfigOrigins<'a> {
+    scheduler: &'a Scheduler,
+    places: BTreeMap<Arc<str>, Candidates<'a>>,
+}
+
+impl<'a> ConfigOrigins<'a> {
+    pub fn new(scheduler: &'a Scheduler) -> ConfigOrigins<'a> {
+        ConfigOrigins { scheduler, places: BTreeMap::new() }
+    }
+
+    /// The keys that apply to an assignment with their candidates; ConfigMaps that don't apply are left out.
+    pub fn of(&mut self, id: &AssignmentId) -> Option<ConfigExplanation> {
+        let scheduler = self.scheduler;
+        let (name, labels) = scheduler.place_labels(&id.cluster_type)?;
+        let target = scheduler.target(&id.target)?;
+        let candidates = self
+            .places
+            .entry(Arc::clone(&id.cluster_type))
+            .or_insert_with(|| Candidates::on(Place { name, labels }, scheduler.configs()));
+        Some(applied(candidates, target))
+    }
+}
+
 fn config(scheduler: &Scheduler, place: Place<'_>, target: &Target) -> ConfigExplanation {
-    let candidates = Candidates::on(place, scheduler.configs());
+    let mut explanation = applied(&Candidates::on(place, scheduler.configs()), target);
+    for config in scheduler.configs() {
+        skip(config, place, target, &mut explanation);
+    }
+    explanation
+}
+
+fn applied(candidates: &Candidates<'_>, target: &Target) -> ConfigExplanation {
     let chosen = candidates.chosen(target.tenancy());
     let mut values: Values = candidates.compose(&chosen).unwrap_or_default();
     let mut explanation = ConfigExplanation::default();
@@ -221,9 +253,6 @@ fn config(scheduler: &Scheduler, place: Place<'_>, target: &Target) -> ConfigExp
                 effect,
             });
         });
-    }
-    for config in scheduler.configs() {
-        skip(config, place, target, &mut explanation);
     }
     for (key, known) in &mut explanation.keys {
         known.value = values.remove(key);

@@ -12,8 +12,10 @@ mod config;
 mod diff;
 mod explain;
 mod files;
+pub mod json;
 mod output;
 mod pairs;
+mod redaction;
 mod render;
 mod schedule;
 mod scheduler;
@@ -23,11 +25,12 @@ mod template;
 
 pub use diff::{AssignmentChange, Change as PlanChange, FileChange, KeyChange, Plan, diff};
 pub use explain::{
-    Candidate, CandidateEffect, ConfigExplanation, Explanation, KeyExplanation, LabelOrigin, LabelSource,
-    PolicyVerdict, Skipped, explain,
+    Candidate, CandidateEffect, ConfigExplanation, ConfigOrigins, Explanation, KeyExplanation, LabelOrigin,
+    LabelSource, PolicyVerdict, Skipped, explain,
 };
 pub use files::{ConfigFile, Files, PROMOTED_COMMIT, README, README_TEXT};
 pub use output::{Existing, Kept, OutputPlan, plan_output};
+pub use redaction::{REDACTED, Redaction};
 pub use schedule::{Assignment, Configuration, Disputed, Outcome, Schedule};
 pub use scheduler::{Change, Delta, Scheduler, schedule};
 pub use target::Target;

@@ -30,6 +30,8 @@ pub enum Change {
     Failing(Vec<Failing>),
     /// Whose published names are now.
     Published(BTreeMap<String, Tenant>),
+    /// What the reader has to say now.
+    Problems(Vec<Problem>),
 }
 
 /// What an update changed.
@@ -121,6 +123,11 @@ impl Scheduler {
         self.configs.values().map(|config| &**config)
     }
 
+    /// The environment's targets, by full name.
+    pub fn targets(&self) -> impl Iterator<Item = &Arc<Target>> {
+        self.targets.values()
+    }
+
     /// Full names of the environment's targets.
     pub fn target_names(&self) -> impl Iterator<Item = &str> {
         self.targets.keys().map(|name| &**name)
@@ -170,6 +177,7 @@ impl Scheduler {
                 touched.published |= published != self.platform.published;
                 self.platform.published = published;
             }
+            Change::Problems(problems) => self.platform.problems = problems,
         }
     }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kedge_model::kinds::WorkloadRegistration;
-use kedge_model::{Kind, Object, Platform, Problem, Spec};
+use kedge_model::{Object, Platform, Problem, Spec};
 
 use super::bases::{Trees, failure};
 use super::fail;
@@ -14,12 +14,11 @@ use crate::read::Batch;
 use crate::repositories::Request;
 use crate::tree::clean_path;
 
-pub(super) fn load(platform: &mut Platform, trees: &mut Trees<'_>) {
-    let registrations: Vec<Arc<Object>> = platform.of_kind(Kind::WorkloadRegistration).cloned().collect();
+pub(super) fn load(platform: &mut Platform, registrations: &[Arc<Object>], trees: &mut Trees<'_>) {
     for object in registrations {
         let Spec::WorkloadRegistration(registration) = &object.spec else { continue };
         let name = object.meta.name.as_str();
-        match read(&object, registration, trees) {
+        match read(object, registration, trees) {
             Ok(batch) => {
                 if batch.is_empty() {
                     let message = format!("{} brings no Workload", object.id());
@@ -42,10 +41,11 @@ pub(super) fn load(platform: &mut Platform, trees: &mut Trees<'_>) {
 fn read(object: &Object, registration: &WorkloadRegistration, trees: &mut Trees<'_>) -> Result<Batch, Box<Problem>> {
     let at = &registration.workload;
     let request = Request::new(&at.repo, &at.branch, None);
+    let cache = trees.cache();
     let tree =
         trees.open(&request).map_err(|error| Box::new(failure(object, &error, error.hint(), "RepositoryFailed")))?;
     clean_path(&at.path)
-        .and_then(|path| Batch::read(tree, &path, Ignore::environment(), Some(&object.meta.name)))
+        .and_then(|path| Batch::read(tree, &path, Ignore::environment(), Some(&object.meta.name), cache))
         .map_err(|error| Box::new(failure(object, &error, error.hint(), error.code())))
 }
 

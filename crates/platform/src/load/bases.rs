@@ -10,6 +10,7 @@ use kedge_model::{Broken, Kind, Object, Origin, Platform, Problem, Spec};
 
 use super::fail;
 use super::layers::Layers;
+use crate::cache::Cache;
 use crate::ignore::Ignore;
 use crate::read::Batch;
 use crate::repositories::{RepoError, RepoKey, Repositories, Request};
@@ -123,6 +124,7 @@ impl Bases<'_, '_> {
 
     fn read(&mut self, object: &Object, base: &BaseRepo) -> Option<Batch> {
         let request = Request::new(&base.repo.repo, &base.repo.branch, base.commit.as_deref());
+        let cache = self.trees.cache();
         let tree = match self.trees.open(&request) {
             Ok(tree) => tree,
             Err(error) => {
@@ -131,7 +133,7 @@ impl Bases<'_, '_> {
             }
         };
         let path = clean_path(&base.repo.path);
-        match path.and_then(|path| Batch::read(tree, &path, Ignore::environment(), None)) {
+        match path.and_then(|path| Batch::read(tree, &path, Ignore::environment(), None, cache)) {
             Ok(batch) => {
                 if batch.is_empty() {
                     // Somebody emptied it: what it held isn't gone for that.
@@ -220,6 +222,10 @@ impl Step {
 impl<'r> Trees<'r> {
     pub fn new(repositories: &'r dyn Repositories) -> Trees<'r> {
         Trees { repositories, open: BTreeMap::new() }
+    }
+
+    pub fn cache(&self) -> Option<&'r Cache> {
+        self.repositories.cache()
     }
 
     pub fn open(&mut self, request: &Request) -> Result<&dyn Tree, RepoError> {

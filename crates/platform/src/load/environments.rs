@@ -9,11 +9,12 @@ use kedge_model::kinds::Environment;
 use kedge_model::{Object, Problem, Spec};
 
 use super::{LoadError, error};
+use crate::cache::Cache;
 use crate::ignore::Ignore;
 use crate::read::Batch;
 use crate::repositories::{RepoKey, local_path};
-use crate::tree::TreeError;
 use crate::tree::git::{GitError, GitRepository};
+use crate::tree::{Tree, TreeError};
 
 const FOLDER: &str = ".environments";
 
@@ -39,20 +40,24 @@ impl Environments {
             Some(revision) => revision,
             None => repo.head()?,
         };
-        let tree = repo.tree(&revision, name)?;
-        let batch = match Batch::read(&tree, FOLDER, Ignore::default(), None) {
+        Ok(Environments::in_tree(&repo.tree(&revision, name)?, None)?)
+    }
+
+    /// The environments that a commit of the main branch names.
+    pub fn in_tree(tree: &dyn Tree, cache: Option<&Cache>) -> Result<Environments, TreeError> {
+        let batch = match Batch::read(tree, FOLDER, Ignore::default(), None, cache) {
             Ok(batch) => batch,
             Err(TreeError::Missing { .. }) => return Ok(Environments::default()),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(error),
         };
         let mut found = Environments { environments: Vec::new(), problems: batch.problems };
-        let mut objects: Vec<Object> = batch.objects;
+        let mut objects: Vec<Arc<Object>> = batch.objects;
         objects.retain(|object| matches!(object.spec, Spec::Environment(_)));
         objects.sort_by(|one, other| (&one.meta.name, &one.origin).cmp(&(&other.meta.name, &other.origin)));
         for same in objects.chunk_by(|one, other| one.meta.name == other.meta.name) {
             let [first, others @ ..] = same else { continue };
             if others.is_empty() {
-                found.environments.push(Arc::new(first.clone()));
+                found.environments.push(Arc::clone(first));
                 continue;
             }
             let message =

@@ -20,13 +20,13 @@ pub struct Layers {
 /// All that one level says about one name.
 #[derive(Debug, Default)]
 struct Claims {
-    good: Vec<Object>,
+    good: Vec<Arc<Object>>,
     broken: Vec<Broken>,
 }
 
 impl Layers {
     /// Adds a level, the next one outwards. Gives back the names that came into force with it.
-    pub fn add(&mut self, objects: Vec<Object>, broken: Vec<Broken>) -> Vec<ObjectId> {
+    pub fn add(&mut self, objects: Vec<Arc<Object>>, broken: Vec<Broken>) -> Vec<ObjectId> {
         let mut claims: BTreeMap<ObjectId, Claims> = BTreeMap::new();
         for object in objects {
             let good = &mut claims.entry(object.id()).or_default().good;
@@ -70,7 +70,7 @@ impl Layers {
         }
         self.broken.append(&mut claims.broken);
         let object = claims.good.pop()?;
-        self.objects.insert(id.clone(), Arc::new(object));
+        self.objects.insert(id.clone(), object);
         Some(id)
     }
 

@@ -9,7 +9,7 @@ use gix::ObjectId;
 use gix::objs::tree::EntryKind as GitKind;
 use kedge_model::Source;
 
-use super::{BEGINNING_LIMIT, ENTRY_LIMIT, Entry, EntryKind, Tree, TreeError, chain, join};
+use super::{BEGINNING_LIMIT, ContentId, ENTRY_LIMIT, Entry, EntryKind, Tree, TreeError, chain, join};
 use crate::tree::folder::is_git_repository;
 
 /// A tree object with more entries than we walk has more bytes than this.
@@ -17,6 +17,9 @@ const TREE_LIMIT: u64 = 32 * 1024 * 1024;
 
 /// Objects are unpacked whole, also for their beginning; what is larger stays packed.
 const BLOB_LIMIT: u64 = 64 * 1024 * 1024;
+
+/// A first line is a line; what is longer isn't shown.
+const SUBJECT_LIMIT: usize = 200;
 
 /// Where branches are: our own, and those that a clone knows of.
 const BRANCHES: [&str; 2] = ["refs/heads/", "refs/remotes/origin/"];
@@ -32,6 +35,14 @@ pub struct GitRepository {
 pub struct Revision {
     pub name: Option<String>,
     pub commit: ObjectId,
+}
+
+/// The first line of a commit, who wrote it, and when (seconds since 1970).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommitNote {
+    pub subject: String,
+    pub author: String,
+    pub time: i64,
 }
 
 #[derive(Debug)]
@@ -97,7 +108,7 @@ impl GitRepository {
         Ok(GitRepository { repo })
     }
 
-    pub(crate) fn from_repo(repo: gix::Repository) -> GitRepository {
+    pub fn from_repo(repo: gix::Repository) -> GitRepository {
         GitRepository { repo }
     }
 
@@ -146,6 +157,30 @@ impl GitRepository {
             .ok()
             .and_then(|id| self.repo.find_header(id).ok())
             .is_some_and(|header| header.kind() == gix::objs::Kind::Commit)
+    }
+
+    /// What people see of a commit.
+    pub fn describe(&self, commit: &str) -> Option<CommitNote> {
+        let id = ObjectId::from_hex(commit.as_bytes()).ok()?;
+        let commit = self.repo.find_commit(id).ok()?;
+        let subject = commit.message().ok()?.title.to_string();
+        let author = commit.author().ok()?;
+        Some(CommitNote {
+            subject: subject.trim().chars().take(SUBJECT_LIMIT).collect(),
+            author: author.name.to_string().chars().take(SUBJECT_LIMIT).collect(),
+            time: commit.time().ok()?.seconds,
+        })
+    }
+
+    /// Whether a commit holds no file at all.
+    pub fn is_empty_commit(&self, commit: ObjectId) -> bool {
+        let tree = self.repo.find_commit(commit).and_then(|commit| Ok(commit.tree_id()?.detach()));
+        tree.is_ok_and(|id| id == ObjectId::empty_tree(gix::hash::Kind::Sha1))
+    }
+
+    /// Whether a commit is the other one's ancestor.
+    pub fn is_behind(&self, ancestor: ObjectId, commit: ObjectId) -> bool {
+        self.repo.merge_base(ancestor, commit).is_ok_and(|base| base.is_some_and(|base| base.detach() == ancestor))
     }
 
     /// The address it was cloned from.
@@ -285,6 +320,10 @@ impl Tree for GitTree {
         }
         let mut blob = self.repo.find_blob(id).map_err(|error| unreadable(file, error))?;
         Ok(blob.take_data())
+    }
+
+    fn content_id(&self, path: &str) -> Option<ContentId> {
+        self.locate(path).ok().map(|(id, _)| id)
     }
 
     fn beginning(&self, file: &str) -> Vec<u8> {

@@ -7,9 +7,10 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
     pub time: Duration,
+    /// Of one transfer.
     pub bytes: u64,
     /// How often it is looked.
     pub every: Duration,

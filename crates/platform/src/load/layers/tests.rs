@@ -10,15 +10,15 @@ fn origin(repo: &str, file: &str, line: u32) -> Origin {
     Origin { source, file: file.into(), line, column: 1 }
 }
 
-fn config(name: &str, label: &str, origin: Origin) -> Object {
+fn config(name: &str, label: &str, origin: Origin) -> Arc<Object> {
     let labels = [("region".to_owned(), label.to_owned())].into();
-    Object {
+    Arc::new(Object {
         meta: Meta { name: name.to_owned(), labels, ..Meta::default() },
         spec: Spec::ConfigMap(ConfigMap::default()),
         origin,
         owner: None,
         stale_since: None,
-    }
+    })
 }
 
 fn broken(name: &str, origin: Origin) -> Broken {

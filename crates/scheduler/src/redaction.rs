@@ -1,16 +1,18 @@
-//! Which values look secret, so that comments on pull requests, annotations and logs never show them. Errs on the side
-//! of hiding. Used by `plan -o markdown` and by what `validate` and `render` report.
+//! Which values look secret, so that comments on pull requests, annotations, logs and the hub's API never show them.
+//! Errs on the side of hiding. Used by `plan -o markdown`, by what `validate` and `render` report, and by the hub.
 
 use std::collections::BTreeSet;
 
 use kedge_goyaml::{Key, Value};
 use kedge_model::{Kind, Spec};
-use kedge_scheduler::{Assignment, Scheduler};
 use serde_json::Value as Json;
 
-use crate::output::value_in_line;
+use crate::json::value_in_line;
+use crate::schedule::Assignment;
+use crate::scheduler::Scheduler;
 
-const REDACTED: &str = "[redacted]";
+/// What is shown instead.
+pub const REDACTED: &str = "[redacted]";
 
 /// Parts of a key, without separators and in lower case.
 const WORDS: [&str; 12] = [
@@ -47,23 +49,27 @@ pub struct Redaction {
 
 impl Redaction {
     pub fn of<'a>(sides: impl IntoIterator<Item = &'a Scheduler>) -> Redaction {
-        let mut redaction = Redaction::default();
+        // Many workloads share one schema: it is read once.
+        let mut texts: BTreeSet<&str> = BTreeSet::new();
         for side in sides {
             let platform = side.platform();
             for object in platform.of_kind(Kind::ConfigSchema).chain(platform.of_kind(Kind::Workload)) {
                 match &object.spec {
-                    Spec::ConfigSchema(schema) => redaction.learn(&schema.schema),
+                    Spec::ConfigSchema(schema) => drop(texts.insert(&schema.schema)),
                     Spec::Workload(workload) => {
                         let of_targets = workload.targets.iter().flat_map(|target| &target.config_schemas);
-                        workload.config_schemas.iter().chain(of_targets).for_each(|text| redaction.learn(text));
+                        texts.extend(workload.config_schemas.iter().chain(of_targets).map(String::as_str));
                     }
                     _ => {}
                 }
             }
         }
+        let mut redaction = Redaction::default();
+        texts.into_iter().for_each(|text| redaction.learn(text));
         redaction
     }
 
+    /// Takes what a JSON Schema says about its keys.
     fn learn(&mut self, text: &str) {
         // A schema that isn't JSON is a problem that others report.
         let Ok(root) = serde_json::from_str::<Json>(text) else { return };

@@ -1,0 +1,230 @@
+//! What people do to clusters and join tokens. Each change is made inside the caller's transaction, so that an audit entry can
+//! go with it; after the commit `refresh` makes it count at once on this hub, and other hubs follow within a second.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use kedge_model::Labels;
+use kedge_model::wire::{
+    ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Mode, Sequence, Stream, Timestamp,
+};
+
+use super::roster::Roster;
+use super::token::TokenOrder;
+use crate::config;
+use crate::keys::Keys;
+use crate::state::Board;
+use crate::store::agents::tokens::TokenRow;
+use crate::store::agents::{ClusterRow, ClusterState};
+use crate::store::{Store, StoreError, Tx, now};
+
+/// The members of all streams, for those who may change them. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Fleet {
+    store: Store,
+    keys: Keys,
+    board: Arc<Board>,
+    roster: Arc<Roster>,
+    /// Where agents reach the hub: it is in every join token.
+    address: Arc<str>,
+}
+
+/// What a membership says beside where the cluster belongs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    pub remove: Vec<String>,
+    pub unmanage: Vec<String>,
+    pub retired: bool,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum FleetError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("there is no cluster {0}")]
+    Unknown(ClusterId),
+    #[error("the cluster is {}", .0.as_str())]
+    WrongState(ClusterState),
+    #[error("the membership can't be signed")]
+    Sign(#[from] EnvelopeError),
+    #[error("the system gives no random numbers")]
+    NoRandom,
+    #[error("{0}")]
+    BadOrder(&'static str),
+}
+
+/// More uses than a fleet has clusters is a mistake.
+const MAX_USES: u64 = 1_000_000;
+
+impl Fleet {
+    pub(super) fn new(store: Store, keys: Keys, board: Arc<Board>, config: &config::Agents) -> Fleet {
+        Fleet { store, keys, board, roster: Arc::default(), address: config.address.as_str().into() }
+    }
+
+    pub(super) fn roster(&self) -> &Roster {
+        &self.roster
+    }
+
+    /// Call it after the commit. A database that is away now is asked again within a second.
+    pub async fn refresh(&self) {
+        if let Err(error) = self.roster.refresh(&self.store).await {
+            tracing::warn!(%error, "a change of a cluster is committed and counts in a moment");
+        }
+    }
+
+    /// The token for a person to hand over; its secret can't be seen again.
+    pub async fn create_join_token(&self, tx: &mut Tx, order: TokenOrder) -> Result<JoinToken, FleetError> {
+        let at = now();
+        if order.uses == 0 || order.uses > MAX_USES {
+            return Err(FleetError::BadOrder("a token has 1 to 1,000,000 uses"));
+        }
+        if order.expires_at <= at {
+            return Err(FleetError::BadOrder("a token can't have expired already"));
+        }
+        if let Some(old) = &order.replaces {
+            if order.uses != 1 {
+                return Err(FleetError::BadOrder("one cluster is replaced by one"));
+            }
+            self.find(tx, old).await?;
+        }
+        let made = order.make(at).map_err(|_| FleetError::NoRandom)?;
+        tx.add_join_token(&made.row).await?;
+        Ok(JoinToken {
+            hub: self.address.to_string(),
+            authority: self.keys.authority().fingerprint(),
+            id: made.row.id,
+            secret: made.secret,
+        })
+    }
+
+    pub async fn join_tokens(
+        &self,
+        before: Option<(Timestamp, &str)>,
+        limit: i64,
+    ) -> Result<Vec<TokenRow>, StoreError> {
+        self.store.join_tokens(before, limit).await
+    }
+
+    /// False: there is no such token, or it is revoked already.
+    pub async fn revoke_join_token(&self, tx: &mut Tx, id: &str) -> Result<bool, StoreError> {
+        tx.revoke_join_token(id, now()).await
+    }
+
+    /// To another stream; what the old one delivered and the new one doesn't know is removed.
+    pub async fn move_to(&self, tx: &mut Tx, cluster: &ClusterId, stream: Stream) -> Result<ClusterRow, FleetError> {
+        let row = self.active(tx, cluster).await?;
+        let (from, to) = (self.modes(&row.stream), self.modes(&stream));
+        let mut change = Change::default();
+        for (assignment, _) in from.into_iter().filter(|(_, ours)| *ours) {
+            match to.get(&assignment) {
+                None => change.remove.push(assignment),
+                // Another reconciler has it there.
+                Some(false) => change.unmanage.push(assignment),
+                Some(true) => {}
+            }
+        }
+        tx.place_cluster(cluster, Some(&row.stream), Some(&stream)).await?;
+        self.change(tx, ClusterRow { stream, ..row }, change).await
+    }
+
+    /// Other labels, name or site, in the same stream.
+    pub async fn relabel(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        labels: Option<Labels>,
+        name: Option<String>,
+        site: Option<Option<String>>,
+    ) -> Result<ClusterRow, FleetError> {
+        let mut row = self.active(tx, cluster).await?;
+        row.labels = labels.unwrap_or(row.labels);
+        row.name = name.unwrap_or(row.name);
+        row.site = site.unwrap_or(row.site);
+        self.change(tx, row, Change::default()).await
+    }
+
+    /// It should stop, what runs stays, and it counts nowhere.
+    pub async fn retire(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
+        let row = self.active(tx, cluster).await?;
+        tx.place_cluster(cluster, Some(&row.stream), None).await?;
+        let change = Change { retired: true, ..Change::default() };
+        self.change(tx, ClusterRow { state: ClusterState::Retired, ..row }, change).await
+    }
+
+    /// Its key is refused from now on, also on connections that are open.
+    pub async fn revoke(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
+        let row = self.find(tx, cluster).await?;
+        shut_out(tx, row, ClusterState::Revoked).await
+    }
+
+    /// The membership as it is, above a sequence that a restored backup has forgotten.
+    pub(super) async fn reissue(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        above: Sequence,
+    ) -> Result<ClusterRow, FleetError> {
+        let row = self.find(tx, cluster).await?;
+        tracing::warn!(%cluster, known = %row.sequence, told = %above, "a forgotten membership is issued again");
+        let change = Change { retired: row.state == ClusterState::Retired, ..Change::default() };
+        let sequence = row.sequence.max(above);
+        self.change(tx, ClusterRow { sequence, ..row }, change).await
+    }
+
+    /// Signs the membership that a row says.
+    pub(super) fn seal(&self, row: &mut ClusterRow, at: Timestamp, change: Change) -> Result<(), EnvelopeError> {
+        let membership = Membership {
+            cluster: row.id,
+            name: row.name.clone(),
+            stream: row.stream.clone(),
+            labels: row.labels.clone(),
+            site: row.site.clone(),
+            sequence: row.sequence,
+            issued_at: at,
+            remove: change.remove,
+            unmanage: change.unmanage,
+            retired: change.retired,
+            requires: Vec::new(),
+        };
+        row.membership = self.keys.sign(&membership)?.to_json()?;
+        Ok(())
+    }
+
+    async fn change(&self, tx: &mut Tx, mut row: ClusterRow, change: Change) -> Result<ClusterRow, FleetError> {
+        row.sequence = Sequence(row.sequence.0 + 1);
+        self.seal(&mut row, now(), change)?;
+        tx.change_cluster(&row).await?;
+        Ok(row)
+    }
+
+    async fn find(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
+        tx.cluster(cluster).await?.ok_or(FleetError::Unknown(*cluster))
+    }
+
+    async fn active(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
+        let row = self.find(tx, cluster).await?;
+        match row.state {
+            ClusterState::Active => Ok(row),
+            other => Err(FleetError::WrongState(other)),
+        }
+    }
+
+    /// The assignments of a stream's newest state; true where it is ours to apply.
+    fn modes(&self, stream: &Stream) -> BTreeMap<String, bool> {
+        let Some(issued) = self.board.watch(stream).borrow().clone() else { return BTreeMap::new() };
+        let state = Envelope::from_json(&issued.envelope).ok();
+        let state = state.and_then(|envelope| serde_json::from_slice::<DesiredState>(&envelope.payload).ok());
+        let entries = state.map(|state| state.entries).unwrap_or_default();
+        entries.into_iter().map(|entry| (entry.assignment, matches!(entry.mode, Mode::Apply(_)))).collect()
+    }
+}
+
+/// Its key is refused for good, and it counts nowhere any more.
+pub(super) async fn shut_out(tx: &mut Tx, row: ClusterRow, state: ClusterState) -> Result<ClusterRow, FleetError> {
+    if row.state == ClusterState::Active {
+        tx.place_cluster(&row.id, Some(&row.stream), None).await?;
+    }
+    let row = ClusterRow { state, ..row };
+    tx.change_cluster(&row).await?;
+    Ok(row)
+}

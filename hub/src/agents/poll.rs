@@ -1,0 +1,266 @@
+//! The poll: tells the hub how far a cluster is, and waits for news of its stream, its membership or the hub's keys. News is
+//! written once and shared by all who wait for it; the database is asked only for what is a single cluster's own.
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::{CONNECTION, HeaderValue};
+use hyper::body::Incoming;
+use kedge_model::wire::{Envelope, Generation, PollAnswer, PollRequest, Sequence, Timestamp};
+use tokio::time::Instant;
+
+use super::Counted;
+use super::answer::{Answer, Content, Refusal, with_type};
+use super::fleet::FleetError;
+use super::pace::{Load, Pace};
+use super::request::{POLL, malformed};
+use super::roster::Standing;
+use super::route::{Caller, Known, refuse_shut_out};
+use crate::metrics::PollOutcome;
+use crate::store::agents::ClusterState;
+use crate::store::now;
+use crate::truth::Contact;
+
+/// What the agent has, as far as holding needs it.
+#[derive(Clone, Copy)]
+struct Has {
+    key_set: u64,
+    membership: Sequence,
+    generation: Generation,
+}
+
+/// What it is told.
+struct News {
+    answer: PollAnswer,
+    /// The state's envelope as stored, shared.
+    state: Option<Bytes>,
+}
+
+/// Whoever must prove a generation comes back after this, if it couldn't.
+const PROVE_AGAIN: u64 = 30;
+/// Exact in JSON, and more than anybody moves a cluster.
+const MAX_SEQUENCE: u64 = 1 << 53;
+/// After a stop: time for a restart, or for another hub.
+const AFTER_STOP: std::ops::RangeInclusive<u64> = 1..=8;
+
+pub async fn poll(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
+    let told = tell(caller, known, body).await;
+    let outcome = match &told {
+        Ok((_, true)) => PollOutcome::News,
+        Ok((_, false)) => PollOutcome::Idle,
+        Err(refusal) if refusal.status.is_server_error() => PollOutcome::Unavailable,
+        Err(_) => PollOutcome::Refused,
+    };
+    caller.service.metrics.polls.get_or_create(&outcome.into()).inc();
+    told.map(|(answer, _)| answer)
+}
+
+/// The answer, and whether there is news in it.
+async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer, bool), Refusal> {
+    let service = &caller.service;
+    let request: PollRequest = service.reading.json(body, POLL).await?;
+    let load = Load {
+        held: usize::try_from(service.metrics.polls_held.get()).unwrap_or(0),
+        profile: request.profile,
+        asked: request.wait,
+        roll: rand::random_range(0.0..1.0),
+    };
+    let pace = Pace::choose(&service.config, load);
+    let has = Has { key_set: request.key_set, membership: request.membership, generation: request.generation };
+    let want_status = service.intake.wants(&known.peer.cluster, &request.status);
+    let promise_until = now().0.saturating_add(i64::try_from(pace.expected_within().as_millis()).unwrap_or(i64::MAX));
+    let contact = Contact {
+        generation: request.generation,
+        look_age: request.look_age,
+        promise_until: Timestamp(promise_until),
+        heads: request.status,
+    };
+    service.intake.contact(&known.peer.cluster, contact).await;
+    if has.membership > known.member.standing().sequence {
+        catch_up(caller, known, has).await?;
+    }
+    if unknown_generation(caller, known, has).await? {
+        let mut answer = blank(PROVE_AGAIN);
+        answer.want_proof = true;
+        answer.want_status = want_status;
+        return Ok((written(News { answer, state: None }, true)?, true));
+    }
+    let news = Box::pin(hold(caller, known, has, pace, want_status)).await?;
+    let is_news = news.state.is_some() || news.answer.membership.is_some() || !news.answer.key_sets.is_empty();
+    Ok((written(news, pace.keep && !*caller.shutdown.borrow())?, is_news))
+}
+
+/// The cluster has a newer membership than this hub knows. Another hub's is known within a second; one that a restored backup
+/// has forgotten is issued again, above it.
+async fn catch_up(caller: &Caller, known: &Known, has: Has) -> Result<(), Refusal> {
+    let fleet = &caller.service.fleet;
+    fleet.refresh().await;
+    if has.membership <= known.member.standing().sequence {
+        return Ok(());
+    }
+    if has.membership.0 > MAX_SEQUENCE {
+        return Err(malformed(format!("membership {} is beyond what a hub could have issued", has.membership)));
+    }
+    let mut tx = caller.service.store.write().await?;
+    fleet.reissue(&mut tx, &known.peer.cluster, has.membership).await.map_err(|error| match error {
+        FleetError::Store(error) => error.into(),
+        other => {
+            tracing::error!(cluster = %known.peer.cluster, error = %other, "a membership can't be issued again");
+            Refusal::internal()
+        }
+    })?;
+    tx.commit().await?;
+    fleet.refresh().await;
+    Ok(())
+}
+
+/// Whether the cluster is ahead of everything that the hub ever wrote: a restored backup has forgotten it.
+async fn unknown_generation(caller: &Caller, known: &Known, has: Has) -> Result<bool, Refusal> {
+    let standing = known.member.standing();
+    if standing.sequence != has.membership || standing.state != ClusterState::Active {
+        return Ok(false);
+    }
+    let shown = caller.service.board.watch(&standing.stream).borrow().as_ref().map_or(0, |issued| issued.generation.0);
+    if has.generation.0 <= shown {
+        return Ok(false);
+    }
+    // Another hub may have issued it within this second.
+    Ok(has.generation.0 > caller.service.store.newest_generation(&standing.stream).await?)
+}
+
+/// Waits until there is something to say, the time is over, or the hub stops.
+async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status: bool) -> Result<News, Refusal> {
+    let service = &caller.service;
+    let _held = Counted::one(&service.metrics.polls_held);
+    let mut shutdown = caller.shutdown.clone();
+    let until = Instant::now() + pace.hold;
+    let mut over = want_status || pace.hold.is_zero();
+    loop {
+        let mut changed = std::pin::pin!(known.member.changed());
+        changed.as_mut().enable();
+        let standing = known.member.standing();
+        refuse_shut_out(&known.member)?;
+        let mut states = service.board.watch(&standing.stream);
+        let rotated = service.keys.changed();
+        let version = service.keys.key_set().version;
+        let current = states.borrow_and_update().clone();
+        let state = current.filter(|issued| has.generation < issued.generation && takes_states(&standing, has));
+        if version > has.key_set || standing.sequence > has.membership || state.is_some() {
+            let mut answer = blank(pace.news);
+            answer.key_sets = service.keys.key_sets_after(has.key_set);
+            answer.membership = membership(caller, known, &standing, has).await?;
+            // A new membership may name another stream: the cluster says next how far it is there.
+            if answer.membership.is_some() {
+                answer.next = 0;
+            }
+            answer.want_status = want_status;
+            return Ok(News { answer, state: state.map(|issued| issued.envelope.clone()) });
+        }
+        if over || *shutdown.borrow_and_update() {
+            let stops = *shutdown.borrow();
+            let mut answer = blank(if stops { rand::random_range(AFTER_STOP).max(pace.idle) } else { pace.idle });
+            if want_status {
+                answer = blank(pace.news);
+                answer.want_status = true;
+            }
+            return Ok(News { answer, state: None });
+        }
+        tokio::select! {
+            () = changed => {}
+            _ = states.changed() => {}
+            () = rotated => {}
+            stop = shutdown.changed() => over |= stop.is_err(),
+            () = tokio::time::sleep_until(until) => over = true,
+        }
+    }
+}
+
+/// Whether the generation that it told is one of this stream, and it should run anything at all.
+fn takes_states(standing: &Standing, has: Has) -> bool {
+    standing.state == ClusterState::Active && standing.sequence == has.membership
+}
+
+async fn membership(
+    caller: &Caller,
+    known: &Known,
+    standing: &Standing,
+    has: Has,
+) -> Result<Option<Envelope>, Refusal> {
+    if standing.sequence <= has.membership {
+        return Ok(None);
+    }
+    let stored = caller.service.store.membership(&known.peer.cluster).await?;
+    stored.map(|json| Envelope::from_json(&json)).transpose().map_err(|error| {
+        tracing::error!(cluster = %known.peer.cluster, %error, "a stored membership can't be read");
+        Refusal::internal()
+    })
+}
+
+fn blank(next: u64) -> PollAnswer {
+    PollAnswer {
+        time: now(),
+        next,
+        promise: Pace::promise(next),
+        key_sets: Vec::new(),
+        membership: None,
+        state: None,
+        want_status: false,
+        want_proof: false,
+    }
+}
+
+/// The state goes in as it is stored, without being copied or read.
+fn written(news: News, keep: bool) -> Result<Answer, Refusal> {
+    let mut json = serde_json::to_vec(&news.answer).map_err(|error| {
+        tracing::error!(%error, "a poll's answer can't be written");
+        Refusal::internal()
+    })?;
+    let content = match news.state {
+        None => Content::Whole(json.into()),
+        Some(state) => {
+            json.pop();
+            json.extend_from_slice(br#","state":"#);
+            Content::Pieces([json.into(), state, Bytes::from_static(b"}")])
+        }
+    };
+    let mut answer = with_type(StatusCode::OK, content);
+    if !keep {
+        answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    Ok(answer)
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use kedge_model::wire::{DesiredState, SigningKey, Stream};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_shared_state_is_read_back_as_a_part_of_the_answer() {
+        let key = SigningKey::from_seed(&[1; 32]).unwrap();
+        let state = DesiredState {
+            stream: Stream::new("dev", "drone", Stream::ALL),
+            generation: Generation(3),
+            created_at: Timestamp(1),
+            confirmed: 0,
+            entries: Vec::new(),
+            removed: Vec::new(),
+            unmanaged: Vec::new(),
+            source: None,
+            requires: Vec::new(),
+        };
+        let envelope = Envelope::sign(&state, &key).unwrap();
+        let shared = Bytes::from(envelope.to_json().unwrap());
+        let answer = written(News { answer: blank(4), state: Some(shared) }, true).unwrap();
+        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        let read: PollAnswer = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!((read.state, read.next), (Some(envelope), 4));
+    }
+
+    #[tokio::test]
+    async fn an_idle_answer_is_below_a_hundred_bytes() {
+        let answer = written(News { answer: blank(0), state: None }, true).unwrap();
+        assert!(answer.into_body().collect().await.unwrap().to_bytes().len() < 100);
+    }
+}

@@ -1,0 +1,184 @@
+//! Access tokens: what people and programs log in with.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use kedge_model::quantity::parse_duration;
+use kedge_model::wire::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::page::{self, Listed, Page, PageQuery, moment};
+use crate::store::api::access::AccessToken;
+use crate::store::now;
+use crate::store::tokens::{NewToken, Role};
+
+/// Whose the token is, and what it may do.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AccessTokenBody {
+    /// Stands in the audit log.
+    pub name: String,
+    /// `viewer`, `application` or `platform`
+    pub role: String,
+    /// Of an application team: the workspaces it sees and acts on.
+    #[serde(default)]
+    pub workspaces: Vec<String>,
+    /// How long it is good for, `90d`; default: until it is revoked.
+    #[serde(default)]
+    pub expires: Option<String>,
+}
+
+/// A token that was just made; its text is never shown again.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AccessTokenMade {
+    pub id: String,
+    pub token: String,
+}
+
+/// An access token without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AccessTokenView {
+    pub id: String,
+    pub name: String,
+    pub role: String,
+    pub workspaces: Vec<String>,
+    /// `good`, `expired` or `revoked`
+    pub state: String,
+    pub created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revoked_at: Option<String>,
+    /// Within some minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_used: Option<String>,
+}
+
+/// A name that fits in a line of the log.
+const MAX_NAME: usize = 100;
+const MAX_WORKSPACES: usize = 100;
+
+/// Make an access token.
+#[utoipa::path(post, path = "/access-tokens", tag = "access", request_body = AccessTokenBody,
+    responses((status = CREATED, body = AccessTokenMade)))]
+pub async fn create_access_token(
+    State(state): State<ApiState>,
+    caller: Caller,
+    body: Result<Json<AccessTokenBody>, JsonRejection>,
+) -> Result<(StatusCode, Json<AccessTokenMade>), ApiError> {
+    caller.platform("making access tokens")?;
+    let body = body?.0;
+    let role: Role = body.role.parse().map_err(|error| ApiError::invalid("BadRole", format!("{error}")))?;
+    check(&body, role)?;
+    let life = body.expires.as_deref().map(parse_duration).transpose();
+    let life = life.map_err(|error| ApiError::invalid("BadExpiry", format!("`expires`: {error}")))?;
+    let millis = |life: std::time::Duration| i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
+    let expires = life.map(|life| Timestamp(now().0.saturating_add(millis(life))));
+    let token = NewToken::generate();
+    let mut tx = state.store.write().await?;
+    tx.insert_api_token(&token, &body.name, role, &body.workspaces, expires).await?;
+    let detail = json!({
+        "name": body.name, "role": role.as_str(), "workspaces": body.workspaces,
+        "expiresAt": expires.map(|at| moment(at.0)),
+    });
+    tx.audit(&caller.did("access-token.create", &token.id, "", detail)).await?;
+    tx.commit().await?;
+    Ok((StatusCode::CREATED, Json(AccessTokenMade { id: token.id.clone(), token: token.text() })))
+}
+
+/// Access tokens.
+#[utoipa::path(get, path = "/access-tokens", tag = "access", params(PageQuery),
+    responses((status = OK, body = Page<AccessTokenView>)))]
+pub async fn access_tokens(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Result<Query<PageQuery>, QueryRejection>,
+) -> Result<Listed<AccessTokenView>, ApiError> {
+    caller.platform("the list of access tokens")?;
+    let query = query?.0;
+    let limit = query.limit()?;
+    let tick = state.ticks.current(&state.store).await?;
+    let after = query.from::<String>()?.unwrap_or_default();
+    let mut found = state.store.access_tokens(&after, i64::try_from(limit + 1).unwrap_or(i64::MAX)).await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| more).and_then(|last| page::cursor(&last.id));
+    Ok(Listed { page: Page { items: found.into_iter().map(view).collect(), removed: Vec::new(), next }, tick })
+}
+
+/// Revoke an access token. Everybody may revoke their own.
+#[utoipa::path(delete, path = "/access-tokens/{id}", tag = "access", params(("id" = String, Path)),
+    responses((status = NO_CONTENT, description = "it is revoked")))]
+pub async fn revoke_access_token(
+    State(state): State<ApiState>,
+    caller: Caller,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, ApiError> {
+    let id = id?.0;
+    if id != caller.token {
+        caller.platform("revoking other people's access tokens")?;
+    }
+    let mut tx = state.store.write().await?;
+    if !tx.revoke_access_token(&id, now().0).await? {
+        return Err(ApiError::not_found(format!("access token {id} that isn't revoked already")));
+    }
+    tx.audit(&caller.did("access-token.revoke", &id, "", serde_json::Value::Null)).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn check(body: &AccessTokenBody, role: Role) -> Result<(), ApiError> {
+    let plain = |text: &str| !text.trim().is_empty() && text.len() <= MAX_NAME && !text.contains(char::is_control);
+    if !plain(&body.name) {
+        let message = format!("`name` is plain text of up to {MAX_NAME} bytes: the audit log shows it");
+        return Err(ApiError::invalid("BadName", message));
+    }
+    if body.workspaces.len() > MAX_WORKSPACES || !body.workspaces.iter().all(|workspace| plain(workspace)) {
+        return Err(ApiError::invalid("BadWorkspaces", format!("`workspaces` are up to {MAX_WORKSPACES} names")));
+    }
+    match (role, body.workspaces.is_empty()) {
+        (Role::Application, true) => {
+            Err(ApiError::invalid("BadWorkspaces", "an application team's token names its workspaces"))
+        }
+        (Role::Viewer | Role::Platform, false) => {
+            let message = format!("a token of the role {role} isn't bound to workspaces");
+            Err(ApiError::invalid("BadWorkspaces", message).hint("leave `workspaces` out, or choose `application`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn view(token: AccessToken) -> AccessTokenView {
+    let state = if token.revoked_at.is_some() {
+        "revoked"
+    } else if token.expires_at.is_some_and(|until| until <= now().0) {
+        "expired"
+    } else {
+        "good"
+    };
+    AccessTokenView {
+        id: token.id,
+        name: token.name,
+        role: token.role.as_str().to_owned(),
+        workspaces: token.workspaces,
+        state: state.to_owned(),
+        created_at: moment(token.created_at),
+        expires_at: token.expires_at.map(moment),
+        revoked_at: token.revoked_at.map(moment),
+        last_used: token.last_used.map(moment),
+    }
+}
+
+impl std::fmt::Debug for AccessTokenMade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AccessTokenMade").field("id", &self.id).finish_non_exhaustive()
+    }
+}

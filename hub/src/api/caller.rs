@@ -1,0 +1,179 @@
+//! Who asks: an access token becomes a caller with a role, and the role says what it sees and does.
+
+use axum::extract::FromRequestParts;
+use axum::http::{HeaderMap, StatusCode, header, request::Parts};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ApiState;
+use super::answer::ApiError;
+use crate::store::api::access::AccessToken;
+use crate::store::api::audit::AuditEntry;
+use crate::store::catalog::Visible;
+use crate::store::now;
+use crate::store::tokens::{NewToken, Role};
+
+/// A token that was checked, and where the request came from.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub token: String,
+    pub name: String,
+    pub role: Role,
+    pub workspaces: Vec<String>,
+    pub expires_at: Option<i64>,
+    pub address: String,
+}
+
+/// `GET /whoami`
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WhoAmI {
+    pub token: String,
+    pub name: String,
+    /// `viewer`, `application` or `platform`
+    pub role: String,
+    pub workspaces: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// The hub's version.
+    pub hub: String,
+}
+
+/// How often the last use of a token is written down.
+const USE_NOTED_MS: i64 = 5 * 60 * 1000;
+
+impl Caller {
+    /// The caller of a request with an `Authorization` header; none when it has no such header.
+    pub async fn of(state: &ApiState, headers: &HeaderMap, address: &str) -> Result<Option<Caller>, ApiError> {
+        let Some(header) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
+        let text = header.to_str().ok().and_then(|text| text.split_once(' '));
+        let sent = text.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
+        let presented = sent.and_then(NewToken::parse).ok_or_else(|| {
+            unauthorized("BadToken", "the Authorization header holds no access token")
+                .hint("it is `Authorization: Bearer kedge_…`; a join token isn't one")
+        })?;
+        let known = state.store.access_token(&presented.id).await?;
+        let hash = presented.secret_hash();
+        // One answer for an unknown id and a wrong secret, and the same work: nobody learns which ids exist.
+        let stored = known.as_ref().map_or("", |token| token.secret_hash.as_str());
+        let fits = same_bytes(hash.as_bytes(), stored.as_bytes());
+        let token = known.filter(|_| fits).ok_or_else(|| {
+            unauthorized("UnknownToken", "the hub doesn't know this access token")
+                .hint("ask the platform team for one: `kedge access create`")
+        })?;
+        check_time(&token)?;
+        note_use(state, &token);
+        Ok(Some(Caller {
+            token: token.id,
+            name: token.name,
+            role: token.role,
+            workspaces: token.workspaces,
+            expires_at: token.expires_at,
+            address: address.to_owned(),
+        }))
+    }
+
+    pub fn visible(&self) -> Visible {
+        match self.role {
+            Role::Viewer | Role::Platform => Visible::All,
+            Role::Application => Visible::Workspaces(self.workspaces.clone()),
+        }
+    }
+
+    pub fn sees_secrets(&self) -> bool {
+        self.role == Role::Platform
+    }
+
+    /// Refuses who isn't of the platform team.
+    pub fn platform(&self, what: &str) -> Result<(), ApiError> {
+        if self.role == Role::Platform {
+            return Ok(());
+        }
+        Err(ApiError::forbidden(format!("{what} is for the platform team; this token's role is {}", self.role)))
+    }
+
+    /// Refuses application teams: what isn't about workspaces.
+    pub fn not_application(&self, what: &str) -> Result<(), ApiError> {
+        if self.role != Role::Application {
+            return Ok(());
+        }
+        Err(ApiError::forbidden(format!(
+            "{what} is for the platform team and viewers; this token is an application team's"
+        )))
+    }
+
+    /// The audit's entry of a write that is done.
+    pub fn did(&self, action: &str, object: &str, environment: &str, detail: serde_json::Value) -> AuditEntry {
+        AuditEntry {
+            token: self.token.clone(),
+            who: self.name.clone(),
+            role: self.role.as_str().to_owned(),
+            action: action.to_owned(),
+            object: object.to_owned(),
+            environment: environment.to_owned(),
+            detail,
+            address: self.address.clone(),
+            result: "done".to_owned(),
+        }
+    }
+}
+
+/// The gate put it there.
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Caller, ApiError> {
+        parts.extensions.get::<Caller>().cloned().ok_or_else(no_token)
+    }
+}
+
+/// Who the token belongs to, and what it may do.
+#[utoipa::path(get, path = "/whoami", tag = "access", responses((status = OK, body = WhoAmI)))]
+pub async fn whoami(caller: Caller) -> axum::Json<WhoAmI> {
+    axum::Json(WhoAmI {
+        token: caller.token,
+        name: caller.name,
+        role: caller.role.as_str().to_owned(),
+        workspaces: caller.workspaces,
+        expires_at: caller.expires_at.map(super::page::moment),
+        hub: env!("CARGO_PKG_VERSION").to_owned(),
+    })
+}
+
+pub fn no_token() -> ApiError {
+    unauthorized("NoToken", "the request carries no access token").hint("log in: `kedge login URL`")
+}
+
+fn unauthorized(reason: &'static str, message: &str) -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, reason, message)
+}
+
+fn check_time(token: &AccessToken) -> Result<(), ApiError> {
+    if token.revoked_at.is_some() {
+        return Err(unauthorized("TokenRevoked", "this access token was revoked"));
+    }
+    if token.expires_at.is_some_and(|until| until <= now().0) {
+        return Err(unauthorized("TokenExpired", "this access token has expired")
+            .hint("ask the platform team for a new one: `kedge access create`"));
+    }
+    Ok(())
+}
+
+/// Takes the same time wherever two texts differ.
+fn same_bytes(one: &[u8], other: &[u8]) -> bool {
+    let difference = one.iter().zip(other).fold(0, |found, (a, b)| found | (a ^ b));
+    one.len() == other.len() && std::hint::black_box(difference) == 0
+}
+
+/// Written beside the request: nobody waits for it, and a lost one does no harm.
+fn note_use(state: &ApiState, token: &AccessToken) {
+    let at = now().0;
+    if token.last_used.is_none_or(|before| at - before > USE_NOTED_MS) {
+        let (store, id) = (state.store.clone(), token.id.clone());
+        tokio::spawn(async move {
+            if let Err(error) = store.note_use_of_access_token(&id, at).await {
+                tracing::debug!(token = id, %error, "the use of an access token isn't noted");
+            }
+        });
+    }
+}

@@ -1,0 +1,404 @@
+//! Clusters: who they are, where they belong, what they were last heard to run; and what people do to them.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use kedge_model::Labels;
+use kedge_model::wire::{ClusterId, Facts};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::{IntoParams, ToSchema};
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::join::{JoinTokenMade, TokenTerms};
+use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
+use super::rooms::{ConditionSeen, JoinWish, MoveWish};
+use crate::store::api::clusters::{ClusterFilter, ClusterKey, ClusterSeen};
+use crate::store::catalog::{Kind, Visible};
+
+/// A cluster.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterView {
+    /// The hash of its public key.
+    pub id: String,
+    pub name: String,
+    pub environment: String,
+    pub cluster_type: String,
+    pub ring: String,
+    pub labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// `active`, `retired`, `revoked` or `replaced`
+    pub state: String,
+    /// The last generation that it accepted, as it reported.
+    pub generation: i64,
+    pub joined_at: String,
+    pub last_contact: String,
+    /// The next contact is expected before this.
+    pub promise_until: String,
+    /// The promise is broken since then: nothing is known of what it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unknown_since: Option<String>,
+    /// When it last looked at everything it runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looked_at: Option<String>,
+    pub certificate_until: String,
+    /// Two hosts with this identity were seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cloned_since: Option<String>,
+    pub facts: FactsView,
+}
+
+/// What the host says of itself.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FactsView {
+    pub agent_version: String,
+    pub architecture: String,
+    pub system: String,
+}
+
+/// A cluster with what it runs.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterWhole {
+    #[serde(flatten)]
+    pub cluster: ClusterView,
+    /// The number of its membership.
+    pub membership: i64,
+    /// The id of the join token it came in with.
+    pub token: String,
+    pub conditions: Vec<ConditionSeen>,
+}
+
+/// Which clusters.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ClustersQuery {
+    pub environment: Option<String>,
+    pub cluster_type: Option<String>,
+    pub ring: Option<String>,
+    /// `active`, `retired`, `revoked`, `replaced`
+    pub state: Option<String>,
+    pub site: Option<String>,
+    /// `Unknown` for those whose promise is broken, `Known` for the others.
+    pub condition: Option<String>,
+    /// Names that begin so.
+    pub name_prefix: Option<String>,
+    /// `region=west,size in (a,b),!edge`
+    pub label_selector: Option<String>,
+    /// At most so many items, up to 500.
+    pub limit: Option<usize>,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+    /// Only what changed after this number (`kedge-tick` of an answer before).
+    pub after: Option<i64>,
+    /// With `after`: wait so long (`30s`) for a change.
+    pub wait: Option<String>,
+}
+
+/// Where a cluster should go; what isn't said stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MoveBody {
+    #[serde(default)]
+    pub environment: Option<String>,
+    #[serde(default)]
+    pub cluster_type: Option<String>,
+    #[serde(default)]
+    pub ring: Option<String>,
+}
+
+/// Labels to set, and labels to take away.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RelabelBody {
+    #[serde(default)]
+    pub set: BTreeMap<String, String>,
+    #[serde(default)]
+    pub remove: Vec<String>,
+}
+
+/// Clusters.
+#[utoipa::path(get, path = "/clusters", tag = "clusters", params(ClustersQuery),
+    responses((status = OK, body = Page<ClusterView>)))]
+pub async fn clusters(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Result<Query<ClustersQuery>, QueryRejection>,
+) -> Result<Listed<ClusterView>, ApiError> {
+    let query = query?.0;
+    let paging =
+        PageQuery { limit: query.limit, cursor: query.cursor.clone(), after: query.after, wait: query.wait.clone() };
+    let silent = match query.condition.as_deref() {
+        None => None,
+        Some("Unknown") => Some(true),
+        Some("Known") => Some(false),
+        Some(other) => {
+            let message = format!("`condition` of a cluster is `Unknown` or `Known`, not `{other}`");
+            return Err(ApiError::invalid("BadCondition", message)
+                .hint("conditions of assignments are counted: GET /api/v1/counts"));
+        }
+    };
+    let filter = ClusterFilter {
+        environment: query.environment,
+        cluster_type: query.cluster_type,
+        ring: query.ring,
+        state: query.state,
+        site: query.site,
+        name_prefix: query.name_prefix,
+        silent,
+        labels: page::selector(query.label_selector.as_deref())?,
+        after: query.after,
+        from: paging.from::<ClusterKey>()?,
+        limit: if query.after.is_some() { MAX_CHANGES } else { paging.limit()? },
+    };
+    let visible = caller.visible();
+    if let Some(after) = query.after {
+        return page::follow(&state, after, paging.wait()?, || async {
+            let (found, more) = state.store.clusters_page(&visible, &filter).await?;
+            if more.is_some() {
+                return Err(page::too_old());
+            }
+            Ok(Page { items: found.into_iter().map(view).collect(), removed: Vec::new(), next: None })
+        })
+        .await;
+    }
+    let tick = state.ticks.current(&state.store).await?;
+    let (found, next) = state.store.clusters_page(&visible, &filter).await?;
+    let next = next.and_then(|key| page::cursor(&key));
+    Ok(Listed { page: Page { items: found.into_iter().map(view).collect(), removed: Vec::new(), next }, tick })
+}
+
+/// One cluster, by id or name, with the condition of what it runs.
+#[utoipa::path(get, path = "/clusters/{cluster}", tag = "clusters", params(("cluster" = String, Path)),
+    responses((status = OK, body = ClusterWhole)))]
+pub async fn cluster(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<ClusterWhole>, ApiError> {
+    let (id, seen) = find(&state, &caller.visible(), &name?.0).await?;
+    let mut conditions = state.rooms.conditions(&id).await?;
+    if let Visible::Workspaces(workspaces) = caller.visible() {
+        let own = state.store.assignments_of(&seen.environment, &seen.cluster_type, &workspaces).await?;
+        conditions.retain(|condition| own.contains(&format!("{}/{}", seen.cluster_type, condition.assignment)));
+    }
+    let (membership, token) = (seen.sequence, seen.token.clone());
+    Ok(Json(ClusterWhole { cluster: view(seen), membership, token, conditions }))
+}
+
+/// Let a cluster follow another environment, cluster type or ring.
+#[utoipa::path(post, path = "/clusters/{cluster}/move", tag = "clusters", params(("cluster" = String, Path)),
+    request_body = MoveBody, responses((status = OK, body = ClusterWhole)))]
+pub async fn move_cluster(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+    body: Result<Json<MoveBody>, JsonRejection>,
+) -> Result<Json<ClusterWhole>, ApiError> {
+    caller.platform("moving clusters")?;
+    let body = body?.0;
+    let (id, seen) = find_active(&state, &name?.0).await?;
+    let to = MoveWish { environment: body.environment, cluster_type: body.cluster_type, ring: body.ring };
+    if to == MoveWish::default() {
+        return Err(ApiError::invalid("NothingAsked", "say where to: an environment, a cluster type or a ring"));
+    }
+    let environment = to.environment.as_deref().unwrap_or(&seen.environment);
+    check_type(&state, environment, to.cluster_type.as_deref().unwrap_or(&seen.cluster_type)).await?;
+    let detail = json!({
+        "from": {"environment": seen.environment, "clusterType": seen.cluster_type, "ring": seen.ring},
+        "to": {"environment": to.environment, "clusterType": to.cluster_type, "ring": to.ring},
+    });
+    let mut tx = state.store.write().await?;
+    state.rooms.move_cluster(&mut tx, &id, &to).await?;
+    tx.audit(&caller.did("cluster.move", &label(&seen), environment, detail)).await?;
+    tx.commit().await?;
+    changed(&state, &caller, id).await
+}
+
+/// Change a cluster's labels.
+#[utoipa::path(post, path = "/clusters/{cluster}/relabel", tag = "clusters", params(("cluster" = String, Path)),
+    request_body = RelabelBody, responses((status = OK, body = ClusterWhole)))]
+pub async fn relabel_cluster(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+    body: Result<Json<RelabelBody>, JsonRejection>,
+) -> Result<Json<ClusterWhole>, ApiError> {
+    caller.platform("relabelling clusters")?;
+    let body = body?.0;
+    let (id, seen) = find_active(&state, &name?.0).await?;
+    check_labels(&body.set)?;
+    let mut labels = seen.labels.clone();
+    labels.extend(body.set.clone());
+    labels.retain(|key, _| !body.remove.contains(key));
+    if labels == seen.labels {
+        return changed(&state, &caller, id).await;
+    }
+    let mut tx = state.store.write().await?;
+    state.rooms.relabel_cluster(&mut tx, &id, labels).await?;
+    let detail = json!({"set": body.set, "remove": body.remove});
+    tx.audit(&caller.did("cluster.relabel", &label(&seen), &seen.environment, detail)).await?;
+    tx.commit().await?;
+    changed(&state, &caller, id).await
+}
+
+/// Make a join token with which a new host takes a cluster's place.
+#[utoipa::path(post, path = "/clusters/{cluster}/replace", tag = "clusters", params(("cluster" = String, Path)),
+    request_body = TokenTerms, responses((status = CREATED, body = JoinTokenMade)))]
+pub async fn replace_cluster(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+    body: Result<Json<TokenTerms>, JsonRejection>,
+) -> Result<(axum::http::StatusCode, Json<JoinTokenMade>), ApiError> {
+    caller.platform("replacing clusters")?;
+    let expires_at = body?.0.expires_at()?;
+    let (id, seen) = find_active(&state, &name?.0).await?;
+    let wish = JoinWish {
+        environment: seen.environment.clone(),
+        cluster_type: seen.cluster_type.clone(),
+        labels: seen.labels.clone(),
+        site: seen.site.clone(),
+        replaces: Some(id),
+        uses: 1,
+        expires_at,
+        created_by: caller.name.clone(),
+    };
+    let mut tx = state.store.write().await?;
+    let made = state.rooms.create_join_token(&mut tx, wish).await?;
+    let detail = json!({"token": made.id});
+    tx.audit(&caller.did("cluster.replace", &label(&seen), &seen.environment, detail)).await?;
+    tx.commit().await?;
+    let made = JoinTokenMade { id: made.id, token: made.text, expires_at: moment(expires_at.0) };
+    Ok((axum::http::StatusCode::CREATED, Json(made)))
+}
+
+/// Take a cluster out of service: it counts nowhere any more, and what it runs stays.
+#[utoipa::path(post, path = "/clusters/{cluster}/retire", tag = "clusters", params(("cluster" = String, Path)),
+    responses((status = OK, body = ClusterWhole)))]
+pub async fn retire_cluster(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<ClusterWhole>, ApiError> {
+    caller.platform("retiring clusters")?;
+    let (id, seen) = find_active(&state, &name?.0).await?;
+    let mut tx = state.store.write().await?;
+    state.rooms.retire_cluster(&mut tx, &id).await?;
+    tx.audit(&caller.did("cluster.retire", &label(&seen), &seen.environment, serde_json::Value::Null)).await?;
+    tx.commit().await?;
+    changed(&state, &caller, id).await
+}
+
+/// Refuse a cluster's key, at once and for good.
+#[utoipa::path(post, path = "/clusters/{cluster}/revoke", tag = "clusters", params(("cluster" = String, Path)),
+    responses((status = OK, body = ClusterWhole)))]
+pub async fn revoke_cluster(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<ClusterWhole>, ApiError> {
+    caller.platform("revoking clusters")?;
+    let (id, seen) = find(&state, &Visible::All, &name?.0).await?;
+    if matches!(seen.state.as_str(), "revoked" | "replaced") {
+        return Err(ApiError::conflict("AlreadyShutOut", format!("cluster {} is {} already", seen.name, seen.state)));
+    }
+    let mut tx = state.store.write().await?;
+    state.rooms.revoke_cluster(&mut tx, &id).await?;
+    tx.audit(&caller.did("cluster.revoke", &label(&seen), &seen.environment, serde_json::Value::Null)).await?;
+    tx.commit().await?;
+    changed(&state, &caller, id).await
+}
+
+/// Tells who holds its poll, and shows how it is now.
+async fn changed(state: &ApiState, caller: &Caller, id: ClusterId) -> Result<Json<ClusterWhole>, ApiError> {
+    state.rooms.cluster_changed(&id).await;
+    cluster(State(state.clone()), caller.clone(), Ok(Path(id.to_string()))).await
+}
+
+async fn find_active(state: &ApiState, name: &str) -> Result<(ClusterId, ClusterSeen), ApiError> {
+    let (id, seen) = find(state, &Visible::All, name).await?;
+    if seen.state != "active" {
+        return Err(ApiError::conflict("NotActive", format!("cluster {} is {}", seen.name, seen.state)));
+    }
+    Ok((id, seen))
+}
+
+/// By id or name. Of several with one name the active one is meant.
+async fn find(state: &ApiState, visible: &Visible, name: &str) -> Result<(ClusterId, ClusterSeen), ApiError> {
+    let mut found = state.store.clusters_named(visible, name).await?;
+    if found.len() > 1 {
+        let active = found.iter().filter(|cluster| cluster.state == "active").count();
+        if active == 1 {
+            found.retain(|cluster| cluster.state == "active");
+        } else {
+            let ids: Vec<&str> = found.iter().map(|cluster| cluster.id.as_str()).collect();
+            let message = format!("{} clusters are called {name}", found.len());
+            return Err(
+                ApiError::conflict("Ambiguous", message).hint(format!("name one by its id: {}", ids.join(", ")))
+            );
+        }
+    }
+    let seen = found.pop().ok_or_else(|| ApiError::not_found(format!("cluster {name}")))?;
+    let id = seen.id.parse().map_err(|_| crate::store::StoreError::Corrupt(format!("cluster id {}", seen.id)))?;
+    Ok((id, seen))
+}
+
+/// A mistyped name would make a stream that nothing is ever published for.
+pub async fn check_type(state: &ApiState, environment: &str, cluster_type: &str) -> Result<(), ApiError> {
+    let known = state.store.catalog_row(Kind::ClusterType, &Visible::All, environment, cluster_type).await?;
+    if known.is_some() {
+        return Ok(());
+    }
+    let message = format!("there is no cluster type {cluster_type} in environment {environment}");
+    Err(ApiError::new(axum::http::StatusCode::UNPROCESSABLE_ENTITY, "UnknownClusterType", message)
+        .hint("`kedge get cluster-types` lists them"))
+}
+
+/// Labels stand in membership documents and in late-bound values: they stay small.
+pub fn check_labels(labels: &Labels) -> Result<(), ApiError> {
+    const MAX_LABELS: usize = 64;
+    const MAX_LENGTH: usize = 253;
+    let fits = |text: &str| text.len() <= MAX_LENGTH && !text.contains(char::is_control);
+    let all_fit = labels.iter().all(|(key, value)| !key.is_empty() && fits(key) && fits(value));
+    if labels.len() <= MAX_LABELS && all_fit {
+        return Ok(());
+    }
+    let message = format!("labels are at most {MAX_LABELS} pairs of plain text, each up to {MAX_LENGTH} bytes");
+    Err(ApiError::invalid("BadLabels", message))
+}
+
+fn label(seen: &ClusterSeen) -> String {
+    format!("{} ({})", seen.name, seen.id)
+}
+
+fn view(seen: ClusterSeen) -> ClusterView {
+    let facts: Facts = serde_json::from_str(&seen.facts).unwrap_or_default();
+    ClusterView {
+        id: seen.id,
+        name: seen.name,
+        environment: seen.environment,
+        cluster_type: seen.cluster_type,
+        ring: seen.ring,
+        labels: seen.labels,
+        site: seen.site,
+        state: seen.state,
+        generation: seen.generation,
+        joined_at: moment(seen.joined_at),
+        last_contact: moment(seen.last_contact),
+        promise_until: moment(seen.promise_until),
+        unknown_since: seen.unknown_since.map(moment),
+        looked_at: seen.look_at.map(moment),
+        certificate_until: moment(seen.certificate_until),
+        cloned_since: seen.cloned_since.map(moment),
+        facts: FactsView { agent_version: facts.agent_version, architecture: facts.architecture, system: facts.system },
+    }
+}

@@ -1,0 +1,95 @@
+//! The routes of `/api/v1` together with their description: OpenAPI is made from the code.
+
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
+use utoipa::openapi::{ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response, ServerBuilder};
+use utoipa::{PartialSchema as _, ToSchema as _};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::answer::Refusal;
+use super::{ApiState, access, audit, caller, clusters, counts, join, objects, publish, states};
+
+const SCHEME: &str = "accessToken";
+
+const DESCRIPTION: &str = "People and programs ask the hub here. Lists come in pages: follow `next` with `cursor`. \
+Every list and object has a strong `ETag`; send it as `If-None-Match` and get 304 when nothing changed. To follow \
+changes, send the `kedge-tick` header of an answer as `after`, with `wait=30s`. Values that look secret are shown to the \
+platform team only; an application team sees what belongs to its workspaces.";
+
+/// What can go wrong with any request.
+const REFUSALS: [(&str, &str); 7] = [
+    ("400", "the request can't be understood"),
+    ("401", "no valid access token"),
+    ("403", "the token's role doesn't allow it"),
+    ("404", "there is no such thing, or it isn't the caller's"),
+    ("409", "it can't be done in the present state"),
+    ("429", "too many requests; see Retry-After"),
+    ("503", "the database can't be reached; see Retry-After"),
+];
+
+pub fn routes() -> OpenApiRouter<ApiState> {
+    OpenApiRouter::new()
+        .routes(routes!(caller::whoami))
+        .routes(routes!(objects::environments))
+        .routes(routes!(objects::environment))
+        .routes(routes!(objects::cluster_types))
+        .routes(routes!(objects::cluster_type))
+        .routes(routes!(objects::workloads))
+        .routes(routes!(objects::workload))
+        .routes(routes!(objects::deployment_targets))
+        .routes(routes!(objects::deployment_target))
+        .routes(routes!(objects::assignments))
+        .routes(routes!(objects::assignment))
+        .routes(routes!(objects::problems))
+        .routes(routes!(objects::repositories))
+        .routes(routes!(objects::fetch_repository))
+        .routes(routes!(publish::confirm_publish))
+        .routes(routes!(clusters::clusters))
+        .routes(routes!(clusters::cluster))
+        .routes(routes!(clusters::move_cluster))
+        .routes(routes!(clusters::relabel_cluster))
+        .routes(routes!(clusters::replace_cluster))
+        .routes(routes!(clusters::retire_cluster))
+        .routes(routes!(clusters::revoke_cluster))
+        .routes(routes!(counts::counts))
+        .routes(routes!(states::desired_states))
+        .routes(routes!(states::desired_state))
+        .routes(routes!(states::desired_state_envelope))
+        .routes(routes!(join::join_tokens, join::create_join_token))
+        .routes(routes!(join::revoke_join_token))
+        .routes(routes!(access::access_tokens, access::create_access_token))
+        .routes(routes!(access::revoke_access_token))
+        .routes(routes!(audit::audit))
+}
+
+/// The description of `/api/v1`, as `docs/openapi.json` has it.
+pub fn openapi() -> OpenApi {
+    let (_, routes) = routes().split_for_parts();
+    let info = InfoBuilder::new().title("Kedge hub").version("v1").description(Some(DESCRIPTION)).build();
+    let mut api = OpenApiBuilder::new()
+        .info(info)
+        .servers(Some([ServerBuilder::new().url("/api/v1").build()]))
+        .paths(routes.paths)
+        .components(routes.components)
+        .security(Some([SecurityRequirement::new(SCHEME, Vec::<String>::new())]))
+        .build();
+    let components = api.components.get_or_insert_default();
+    let scheme = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .bearer_format("kedge_<id>_<secret>")
+        .description(Some("An access token: `kedge access create`"))
+        .build();
+    components.security_schemes.insert(SCHEME.to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
+    components.schemas.insert(Refusal::name().into_owned(), Refusal::schema());
+    for item in api.paths.paths.values_mut() {
+        for operation in [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten() {
+            for (status, why) in REFUSALS {
+                let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(Refusal::name()))).build();
+                let mut response = Response::new(why);
+                response.content.insert("application/json".to_owned(), RefOr::T(body));
+                operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
+            }
+        }
+    }
+    api
+}

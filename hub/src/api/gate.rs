@@ -1,0 +1,92 @@
+//! What stands before every route of the API: time, rate limits, the token, and the audit's entry of refused writes.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::ApiState;
+use super::answer::{ApiError, Reason};
+use super::caller::{Caller, no_token};
+use super::limit::{Whose, counted};
+use super::page::MAX_WAIT;
+use crate::metrics::Route;
+
+/// A request ends in time, however slowly its body comes.
+pub async fn in_time(State(time): State<Duration>, request: Request, next: Next) -> Response {
+    let time = if waits(&request) { time + MAX_WAIT } else { time };
+    match tokio::time::timeout(time, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => ApiError::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", "the request took too long").into_response(),
+    }
+}
+
+/// Lets a request with a valid token in, at its rate.
+pub async fn let_in(State(state): State<ApiState>, mut request: Request, next: Next) -> Response {
+    let address = address_of(&request);
+    let from = address.map(|address| address.to_canonical().to_string()).unwrap_or_default();
+    let caller = match Caller::of(&state, request.headers(), &from).await {
+        Ok(Some(caller)) => caller,
+        Ok(None) => return by_address(&state, address, no_token()),
+        Err(refused) => return by_address(&state, address, refused),
+    };
+    if let Err(seconds) = state.limits.take(Whose::Token(caller.token.clone()), Instant::now()) {
+        return too_many(seconds).into_response();
+    }
+    request.extensions_mut().insert(caller.clone());
+    let waits = waits(&request);
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let response = next.run(request).await;
+    let reason = response.extensions().get::<Reason>().copied();
+    if let Some(Reason(reason)) = reason.filter(|_| is_write(&method)) {
+        note_refusal(&state, &caller, &format!("{method} {path}"), reason).await;
+    }
+    let kind = match is_write(&method) {
+        true => Route::Write,
+        false if waits => Route::Watch,
+        false => Route::Read,
+    };
+    state.count(kind, response.status());
+    response
+}
+
+/// Requests without a valid token are limited by where they come from.
+fn by_address(state: &ApiState, address: Option<IpAddr>, refused: ApiError) -> Response {
+    let taken = address.map_or(Ok(()), |address| state.limits.take(Whose::Address(counted(address)), Instant::now()));
+    match taken {
+        Ok(()) => refused.into_response(),
+        Err(seconds) => too_many(seconds).into_response(),
+    }
+}
+
+pub fn too_many(seconds: u64) -> ApiError {
+    ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", "too many requests: slow down")
+        .hint("to follow changes use a watch (`--watch`, or `?after=…&wait=30s`)")
+        .retry_after(seconds)
+}
+
+/// The listener put it there.
+pub fn address_of(request: &Request) -> Option<IpAddr> {
+    request.extensions().get::<ConnectInfo<SocketAddr>>().map(|peer| peer.0.ip())
+}
+
+fn waits(request: &Request) -> bool {
+    request.uri().query().is_some_and(|query| query.contains("wait="))
+}
+
+fn is_write(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+/// Writes that are done note themselves, in their own transaction.
+async fn note_refusal(state: &ApiState, caller: &Caller, request: &str, reason: &str) {
+    let action: String = request.chars().take(200).collect();
+    let mut entry = caller.did(&action, "", "", serde_json::Value::Null);
+    entry.result = format!("refused: {reason}");
+    if let Err(error) = state.store.audit(&entry).await {
+        tracing::warn!(%error, action, "a refused write isn't in the audit log");
+    }
+}

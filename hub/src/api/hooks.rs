@@ -1,0 +1,63 @@
+//! `POST /hooks/git`: a Git server says that something was pushed. The signature is the caller's only word.
+
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::post;
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::gate;
+use super::limit::{Whose, counted};
+use crate::metrics::Route;
+
+/// A push of many commits is some hundred kilobytes.
+const MAX_BODY: usize = 1024 * 1024;
+/// Git servers send at once.
+const TIME: Duration = Duration::from_secs(10);
+
+pub fn routes(state: &ApiState) -> Router<ApiState> {
+    Router::new()
+        .route("/hooks/git", post(git))
+        .layer(DefaultBodyLimit::max(MAX_BODY))
+        .layer(from_fn_with_state(state.clone(), slowly))
+        .layer(from_fn_with_state(TIME, gate::in_time))
+}
+
+async fn git(
+    State(state): State<ApiState>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<StatusCode, ApiError> {
+    let counted = |status: StatusCode| state.count(Route::Hook, status);
+    let heard = body
+        .map_err(|error| ApiError::new(error.status(), "BadBody", error.body_text()))
+        .and_then(|body| state.rooms.webhook(&headers, &body));
+    match heard {
+        Ok(urls) => {
+            urls.iter().for_each(|url| state.rooms.fetch(url));
+            counted(StatusCode::ACCEPTED);
+            Ok(StatusCode::ACCEPTED)
+        }
+        Err(refused) => {
+            counted(refused.status);
+            Err(refused)
+        }
+    }
+}
+
+/// Anybody can reach the hook: checking signatures is work too.
+async fn slowly(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+    if let Some(address) = gate::address_of(&request)
+        && let Err(seconds) = state.limits.take(Whose::Address(counted(address)), Instant::now())
+    {
+        return gate::too_many(seconds).into_response();
+    }
+    next.run(request).await
+}

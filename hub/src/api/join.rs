@@ -1,0 +1,210 @@
+//! Join tokens: what a person hands to a new cluster.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use kedge_model::quantity::parse_duration;
+use kedge_model::wire::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::clusters::{check_labels, check_type};
+use super::page::{self, Listed, Page, PageQuery, moment};
+use super::rooms::{JoinTokenSeen, JoinWish};
+use crate::store::now;
+
+/// What the token should let in.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct JoinTokenBody {
+    pub environment: String,
+    pub cluster_type: String,
+    #[serde(default)]
+    pub labels: BTreeMap<String, String>,
+    #[serde(default)]
+    pub site: Option<String>,
+    /// How many clusters may come in with it; default 1.
+    #[serde(default)]
+    pub uses: Option<u64>,
+    /// How long it is good for, `7d`; default a day.
+    #[serde(default)]
+    pub expires: Option<String>,
+}
+
+/// How long a token is good for.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TokenTerms {
+    /// `7d`; default a day.
+    #[serde(default)]
+    pub expires: Option<String>,
+}
+
+/// A token that was just made; its text is never shown again.
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JoinTokenMade {
+    pub id: String,
+    pub token: String,
+    pub expires_at: String,
+}
+
+/// A join token without its secret.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct JoinTokenView {
+    pub id: String,
+    pub environment: String,
+    pub cluster_type: String,
+    pub labels: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
+    /// The cluster whose place the new one takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replaces: Option<String>,
+    pub uses: u64,
+    pub uses_left: u64,
+    /// `good`, `used up`, `expired` or `revoked`
+    pub state: String,
+    pub expires_at: String,
+    pub created_by: String,
+    pub created_at: String,
+}
+
+/// A person comes to the new host within a day.
+const DEFAULT_LIFE: Duration = Duration::from_secs(86_400);
+/// A token that is good for longer is forgotten somewhere.
+const MAX_LIFE: Duration = Duration::from_secs(366 * 86_400);
+/// A factory's worth.
+const MAX_USES: u64 = 1_000_000;
+
+impl TokenTerms {
+    pub fn expires_at(&self) -> Result<Timestamp, ApiError> {
+        let life = self.expires.as_deref().map(parse_duration).transpose();
+        let life = life.map_err(|error| ApiError::invalid("BadExpiry", format!("`expires`: {error}")))?;
+        let life = life.unwrap_or(DEFAULT_LIFE);
+        if life.is_zero() || life > MAX_LIFE {
+            return Err(ApiError::invalid("BadExpiry", "`expires` is more than nothing and at most 366 days"));
+        }
+        let millis = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
+        Ok(Timestamp(now().0.saturating_add(millis)))
+    }
+}
+
+/// Make a join token.
+#[utoipa::path(post, path = "/join-tokens", tag = "clusters", request_body = JoinTokenBody,
+    responses((status = CREATED, body = JoinTokenMade)))]
+pub async fn create_join_token(
+    State(state): State<ApiState>,
+    caller: Caller,
+    body: Result<Json<JoinTokenBody>, JsonRejection>,
+) -> Result<(StatusCode, Json<JoinTokenMade>), ApiError> {
+    caller.platform("making join tokens")?;
+    let body = body?.0;
+    let expires_at = TokenTerms { expires: body.expires }.expires_at()?;
+    let uses = body.uses.unwrap_or(1);
+    if uses == 0 || uses > MAX_USES {
+        return Err(ApiError::invalid("BadUses", format!("`uses` is between 1 and {MAX_USES}")));
+    }
+    check_labels(&body.labels)?;
+    check_type(&state, &body.environment, &body.cluster_type).await?;
+    let detail = json!({
+        "clusterType": body.cluster_type, "labels": body.labels, "site": body.site, "uses": uses,
+        "expiresAt": moment(expires_at.0),
+    });
+    let wish = JoinWish {
+        environment: body.environment.clone(),
+        cluster_type: body.cluster_type,
+        labels: body.labels,
+        site: body.site,
+        replaces: None,
+        uses,
+        expires_at,
+        created_by: caller.name.clone(),
+    };
+    let mut tx = state.store.write().await?;
+    let made = state.rooms.create_join_token(&mut tx, wish).await?;
+    tx.audit(&caller.did("join-token.create", &made.id, &body.environment, detail)).await?;
+    tx.commit().await?;
+    let made = JoinTokenMade { id: made.id, token: made.text, expires_at: moment(expires_at.0) };
+    Ok((StatusCode::CREATED, Json(made)))
+}
+
+/// Join tokens, newest first.
+#[utoipa::path(get, path = "/join-tokens", tag = "clusters", params(PageQuery),
+    responses((status = OK, body = Page<JoinTokenView>)))]
+pub async fn join_tokens(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Result<Query<PageQuery>, QueryRejection>,
+) -> Result<Listed<JoinTokenView>, ApiError> {
+    caller.not_application("the list of join tokens")?;
+    let query = query?.0;
+    let limit = query.limit()?;
+    let tick = state.ticks.current(&state.store).await?;
+    let before = query.from::<(i64, String)>()?.map(|(at, id)| (Timestamp(at), id));
+    let mut found = state.rooms.join_tokens(before, i64::try_from(limit + 1).unwrap_or(i64::MAX)).await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| more).and_then(|last| page::cursor(&(last.created_at.0, &last.id)));
+    Ok(Listed { page: Page { items: found.into_iter().map(view).collect(), removed: Vec::new(), next }, tick })
+}
+
+/// Revoke a join token: nobody else comes in with it, those who did stay.
+#[utoipa::path(delete, path = "/join-tokens/{id}", tag = "clusters", params(("id" = String, Path)),
+    responses((status = NO_CONTENT, description = "it is revoked")))]
+pub async fn revoke_join_token(
+    State(state): State<ApiState>,
+    caller: Caller,
+    id: Result<Path<String>, PathRejection>,
+) -> Result<StatusCode, ApiError> {
+    caller.platform("revoking join tokens")?;
+    let id = id?.0;
+    let mut tx = state.store.write().await?;
+    if !state.rooms.revoke_join_token(&mut tx, &id).await? {
+        return Err(ApiError::not_found(format!("join token {id} that isn't revoked already")));
+    }
+    tx.audit(&caller.did("join-token.revoke", &id, "", serde_json::Value::Null)).await?;
+    tx.commit().await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn view(seen: JoinTokenSeen) -> JoinTokenView {
+    let state = if seen.revoked_at.is_some() {
+        "revoked"
+    } else if seen.expires_at <= now() {
+        "expired"
+    } else if seen.uses_left == 0 {
+        "used up"
+    } else {
+        "good"
+    };
+    JoinTokenView {
+        id: seen.id,
+        environment: seen.environment,
+        cluster_type: seen.cluster_type,
+        labels: seen.labels,
+        site: seen.site,
+        replaces: seen.replaces.map(|id| id.to_string()),
+        uses: seen.uses,
+        uses_left: seen.uses_left,
+        state: state.to_owned(),
+        expires_at: moment(seen.expires_at.0),
+        created_by: seen.created_by,
+        created_at: moment(seen.created_at.0),
+    }
+}
+
+impl std::fmt::Debug for JoinTokenMade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JoinTokenMade").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,418 @@
+//! What Git describes: environments, cluster types, workloads, deployment targets, assignments, problems, repositories.
+
+use axum::Json;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use kedge_model::wire::Stream;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, Removed, moment};
+use super::rooms::{CountQuery, CountSeen};
+use super::states::{EntryView, entry_of};
+use crate::catalog::StoredValue;
+use crate::catalog::view::{
+    AssignmentDetail, AssignmentView, ClusterTypeView, DeploymentTargetView, EnvironmentView, FindingView, ProblemView,
+    RepositoryView, ValueView, WorkloadView,
+};
+use crate::store::StoreError;
+use crate::store::catalog::{Filter, Kind, Known, Shown, Visible};
+use crate::store::tokens::Role;
+
+/// Which objects.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ObjectQuery {
+    pub environment: Option<String>,
+    /// Assignments of this cluster type.
+    pub cluster_type: Option<String>,
+    /// Targets of this workload.
+    pub workload: Option<String>,
+    /// Problems of this assignment.
+    pub assignment: Option<String>,
+    pub workspace: Option<String>,
+    /// `rendered` or `quarantined` for assignments, `error` or `warning` for problems, `good` or `failing` for
+    /// repositories.
+    pub state: Option<String>,
+    /// Names that begin so.
+    pub name_prefix: Option<String>,
+    /// `region=west,size in (a,b),!edge`
+    pub label_selector: Option<String>,
+    /// At most so many items, up to 500.
+    pub limit: Option<usize>,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+    /// Only what changed after this number (`kedge-tick` of an answer before).
+    pub after: Option<i64>,
+    /// With `after`: wait so long (`30s`) for a change.
+    pub wait: Option<String>,
+}
+
+/// An object and when it last changed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Item<T> {
+    #[serde(flatten)]
+    pub object: T,
+    pub updated_at: String,
+}
+
+/// An assignment with its provenance: why it is there, where each value comes from, and what became of it.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AssignmentWhole {
+    #[serde(flatten)]
+    pub assignment: AssignmentView,
+    pub provenance: AssignmentDetail,
+    pub configuration: Vec<ValueView>,
+    /// What each ring should run.
+    pub desired: Vec<RingView>,
+    /// How many clusters are in which condition.
+    pub counts: Vec<CountSeen>,
+    pub updated_at: String,
+}
+
+/// What a ring should run of an assignment.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RingView {
+    pub ring: String,
+    pub generation: u64,
+    #[serde(flatten)]
+    pub entry: EntryView,
+}
+
+type Q = Result<Query<ObjectQuery>, QueryRejection>;
+type P<T> = Result<Path<T>, PathRejection>;
+
+impl ObjectQuery {
+    fn paging(&self) -> PageQuery {
+        PageQuery { limit: self.limit, cursor: self.cursor.clone(), after: self.after, wait: self.wait.clone() }
+    }
+
+    fn filter(&self, kind: Kind) -> Result<Filter, ApiError> {
+        let paging = self.paging();
+        Ok(Filter {
+            environment: self.environment.clone(),
+            parent: match kind {
+                Kind::Assignment => self.cluster_type.clone(),
+                Kind::DeploymentTarget => self.workload.clone(),
+                Kind::Problem => self.assignment.clone(),
+                _ => None,
+            },
+            workspace: self.workspace.clone(),
+            state: self.state.clone(),
+            name_prefix: self.name_prefix.clone(),
+            labels: page::selector(self.label_selector.as_deref())?,
+            after: self.after,
+            from: paging.from()?,
+            limit: if self.after.is_some() { MAX_CHANGES } else { paging.limit()? },
+        })
+    }
+}
+
+/// Environments.
+#[utoipa::path(get, path = "/environments", tag = "objects", params(ObjectQuery),
+    responses((status = OK, body = Page<Item<EnvironmentView>>)))]
+pub async fn environments(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Q,
+) -> Result<Listed<Item<EnvironmentView>>, ApiError> {
+    list(&state, &caller, &query?.0, Kind::Environment, |shown| Ok(Some(environment_of(shown, &caller)?))).await
+}
+
+/// One environment.
+#[utoipa::path(get, path = "/environments/{environment}", tag = "objects", params(("environment" = String, Path)),
+    responses((status = OK, body = Item<EnvironmentView>)))]
+pub async fn environment(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: P<String>,
+) -> Result<Json<Item<EnvironmentView>>, ApiError> {
+    let name = name?.0;
+    let known = row(&state, &caller, Kind::Environment, &name, &name).await?;
+    Ok(Json(environment_of(&known.shown, &caller)?))
+}
+
+/// Cluster types.
+#[utoipa::path(get, path = "/cluster-types", tag = "objects", params(ObjectQuery),
+    responses((status = OK, body = Page<Item<ClusterTypeView>>)))]
+pub async fn cluster_types(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Q,
+) -> Result<Listed<Item<ClusterTypeView>>, ApiError> {
+    list(&state, &caller, &query?.0, Kind::ClusterType, |shown| item(shown).map(Some)).await
+}
+
+/// One cluster type.
+#[utoipa::path(get, path = "/cluster-types/{environment}/{name}", tag = "objects",
+    params(("environment" = String, Path), ("name" = String, Path)), responses((status = OK, body = Item<ClusterTypeView>)))]
+pub async fn cluster_type(
+    State(state): State<ApiState>,
+    caller: Caller,
+    path: P<(String, String)>,
+) -> Result<Json<Item<ClusterTypeView>>, ApiError> {
+    one(&state, &caller, Kind::ClusterType, path).await
+}
+
+/// Workloads.
+#[utoipa::path(get, path = "/workloads", tag = "objects", params(ObjectQuery),
+    responses((status = OK, body = Page<Item<WorkloadView>>)))]
+pub async fn workloads(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Q,
+) -> Result<Listed<Item<WorkloadView>>, ApiError> {
+    list(&state, &caller, &query?.0, Kind::Workload, |shown| item(shown).map(Some)).await
+}
+
+/// One workload.
+#[utoipa::path(get, path = "/workloads/{environment}/{name}", tag = "objects",
+    params(("environment" = String, Path), ("name" = String, Path)), responses((status = OK, body = Item<WorkloadView>)))]
+pub async fn workload(
+    State(state): State<ApiState>,
+    caller: Caller,
+    path: P<(String, String)>,
+) -> Result<Json<Item<WorkloadView>>, ApiError> {
+    one(&state, &caller, Kind::Workload, path).await
+}
+
+/// Deployment targets.
+#[utoipa::path(get, path = "/deployment-targets", tag = "objects", params(ObjectQuery),
+    responses((status = OK, body = Page<Item<DeploymentTargetView>>)))]
+pub async fn deployment_targets(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Q,
+) -> Result<Listed<Item<DeploymentTargetView>>, ApiError> {
+    list(&state, &caller, &query?.0, Kind::DeploymentTarget, |shown| item(shown).map(Some)).await
+}
+
+/// One deployment target, by its full name.
+#[utoipa::path(get, path = "/deployment-targets/{environment}/{name}", tag = "objects",
+    params(("environment" = String, Path), ("name" = String, Path)),
+    responses((status = OK, body = Item<DeploymentTargetView>)))]
+pub async fn deployment_target(
+    State(state): State<ApiState>,
+    caller: Caller,
+    path: P<(String, String)>,
+) -> Result<Json<Item<DeploymentTargetView>>, ApiError> {
+    one(&state, &caller, Kind::DeploymentTarget, path).await
+}
+
+/// Assignments.
+#[utoipa::path(get, path = "/assignments", tag = "objects", params(ObjectQuery),
+    responses((status = OK, body = Page<Item<AssignmentView>>)))]
+pub async fn assignments(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Q,
+) -> Result<Listed<Item<AssignmentView>>, ApiError> {
+    list(&state, &caller, &query?.0, Kind::Assignment, |shown| assignment_of(shown).map(Some)).await
+}
+
+/// One assignment with its provenance.
+#[utoipa::path(get, path = "/assignments/{environment}/{cluster_type}/{target}", tag = "objects",
+    params(("environment" = String, Path), ("cluster_type" = String, Path), ("target" = String, Path)),
+    responses((status = OK, body = AssignmentWhole)))]
+pub async fn assignment(
+    State(state): State<ApiState>,
+    caller: Caller,
+    path: P<(String, String, String)>,
+) -> Result<Json<AssignmentWhole>, ApiError> {
+    let (environment, cluster_type, target) = path?.0;
+    let name = format!("{cluster_type}/{target}");
+    let known = row(&state, &caller, Kind::Assignment, &environment, &name).await?;
+    let item = assignment_of(&known.shown)?;
+    let stored: Vec<StoredValue> = if known.values.is_empty() { Vec::new() } else { parse(&known.values)? };
+    let stream = Stream::new(&environment, &cluster_type, Stream::ALL);
+    let counts = CountQuery {
+        environment,
+        cluster_type: Some(cluster_type),
+        assignment: Some(target.clone()),
+        ..CountQuery::default()
+    };
+    Ok(Json(AssignmentWhole {
+        provenance: if known.detail.is_empty() { AssignmentDetail::default() } else { parse(&known.detail)? },
+        configuration: stored.into_iter().map(|value| value.view(caller.sees_secrets())).collect(),
+        desired: rings(&state, &stream, &target).await?,
+        counts: state.rooms.counts(&counts).await?,
+        assignment: item.object,
+        updated_at: item.updated_at,
+    }))
+}
+
+/// Problems: what can't be read, quarantines, failing inputs, publishes that wait.
+#[utoipa::path(get, path = "/problems", tag = "objects", params(ObjectQuery),
+    responses((status = OK, body = Page<Item<ProblemView>>)))]
+pub async fn problems(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Q,
+) -> Result<Listed<Item<ProblemView>>, ApiError> {
+    list(&state, &caller, &query?.0, Kind::Problem, |shown| item(shown).map(Some)).await
+}
+
+/// Repositories, with the last good commits and why one can't be read.
+#[utoipa::path(get, path = "/repositories", tag = "objects", params(ObjectQuery),
+    responses((status = OK, body = Page<Item<RepositoryView>>)))]
+pub async fn repositories(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Q,
+) -> Result<Listed<Item<RepositoryView>>, ApiError> {
+    list(&state, &caller, &query?.0, Kind::Repository, |shown| {
+        let found: Item<RepositoryView> = item(shown)?;
+        Ok(is_own(&found.object, &caller).then_some(found))
+    })
+    .await
+}
+
+/// Which repository.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FetchWish {
+    pub url: String,
+}
+
+/// Fetch a repository now instead of at its next turn.
+#[utoipa::path(post, path = "/repositories/fetch", tag = "objects", request_body = FetchWish,
+    responses((status = ACCEPTED, description = "it is being fetched")))]
+pub async fn fetch_repository(
+    State(state): State<ApiState>,
+    caller: Caller,
+    wish: Result<Json<FetchWish>, axum::extract::rejection::JsonRejection>,
+) -> Result<axum::http::StatusCode, ApiError> {
+    let wish = wish?.0;
+    if caller.role == Role::Viewer {
+        return Err(ApiError::forbidden("a viewer only looks"));
+    }
+    let filter = Filter { name_prefix: Some(wish.url.clone()), limit: MAX_CHANGES, ..Filter::default() };
+    let (found, _) = state.store.catalog_page(Kind::Repository, &Visible::All, &filter).await?;
+    let mut own = false;
+    for shown in found.iter().filter(|shown| shown.name == wish.url) {
+        own |= is_own(&parse(&shown.body)?, &caller);
+    }
+    if !own {
+        return Err(ApiError::not_found(format!("repository {}", wish.url)));
+    }
+    state.store.audit(&caller.did("repository.fetch", &wish.url, "", serde_json::Value::Null)).await?;
+    state.rooms.fetch(&wish.url);
+    Ok(axum::http::StatusCode::ACCEPTED)
+}
+
+async fn list<T>(
+    state: &ApiState,
+    caller: &Caller,
+    query: &ObjectQuery,
+    kind: Kind,
+    make: impl Fn(&Shown) -> Result<Option<T>, ApiError>,
+) -> Result<Listed<T>, ApiError> {
+    let filter = query.filter(kind)?;
+    let visible = caller.visible();
+    let Some(after) = query.after else {
+        // The number first: what changes meanwhile is told again, never missed.
+        let tick = state.ticks.current(&state.store).await?;
+        let (shown, next) = state.store.catalog_page(kind, &visible, &filter).await?;
+        let page =
+            Page { items: made(&shown, make)?, removed: Vec::new(), next: next.and_then(|key| page::cursor(&key)) };
+        return Ok(Listed { page, tick });
+    };
+    let wait = query.paging().wait()?;
+    page::follow(state, after, wait, || changes(state, kind, &visible, &filter, after, &make)).await
+}
+
+async fn changes<T>(
+    state: &ApiState,
+    kind: Kind,
+    visible: &Visible,
+    filter: &Filter,
+    after: i64,
+    make: &impl Fn(&Shown) -> Result<Option<T>, ApiError>,
+) -> Result<Page<T>, ApiError> {
+    let (shown, more) = state.store.catalog_page(kind, visible, filter).await?;
+    let gone = state.store.catalog_gone(kind, visible, filter, after).await?;
+    let (Some(gone), None) = (gone, more) else { return Err(page::too_old()) };
+    let removed = gone.into_iter().map(|gone| Removed { environment: gone.environment, name: gone.name }).collect();
+    Ok(Page { items: made(&shown, make)?, removed, next: None })
+}
+
+fn made<T>(shown: &[Shown], make: impl Fn(&Shown) -> Result<Option<T>, ApiError>) -> Result<Vec<T>, ApiError> {
+    shown.iter().filter_map(|shown| make(shown).transpose()).collect()
+}
+
+async fn one<T: DeserializeOwned>(
+    state: &ApiState,
+    caller: &Caller,
+    kind: Kind,
+    path: P<(String, String)>,
+) -> Result<Json<Item<T>>, ApiError> {
+    let (environment, name) = path?.0;
+    Ok(Json(item(&row(state, caller, kind, &environment, &name).await?.shown)?))
+}
+
+async fn row(state: &ApiState, caller: &Caller, kind: Kind, environment: &str, name: &str) -> Result<Known, ApiError> {
+    let found = state.store.catalog_row(kind, &caller.visible(), environment, name).await?;
+    let what = kind.as_str().replace('-', " ");
+    found.ok_or_else(|| match kind {
+        Kind::Environment => ApiError::not_found(format!("{what} {name}")),
+        _ => ApiError::not_found(format!("{what} {name} in {environment}")),
+    })
+}
+
+/// What the rings of a cluster type should run of an assignment.
+async fn rings(state: &ApiState, stream: &Stream, target: &str) -> Result<Vec<RingView>, ApiError> {
+    let filter = crate::store::api::states::StateFilter {
+        environment: Some(stream.environment.clone()),
+        cluster_type: Some(stream.cluster_type.clone()),
+        limit: page::MAX_LIMIT,
+        ..crate::store::api::states::StateFilter::default()
+    };
+    let mut rings = Vec::new();
+    for seen in state.store.newest_states(&Visible::All, &filter).await? {
+        if let Some(entry) = entry_of(&seen, target)? {
+            let generation = u64::try_from(seen.generation).unwrap_or_default();
+            rings.push(RingView { ring: seen.stream.ring, generation, entry });
+        }
+    }
+    Ok(rings)
+}
+
+fn environment_of(shown: &Shown, caller: &Caller) -> Result<Item<EnvironmentView>, ApiError> {
+    let mut found: Item<EnvironmentView> = item(shown)?;
+    if caller.role == Role::Application {
+        // What is the platform's, or other teams', isn't theirs to see.
+        found.object = EnvironmentView { name: found.object.name, ..EnvironmentView::default() };
+    }
+    Ok(found)
+}
+
+fn assignment_of(shown: &Shown) -> Result<Item<AssignmentView>, ApiError> {
+    let mut found: Item<AssignmentView> = item(shown)?;
+    if !shown.note.is_empty() {
+        let reasons: Vec<FindingView> = parse(&shown.note)?;
+        found.object.quarantine.extend(reasons);
+        "quarantined".clone_into(&mut found.object.state);
+    }
+    Ok(found)
+}
+
+fn is_own(repository: &RepositoryView, caller: &Caller) -> bool {
+    caller.role != Role::Application
+        || repository.workspaces.iter().any(|workspace| caller.workspaces.contains(workspace))
+}
+
+fn item<T: DeserializeOwned>(shown: &Shown) -> Result<Item<T>, ApiError> {
+    Ok(Item { object: parse(&shown.body)?, updated_at: moment(shown.updated_at) })
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
+    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("the catalog: {error}")).into())
+}

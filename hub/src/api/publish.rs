@@ -1,0 +1,24 @@
+//! A person's word before many removals.
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+
+/// Confirm that a cluster type shall lose more than half of its assignments.
+#[utoipa::path(post, path = "/environments/{environment}/cluster-types/{cluster_type}/confirm", tag = "objects",
+    params(("environment" = String, Path), ("cluster_type" = String, Path)),
+    responses((status = ACCEPTED, description = "it is confirmed and will be published")))]
+pub async fn confirm_publish(
+    State(state): State<ApiState>,
+    caller: Caller,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<StatusCode, ApiError> {
+    caller.platform("confirming removals")?;
+    let (environment, cluster_type) = path?.0;
+    state.rooms.confirm_publish(&caller, &environment, &cluster_type).await?;
+    Ok(StatusCode::ACCEPTED)
+}

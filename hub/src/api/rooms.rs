@@ -1,0 +1,141 @@
+//! What `api` asks of the other rooms: to sign, to count, to publish, to fetch. `run` gives the real ones, tests a fake.
+
+use async_trait::async_trait;
+use axum::http::HeaderMap;
+use kedge_model::Labels;
+use kedge_model::wire::{ClusterId, Timestamp};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::answer::ApiError;
+use super::caller::Caller;
+use crate::store::Tx;
+
+/// A token for clusters that somebody asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinWish {
+    pub environment: String,
+    pub cluster_type: String,
+    pub labels: Labels,
+    pub site: Option<String>,
+    /// The new cluster takes this one's place.
+    pub replaces: Option<ClusterId>,
+    pub uses: u64,
+    pub expires_at: Timestamp,
+    pub created_by: String,
+}
+
+/// A token that was just made. Its text is shown once.
+#[derive(Clone, PartialEq, Eq)]
+pub struct MadeToken {
+    pub id: String,
+    pub text: String,
+}
+
+/// A join token as a list shows it: everything but the secret.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JoinTokenSeen {
+    pub id: String,
+    pub environment: String,
+    pub cluster_type: String,
+    pub labels: Labels,
+    pub site: Option<String>,
+    pub replaces: Option<ClusterId>,
+    pub uses: u64,
+    pub uses_left: u64,
+    pub expires_at: Timestamp,
+    pub created_by: String,
+    pub created_at: Timestamp,
+    pub revoked_at: Option<Timestamp>,
+}
+
+/// Where a cluster should belong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MoveWish {
+    pub environment: Option<String>,
+    pub cluster_type: Option<String>,
+    pub ring: Option<String>,
+}
+
+/// Which counts; what isn't named is counted apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CountQuery {
+    pub environment: String,
+    pub cluster_type: Option<String>,
+    pub ring: Option<String>,
+    pub assignment: Option<String>,
+    pub packages: Option<String>,
+}
+
+/// How many clusters are in one condition with one pair of packages.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CountSeen {
+    pub cluster_type: String,
+    pub ring: String,
+    pub assignment: String,
+    /// The packages that run there.
+    pub packages: String,
+    /// `Converged`, `Converging`, `Failed` or `Unknown`
+    pub condition: String,
+    pub count: u64,
+}
+
+/// What is true of an assignment on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionSeen {
+    pub assignment: String,
+    pub condition: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What should run and what does, as digests.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub desired: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub running: Option<String>,
+    /// RFC 3339
+    pub since: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_at: Option<String>,
+}
+
+/// Every write is done in the transaction that also holds the audit's entry.
+#[async_trait]
+pub trait Rooms: Send + Sync + 'static {
+    async fn create_join_token(&self, tx: &mut Tx, wish: JoinWish) -> Result<MadeToken, ApiError>;
+    /// Newest first: those before a moment and an id.
+    async fn join_tokens(
+        &self,
+        before: Option<(Timestamp, String)>,
+        limit: i64,
+    ) -> Result<Vec<JoinTokenSeen>, ApiError>;
+    /// False: there is no such token, or it is revoked already.
+    async fn revoke_join_token(&self, tx: &mut Tx, id: &str) -> Result<bool, ApiError>;
+    async fn move_cluster(&self, tx: &mut Tx, cluster: &ClusterId, to: &MoveWish) -> Result<(), ApiError>;
+    async fn relabel_cluster(&self, tx: &mut Tx, cluster: &ClusterId, labels: Labels) -> Result<(), ApiError>;
+    async fn retire_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError>;
+    async fn revoke_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError>;
+    /// After a change of a cluster is committed: those who hold its poll hear of it at once.
+    async fn cluster_changed(&self, cluster: &ClusterId);
+
+    async fn counts(&self, query: &CountQuery) -> Result<Vec<CountSeen>, ApiError>;
+    async fn conditions(&self, cluster: &ClusterId) -> Result<Vec<ConditionSeen>, ApiError>;
+
+    /// A person says that this many removals are meant.
+    async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError>;
+
+    /// Fetches a repository at once.
+    fn fetch(&self, url: &str);
+
+    /// A webhook's addresses after its signature is checked.
+    fn webhook(&self, headers: &HeaderMap, body: &[u8]) -> Result<Vec<String>, ApiError>;
+}
+
+impl std::fmt::Debug for MadeToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MadeToken").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,305 @@
+//! A hub's API with a small platform in its catalog.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::ConnectInfo;
+use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use http_body_util::BodyExt as _;
+use kedge_model::Labels;
+use kedge_model::wire::{ClusterId, DesiredState, Envelope, Generation, SigningKey, Stream, Timestamp};
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+
+use crate::api::{
+    ApiError, ApiState, Caller, ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
+    Rooms, router,
+};
+use crate::catalog::testing;
+use crate::catalog::{self, CatalogNotes};
+use crate::config;
+use crate::metrics::Metrics;
+use crate::store::tokens::Role;
+use crate::store::{Store, Term, Tx};
+
+pub struct Hub {
+    pub store: Store,
+    pub router: Router,
+    pub rooms: Arc<FakeRooms>,
+    pub stop: watch::Sender<bool>,
+    pub platform: String,
+    pub viewer: String,
+    /// Of the workspace `harbour`.
+    pub team: String,
+    _folder: TempDir,
+}
+
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub body: Value,
+    pub text: String,
+}
+
+/// Remembers what was asked of it.
+#[derive(Default)]
+pub struct FakeRooms {
+    pub asked: Mutex<Vec<String>>,
+}
+
+impl Hub {
+    pub async fn new() -> Hub {
+        Hub::with_rates(100_000, 100_000).await
+    }
+
+    pub async fn with_rates(per_token: u32, per_address: u32) -> Hub {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&format!("sqlite:{}", folder.path().join("hub.db").display())).await.unwrap();
+        let scheduler = testing::scheduler();
+        catalog::update(&store, Term(0), "dev", &scheduler, None, &testing::notes()).await.unwrap();
+        let rooms = Arc::new(FakeRooms::default());
+        let (stop, shutdown) = watch::channel(false);
+        let config = config::Api {
+            listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+            tls: None,
+            allow_plain: false,
+            rate_per_token: per_token,
+            rate_per_address: per_address,
+        };
+        let state = ApiState::new(store.clone(), rooms.clone(), Arc::new(Metrics::new()), &config, shutdown);
+        let token = async |name: &str, role, workspaces: &[String]| {
+            store.add_api_token(name, role, workspaces, None).await.unwrap().1
+        };
+        let platform = token("anna", Role::Platform, &[]).await;
+        let viewer = token("victor", Role::Viewer, &[]).await;
+        let team = token("harbour", Role::Application, &["harbour".to_owned()]).await;
+        Hub { router: router(state), store, rooms, stop, platform, viewer, team, _folder: folder }
+    }
+
+    pub async fn get(&self, token: &str, path: &str) -> Answer {
+        self.send(Method::GET, token, path, None, &[]).await
+    }
+
+    pub async fn post(&self, token: &str, path: &str, body: Value) -> Answer {
+        self.send(Method::POST, token, path, Some(body), &[]).await
+    }
+
+    pub async fn delete(&self, token: &str, path: &str) -> Answer {
+        self.send(Method::DELETE, token, path, None, &[]).await
+    }
+
+    pub async fn send(
+        &self,
+        method: Method,
+        token: &str,
+        path: &str,
+        body: Option<Value>,
+        headers: &[(header::HeaderName, &str)],
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(format!("/api/v1{path}"));
+        if !token.is_empty() {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        for (name, value) in headers {
+            request = request.header(name, *value);
+        }
+        let body = match body {
+            Some(body) => {
+                request = request.header(header::CONTENT_TYPE, "application/json");
+                Body::from(body.to_string())
+            }
+            None => Body::empty(),
+        };
+        self.call(request.body(body).unwrap()).await
+    }
+
+    pub async fn call(&self, mut request: Request<Body>) -> Answer {
+        request.extensions_mut().insert(ConnectInfo(SocketAddr::from(([10, 0, 0, 7], 4711))));
+        let response = self.router.clone().oneshot(request).await.unwrap();
+        let (parts, body) = response.into_parts();
+        let bytes = body.collect().await.unwrap().to_bytes();
+        let text = String::from_utf8(bytes.to_vec()).unwrap();
+        let body = serde_json::from_str(&text).unwrap_or_default();
+        Answer { status: parts.status, headers: parts.headers, body, text }
+    }
+
+    /// A cluster that is a member.
+    pub async fn cluster(&self, number: u8, name: &str, cluster_type: &str, labels: &str) -> ClusterId {
+        let id = ClusterId::of_public_key(&[number; 32]);
+        let mut tx = self.store.write().await.unwrap();
+        let tick = tx.tick().await.unwrap();
+        let query = sqlx::query(
+            "INSERT INTO clusters (id, name, environment, cluster_type, ring, labels, public_key, facts, state, sequence, \
+             membership, joined_at, token, certificate_serial, certificate_until, last_contact, promise_until, generation, \
+             tick) VALUES ($1, $2, 'dev', $3, 'all', $4, $5, $6, 'active', 1, $5, 1000, 't', 's', 2000, 1500, 1600, 7, $7)",
+        );
+        let query = query.bind(id.to_string()).bind(name).bind(cluster_type).bind(labels);
+        let facts = r#"{"agentVersion":"0.1.0","architecture":"x86_64","system":"Debian 12"}"#;
+        query.bind(vec![number; 32]).bind(facts).bind(tick).execute(tx.connection()).await.unwrap();
+        tx.commit().await.unwrap();
+        id
+    }
+
+    pub async fn state(&self, generation: u64, entries: &str) {
+        let state = DesiredState {
+            stream: Stream::new("dev", "drone", Stream::ALL),
+            generation: Generation(generation),
+            created_at: Timestamp(5000),
+            confirmed: 2,
+            entries: serde_json::from_str(entries).unwrap(),
+            removed: Vec::new(),
+            unmanaged: Vec::new(),
+            source: None,
+            requires: Vec::new(),
+        };
+        let key = SigningKey::from_seed(&[7; 32]).unwrap();
+        let envelope = Envelope::sign(&state, &key).unwrap().to_json().unwrap();
+        let mut tx = self.store.write().await.unwrap();
+        let tick = tx.tick().await.unwrap();
+        let query = sqlx::query(
+            "INSERT INTO states (environment, cluster_type, ring, generation, content, envelope, created_at, tick) \
+             VALUES ('dev', 'drone', 'all', $1, 'sha256:00', $2, 5000, $3)",
+        );
+        let query = query.bind(i64::try_from(generation).unwrap()).bind(envelope).bind(tick);
+        query.execute(tx.connection()).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    pub async fn update(&self, scheduler: &kedge_scheduler::Scheduler, delta: Option<&kedge_scheduler::Delta>) {
+        catalog::update(&self.store, Term(0), "dev", scheduler, delta, &CatalogNotes::default()).await.unwrap();
+    }
+}
+
+impl Answer {
+    #[track_caller]
+    pub fn ok(self) -> Answer {
+        assert!(self.status.is_success(), "{} {}", self.status, self.text);
+        self
+    }
+
+    #[track_caller]
+    pub fn refused(self, status: u16, reason: &str) -> Answer {
+        assert_eq!((self.status.as_u16(), self.body["reason"].as_str()), (status, Some(reason)), "{}", self.text);
+        self
+    }
+
+    pub fn names(&self) -> Vec<&str> {
+        self.body["items"].as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect()
+    }
+
+    pub fn tick(&self) -> i64 {
+        self.headers["kedge-tick"].to_str().unwrap().parse().unwrap()
+    }
+}
+
+impl FakeRooms {
+    fn note(&self, text: String) {
+        self.asked.lock().unwrap().push(text);
+    }
+
+    pub fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+}
+
+#[async_trait]
+impl Rooms for FakeRooms {
+    async fn create_join_token(&self, _: &mut Tx, wish: JoinWish) -> Result<MadeToken, ApiError> {
+        self.note(format!("join token for {} {} x{}", wish.environment, wish.cluster_type, wish.uses));
+        Ok(MadeToken { id: "j1".to_owned(), text: "kedge-join-1.secret".to_owned() })
+    }
+
+    async fn join_tokens(&self, _: Option<(Timestamp, String)>, _: i64) -> Result<Vec<JoinTokenSeen>, ApiError> {
+        Ok(vec![JoinTokenSeen {
+            id: "j1".to_owned(),
+            environment: "dev".to_owned(),
+            cluster_type: "drone".to_owned(),
+            labels: Labels::new(),
+            site: None,
+            replaces: None,
+            uses: 1,
+            uses_left: 0,
+            expires_at: Timestamp(i64::from(u32::MAX) * 1000),
+            created_by: "anna".to_owned(),
+            created_at: Timestamp(1000),
+            revoked_at: None,
+        }])
+    }
+
+    async fn revoke_join_token(&self, _: &mut Tx, id: &str) -> Result<bool, ApiError> {
+        Ok(id == "j1")
+    }
+
+    async fn move_cluster(&self, _: &mut Tx, cluster: &ClusterId, to: &MoveWish) -> Result<(), ApiError> {
+        self.note(format!("move {cluster} to {:?}", to.cluster_type));
+        Ok(())
+    }
+
+    async fn relabel_cluster(&self, _: &mut Tx, cluster: &ClusterId, labels: Labels) -> Result<(), ApiError> {
+        self.note(format!("relabel {cluster} {labels:?}"));
+        Ok(())
+    }
+
+    async fn retire_cluster(&self, _: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError> {
+        self.note(format!("retire {cluster}"));
+        Ok(())
+    }
+
+    async fn revoke_cluster(&self, _: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError> {
+        self.note(format!("revoke {cluster}"));
+        Ok(())
+    }
+
+    async fn cluster_changed(&self, cluster: &ClusterId) {
+        self.note(format!("changed {cluster}"));
+    }
+
+    async fn counts(&self, query: &CountQuery) -> Result<Vec<CountSeen>, ApiError> {
+        let count = |assignment: &str, condition: &str, count| CountSeen {
+            cluster_type: "drone".to_owned(),
+            ring: "all".to_owned(),
+            assignment: assignment.to_owned(),
+            packages: "p".to_owned(),
+            condition: condition.to_owned(),
+            count,
+        };
+        let all = vec![count("hello-functional-test", "Converged", 73), count("spy-functional-test", "Failed", 27)];
+        let wanted = |seen: &CountSeen| query.assignment.as_ref().is_none_or(|wanted| *wanted == seen.assignment);
+        Ok(all.into_iter().filter(wanted).collect())
+    }
+
+    async fn conditions(&self, _: &ClusterId) -> Result<Vec<ConditionSeen>, ApiError> {
+        let seen = |assignment: &str| ConditionSeen {
+            assignment: assignment.to_owned(),
+            condition: "Converged".to_owned(),
+            reason: None,
+            message: None,
+            desired: None,
+            running: None,
+            since: String::new(),
+            observed_at: None,
+        };
+        Ok(vec![seen("hello-functional-test"), seen("spy-functional-test")])
+    }
+
+    async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError> {
+        self.note(format!("{} confirms {environment}/{cluster_type}", caller.name));
+        Ok(())
+    }
+
+    fn fetch(&self, url: &str) {
+        self.note(format!("fetch {url}"));
+    }
+
+    fn webhook(&self, headers: &HeaderMap, _: &[u8]) -> Result<Vec<String>, ApiError> {
+        match headers.contains_key("x-hub-signature-256") {
+            true => Ok(vec!["https://git.example/app".to_owned()]),
+            false => Err(ApiError::new(StatusCode::UNAUTHORIZED, "BadSignature", "no signature")),
+        }
+    }
+}

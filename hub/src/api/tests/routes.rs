@@ -1,0 +1,261 @@
+//! Lists, single objects, tokens, audit, limits and refusals.
+
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode, header};
+use serde_json::json;
+
+use super::fixture::Hub;
+use crate::store::tokens::Role;
+
+#[tokio::test]
+async fn a_request_without_a_valid_token_is_refused_with_the_way_out() {
+    let hub = Hub::new().await;
+    let answer = hub.get("", "/clusters").await.refused(401, "NoToken");
+    assert!(answer.headers.contains_key(header::WWW_AUTHENTICATE));
+    assert!(answer.body["hint"].as_str().unwrap().contains("kedge login"));
+    hub.get("nonsense", "/clusters").await.refused(401, "BadToken");
+    let mut wrong = hub.platform.clone();
+    let last = if wrong.ends_with('0') { '1' } else { '0' };
+    wrong.pop();
+    wrong.push(last);
+    hub.get(&wrong, "/clusters").await.refused(401, "UnknownToken");
+    let unknown = format!("kedge_{}_{}", "0".repeat(16), "0".repeat(64));
+    hub.get(&unknown, "/clusters").await.refused(401, "UnknownToken");
+}
+
+#[tokio::test]
+async fn expired_and_revoked_tokens_are_over_at_once() {
+    let hub = Hub::new().await;
+    let past = kedge_model::wire::Timestamp(1);
+    let (_, old) = hub.store.add_api_token("old", Role::Viewer, &[], Some(past)).await.unwrap();
+    hub.get(&old, "/whoami").await.refused(401, "TokenExpired");
+    let (id, token) = hub.store.add_api_token("new", Role::Viewer, &[], None).await.unwrap();
+    assert_eq!(hub.get(&token, "/whoami").await.ok().body["role"], "viewer");
+    hub.delete(&token, &format!("/access-tokens/{id}")).await.ok();
+    hub.get(&token, "/whoami").await.refused(401, "TokenRevoked");
+    hub.delete(&hub.platform, &format!("/access-tokens/{id}")).await.refused(404, "NotFound");
+}
+
+#[tokio::test]
+async fn pages_follow_each_other_without_gap_or_repetition() {
+    let hub = Hub::new().await;
+    for number in 0..23 {
+        hub.cluster(number, &format!("c-{:02}", number % 7), "drone", &format!(r#"{{"n":"{number}"}}"#)).await;
+    }
+    for filter in ["", "&environment=dev", "&labelSelector=n"] {
+        let mut ids = Vec::new();
+        let mut next = String::new();
+        loop {
+            let answer = hub.get(&hub.viewer, &format!("/clusters?limit=5{filter}{next}")).await.ok();
+            let items = answer.body["items"].as_array().unwrap();
+            assert!(items.len() <= 5);
+            ids.extend(items.iter().map(|item| item["id"].as_str().unwrap().to_owned()));
+            match answer.body["next"].as_str() {
+                Some(cursor) => next = format!("&cursor={cursor}"),
+                None => break,
+            }
+        }
+        assert_eq!(ids.len(), 23, "{filter}");
+        ids.sort();
+        ids.dedup();
+        assert_eq!(ids.len(), 23, "{filter}");
+    }
+    let mut names = Vec::new();
+    let mut next = String::new();
+    loop {
+        let answer = hub.get(&hub.viewer, &format!("/assignments?limit=1{next}")).await.ok();
+        names.extend(answer.names().into_iter().map(str::to_owned));
+        match answer.body["next"].as_str() {
+            Some(cursor) => next = format!("&cursor={cursor}"),
+            None => break,
+        }
+    }
+    assert_eq!(names, ["drone/hello-functional-test", "drone/spy-functional-test", "large/hello-functional-test"]);
+}
+
+#[tokio::test]
+async fn filters_narrow_a_list() {
+    let hub = Hub::new().await;
+    hub.cluster(1, "a-1", "drone", r#"{"region":"west","size":"s"}"#).await;
+    hub.cluster(2, "a-2", "drone", r#"{"region":"east"}"#).await;
+    hub.cluster(3, "b-1", "large", r#"{"region":"we_st"}"#).await;
+    for (query, names) in [
+        ("labelSelector=region%3Dwest", vec!["a-1"]),
+        ("labelSelector=region%20in%20(west,east)", vec!["a-1", "a-2"]),
+        ("labelSelector=!size", vec!["a-2", "b-1"]),
+        ("labelSelector=region%3Dwe_st", vec!["b-1"]),
+        ("clusterType=large", vec!["b-1"]),
+        ("environment=prod", vec![]),
+        ("namePrefix=a-", vec!["a-1", "a-2"]),
+        ("condition=Unknown", vec![]),
+        ("condition=Known&environment=dev&ring=all", vec!["a-1", "a-2", "b-1"]),
+    ] {
+        assert_eq!(hub.get(&hub.viewer, &format!("/clusters?{query}")).await.ok().names(), names, "{query}");
+    }
+    for (query, names) in [
+        ("state=quarantined", vec!["large/hello-functional-test"]),
+        ("clusterType=drone&workspace=harbour", vec!["drone/hello-functional-test"]),
+        ("labelSelector=team%3Dspy", vec!["drone/spy-functional-test"]),
+        ("namePrefix=large/", vec!["large/hello-functional-test"]),
+    ] {
+        assert_eq!(hub.get(&hub.viewer, &format!("/assignments?{query}")).await.ok().names(), names, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_understood_is_named() {
+    let hub = Hub::new().await;
+    for (path, reason) in [
+        ("/clusters?limit=0", "BadLimit"),
+        ("/clusters?limit=501", "BadLimit"),
+        ("/clusters?limit=x", "BadQuery"),
+        ("/clusters?colour=red", "BadQuery"),
+        ("/clusters?cursor=%25%25", "BadCursor"),
+        ("/clusters?labelSelector=a%20b", "BadSelector"),
+        ("/clusters?condition=Happy", "BadCondition"),
+        ("/clusters?wait=30s", "BadWait"),
+        ("/counts", "BadQuery"),
+    ] {
+        hub.get(&hub.viewer, path).await.refused(400, reason);
+    }
+    hub.get(&hub.viewer, "/nothing").await.refused(404, "NoSuchRoute");
+    hub.send(Method::PUT, &hub.platform, "/clusters", None, &[]).await.refused(405, "WrongMethod");
+    hub.get(&hub.viewer, "/clusters/nobody").await.refused(404, "NotFound");
+    hub.post(&hub.platform, "/join-tokens", json!({"environment": "dev"})).await.refused(422, "BadBody");
+    let big = json!({"name": "x".repeat(100_000), "role": "viewer"});
+    hub.post(&hub.platform, "/access-tokens", big).await.refused(413, "TooLarge");
+    let wrong = json!({"environment": "dev", "clusterType": "dron"});
+    hub.post(&hub.platform, "/join-tokens", wrong).await.refused(422, "UnknownClusterType");
+    let wrong = json!({"environment": "dev", "clusterType": "drone", "expires": "7 days"});
+    hub.post(&hub.platform, "/join-tokens", wrong).await.refused(400, "BadExpiry");
+    for body in [
+        json!({"name": "x", "role": "root"}),
+        json!({"name": "x", "role": "application"}),
+        json!({"name": "x", "role": "viewer", "workspaces": ["a"]}),
+        json!({"name": "\u{7}", "role": "viewer"}),
+    ] {
+        assert_eq!(hub.post(&hub.platform, "/access-tokens", body).await.status, StatusCode::BAD_REQUEST);
+    }
+}
+
+#[tokio::test]
+async fn an_unchanged_answer_is_not_sent_again() {
+    let hub = Hub::new().await;
+    let first = hub.get(&hub.viewer, "/assignments").await.ok();
+    let tag = first.headers[header::ETAG].to_str().unwrap().to_owned();
+    assert!(tag.starts_with('"'), "strong: {tag}");
+    let again = hub.send(Method::GET, &hub.viewer, "/assignments", None, &[(header::IF_NONE_MATCH, &tag)]).await;
+    assert_eq!(again.status, StatusCode::NOT_MODIFIED);
+    assert!(again.text.is_empty());
+    assert_eq!(again.headers[header::ETAG].to_str().unwrap(), tag);
+    let weak = format!("\"x\", W/{tag}");
+    let again = hub.send(Method::GET, &hub.viewer, "/assignments", None, &[(header::IF_NONE_MATCH, &weak)]).await;
+    assert_eq!(again.status, StatusCode::NOT_MODIFIED);
+    let other = hub.send(Method::GET, &hub.team, "/assignments", None, &[(header::IF_NONE_MATCH, &tag)]).await;
+    assert_eq!(other.status, StatusCode::OK, "another role sees something else");
+    let mut scheduler = crate::catalog::testing::scheduler();
+    let large = kedge_model::ObjectId { kind: kedge_model::Kind::ClusterType, owner: None, name: "large".to_owned() };
+    let delta = scheduler.update([kedge_scheduler::Change::Remove(large)]);
+    hub.update(&scheduler, Some(&delta)).await;
+    let changed = hub.send(Method::GET, &hub.viewer, "/assignments", None, &[(header::IF_NONE_MATCH, &tag)]).await;
+    assert_eq!(changed.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn every_write_is_in_the_audit_log_done_or_refused() {
+    let hub = Hub::new().await;
+    hub.cluster(1, "drone-1", "drone", "{}").await;
+    hub.post(&hub.platform, "/clusters/drone-1/move", json!({"clusterType": "large"})).await.ok();
+    hub.post(&hub.viewer, "/clusters/drone-1/retire", json!({})).await.refused(403, "Forbidden");
+    let made = hub.post(&hub.platform, "/access-tokens", json!({"name": "ci", "role": "viewer"})).await.ok();
+    let audit = hub.get(&hub.platform, "/audit").await.ok();
+    let items = audit.body["items"].as_array().unwrap();
+    assert_eq!(items.len(), 3, "{}", audit.text);
+    assert_eq!((items[0]["action"].as_str(), items[0]["who"].as_str()), (Some("access-token.create"), Some("anna")));
+    assert_eq!(items[0]["address"], "10.0.0.7");
+    assert!(!audit.text.contains(made.body["token"].as_str().unwrap()), "never a secret");
+    assert_eq!((items[1]["who"].as_str(), items[1]["result"].as_str()), (Some("victor"), Some("refused: Forbidden")));
+    assert_eq!(items[2]["action"], "cluster.move");
+    assert_eq!(items[2]["detail"]["to"]["clusterType"], "large");
+    assert_eq!(items[2]["result"], "done");
+    let first = hub.get(&hub.platform, "/audit?limit=2").await.ok();
+    let next = first.body["next"].as_str().unwrap();
+    let rest = hub.get(&hub.platform, &format!("/audit?limit=2&cursor={next}")).await.ok();
+    assert_eq!(rest.body["items"].as_array().unwrap().len(), 1);
+    assert_eq!(hub.get(&hub.platform, "/audit?action=cluster.").await.ok().body["items"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn one_name_for_several_clusters_asks_which() {
+    let hub = Hub::new().await;
+    let first = hub.cluster(1, "twin", "drone", "{}").await;
+    hub.cluster(2, "twin", "drone", "{}").await;
+    let answer = hub.post(&hub.platform, "/clusters/twin/retire", json!({})).await.refused(409, "Ambiguous");
+    assert!(answer.body["hint"].as_str().unwrap().contains(&first.to_string()));
+    hub.post(&hub.platform, &format!("/clusters/{first}/retire"), json!({})).await.ok();
+    assert_eq!(hub.rooms.asked(), [format!("retire {first}"), format!("changed {first}")]);
+}
+
+#[tokio::test]
+async fn too_many_requests_are_told_when_to_come_back() {
+    let hub = Hub::with_rates(2, 2).await;
+    for _ in 0..4 {
+        hub.get(&hub.viewer, "/whoami").await.ok();
+    }
+    let answer = hub.get(&hub.viewer, "/whoami").await.refused(429, "TooManyRequests");
+    assert_eq!(answer.headers[header::RETRY_AFTER], "1");
+    hub.get(&hub.platform, "/whoami").await.ok();
+    for _ in 0..4 {
+        hub.get("", "/whoami").await.refused(401, "NoToken");
+    }
+    hub.get("", "/whoami").await.refused(429, "TooManyRequests");
+}
+
+#[tokio::test]
+async fn a_database_that_is_away_is_503_with_retry_after() {
+    let hub = Hub::new().await;
+    hub.store.close().await;
+    let answer = hub.get(&hub.viewer, "/clusters").await.refused(503, "Unavailable");
+    assert!(answer.headers.contains_key(header::RETRY_AFTER));
+    let ready = hub.call(Request::get("/readyz").body(Body::empty()).unwrap()).await;
+    assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
+    let alive = hub.call(Request::get("/healthz").body(Body::empty()).unwrap()).await;
+    assert_eq!(alive.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn hooks_are_heard_when_they_are_signed_and_small() {
+    let hub = Hub::new().await;
+    let hook = |signed: bool, size: usize| {
+        let request = Request::post("/hooks/git");
+        let request = if signed { request.header("x-hub-signature-256", "sha256=0") } else { request };
+        request.body(Body::from(vec![b' '; size])).unwrap()
+    };
+    hub.call(hook(false, 10)).await.refused(401, "BadSignature");
+    hub.call(hook(true, 2 * 1024 * 1024)).await.refused(413, "BadBody");
+    assert_eq!(hub.call(hook(true, 10)).await.status, StatusCode::ACCEPTED);
+    assert_eq!(hub.rooms.asked(), ["fetch https://git.example/app"]);
+}
+
+#[tokio::test]
+async fn metrics_are_open_metrics() {
+    let hub = Hub::new().await;
+    hub.get(&hub.viewer, "/whoami").await.ok();
+    let answer = hub.call(Request::get("/metrics").body(Body::empty()).unwrap()).await.ok();
+    assert!(answer.headers[header::CONTENT_TYPE].to_str().unwrap().starts_with("application/openmetrics-text"));
+    assert!(answer.text.contains("route=\"read\",status=\"2xx\"} 1"), "{}", answer.text);
+    assert!(answer.text.ends_with("# EOF\n"));
+}
+
+/// `KEDGE_UPDATE=1` writes the file anew.
+#[test]
+fn the_committed_description_is_the_one_of_the_code() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/openapi.json");
+    let made = serde_json::to_string_pretty(&crate::api::openapi()).unwrap() + "\n";
+    if std::env::var_os("KEDGE_UPDATE").is_some() {
+        std::fs::write(&path, &made).unwrap();
+    }
+    let committed = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(committed == made, "docs/openapi.json differs from the code: run this test with KEDGE_UPDATE=1");
+    assert!(made.contains("\"openapi\": \"3.1.0\""));
+}

@@ -1,0 +1,70 @@
+//! Who waits for changes hears of them, and of what went.
+
+use std::time::{Duration, Instant};
+
+use kedge_model::{Kind, ObjectId};
+use kedge_scheduler::Change;
+
+use super::fixture::Hub;
+use crate::catalog::testing::{region, scheduler};
+
+#[tokio::test]
+async fn a_watch_ends_with_the_change_and_shows_only_that() {
+    let hub = Hub::new().await;
+    let mut scheduler = scheduler();
+    let tick = hub.get(&hub.viewer, "/assignments").await.ok().tick();
+    let path = format!("/assignments?after={tick}&wait=20s");
+    let change = async {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let delta = scheduler.update([region("far-west")]);
+        hub.update(&scheduler, Some(&delta)).await;
+    };
+    let begun = Instant::now();
+    let (answer, ()) = tokio::join!(hub.get(&hub.viewer, &path), change);
+    assert_eq!(answer.names(), ["drone/hello-functional-test", "drone/spy-functional-test"]);
+    assert!(answer.tick() > tick);
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    let tick = answer.tick();
+    let large = ObjectId { kind: Kind::ClusterType, owner: None, name: "large".to_owned() };
+    let delta = scheduler.update([Change::Remove(large)]);
+    hub.update(&scheduler, Some(&delta)).await;
+    let answer = hub.get(&hub.team, &format!("/assignments?after={tick}&wait=20s")).await.ok();
+    assert!(answer.names().is_empty());
+    assert_eq!(answer.body["removed"][0]["name"], "large/hello-functional-test");
+}
+
+#[tokio::test]
+async fn a_watch_without_news_ends_empty_in_its_time() {
+    let hub = Hub::new().await;
+    let tick = hub.get(&hub.viewer, "/clusters").await.ok().tick();
+    let answer = hub.get(&hub.viewer, &format!("/clusters?after={tick}&wait=100ms")).await.ok();
+    assert!(answer.names().is_empty());
+    assert_eq!(answer.tick(), tick);
+}
+
+#[tokio::test]
+async fn a_watch_ends_at_once_when_the_hub_stops() {
+    let hub = Hub::new().await;
+    let tick = hub.get(&hub.viewer, "/clusters").await.ok().tick();
+    let path = format!("/clusters?after={tick}&wait=50s");
+    let begun = Instant::now();
+    let stop = async {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        hub.stop.send_replace(true);
+    };
+    let (answer, ()) = tokio::join!(hub.get(&hub.viewer, &path), stop);
+    assert!(answer.ok().names().is_empty());
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_watch_that_was_away_too_long_begins_again() {
+    let hub = Hub::new().await;
+    let mut tx = hub.store.write().await.unwrap();
+    let floor = sqlx::query("INSERT INTO meta (name, value) VALUES ('catalog.floor', '1000')");
+    floor.execute(tx.connection()).await.unwrap();
+    sqlx::query("UPDATE ticks SET value = 2000").execute(tx.connection()).await.unwrap();
+    tx.commit().await.unwrap();
+    tokio::time::sleep(crate::api::ticks::FRESH).await;
+    hub.get(&hub.viewer, "/assignments?after=10").await.refused(410, "TooOld");
+}

@@ -1,0 +1,79 @@
+//! Configuration values with their origins, as stored: whole, beside what others than the platform team may see.
+
+use kedge_goyaml::Value;
+use kedge_scheduler::json::value_to_json;
+use kedge_scheduler::{CandidateEffect, ConfigExplanation, REDACTED, Redaction};
+use serde::{Deserialize, Serialize};
+
+use super::view::{CandidateView, PlaceView, ValueView};
+
+/// A value as it is stored. Who may see what is decided when it is read.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StoredValue {
+    #[serde(flatten)]
+    view: ValueView,
+    /// The value without its secrets, when it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shown: Option<serde_json::Value>,
+    /// Candidates whose text is hidden, by their place in the list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    hidden: Vec<usize>,
+}
+
+pub fn of(explanation: &ConfigExplanation, redaction: &Redaction) -> Vec<StoredValue> {
+    let stored = explanation.keys.iter().map(|(key, known)| {
+        let value = known.value.as_deref().cloned().unwrap_or(Value::Null);
+        let shown = redaction.hides(key, &value).then(|| value_to_json(&redaction.value(key, &value)));
+        let candidates: Vec<CandidateView> = known
+            .candidates
+            .iter()
+            .map(|candidate| CandidateView {
+                config_map: candidate.config_map.to_string(),
+                text: candidate.text.to_string(),
+                effect: match candidate.effect {
+                    CandidateEffect::Wins => "wins",
+                    CandidateEffect::Merged => "merged",
+                    CandidateEffect::Overridden => "overridden",
+                }
+                .to_owned(),
+                origin: PlaceView::from(&candidate.origin),
+            })
+            .collect();
+        let hidden: Vec<usize> = candidates
+            .iter()
+            .enumerate()
+            .filter(|(_, candidate)| hides_text(redaction, key, &candidate.text))
+            .map(|(index, _)| index)
+            .collect();
+        let secret = shown.is_some() || !hidden.is_empty();
+        let view = ValueView { key: key.to_string(), value: value_to_json(&value), secret, candidates };
+        StoredValue { view, shown, hidden }
+    });
+    stored.collect()
+}
+
+impl StoredValue {
+    /// As a caller may see it.
+    pub fn view(self, with_secrets: bool) -> ValueView {
+        let StoredValue { mut view, shown, hidden } = self;
+        if with_secrets {
+            return view;
+        }
+        if let Some(shown) = shown {
+            view.value = shown;
+        }
+        for index in hidden {
+            if let Some(candidate) = view.candidates.get_mut(index) {
+                candidate.text = REDACTED.to_owned();
+            }
+        }
+        view
+    }
+}
+
+/// A candidate is text; when it reads as a structure, its parts count too.
+fn hides_text(redaction: &Redaction, key: &str, text: &str) -> bool {
+    redaction.hides(key, &Value::from(text))
+        || (text.contains([':', '-', '{', '['])
+            && kedge_goyaml::decode(text).is_ok_and(|value| redaction.hides(key, &value)))
+}

@@ -1,0 +1,165 @@
+//! What people type at the hub's own host: serve, look at the configuration, back up, restore, change keys. One command
+//! is one file. Called by `main`.
+
+mod backup;
+mod check_config;
+mod keys;
+mod serve;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::backup::BackupError;
+use crate::config::{Config, ConfigError, Flags};
+use crate::keys::KeysError;
+use crate::run::data::DataError;
+
+/// Run the control plane of a fleet.
+///
+/// The hub reads Git, schedules, publishes, packs, signs and serves desired states, and takes in what agents report. It
+/// needs no Kubernetes and, to begin with, no configuration.
+#[derive(Debug, Parser)]
+#[command(
+    name = "kedge-hub",
+    version,
+    max_term_width = 120,
+    after_help = "\
+Examples:
+  Try it, with everything below one folder:
+    kedge-hub serve --data ./hub --control-plane ./demo/control-plane
+
+  Run it with a configuration, after looking whether it is right:
+    kedge-hub check-config --config /etc/kedge/hub.toml
+    kedge-hub serve --config /etc/kedge/hub.toml
+
+  Back up a running hub, and begin again from the file:
+    kedge-hub backup --config /etc/kedge/hub.toml -o hub.backup
+    kedge-hub restore --data /var/lib/kedge-hub hub.backup
+
+  Change the signing key: announce it, wait until the agents know it, use it, end the old one:
+    kedge-hub keys announce
+    kedge-hub keys activate ID
+    kedge-hub keys retire ID
+
+Exit codes: 0 done, 1 failed, 2 wrong usage."
+)]
+pub struct Cli {
+    /// How to write the log (stderr); KEDGE_LOG chooses what, such as `info,kedge_hub::git=debug`
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, env = "KEDGE_LOG_FORMAT")]
+    log: LogFormat,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    Text,
+    Json,
+}
+
+/// In the order of a hub's life.
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::ServeArgs),
+    CheckConfig(check_config::CheckConfigArgs),
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
+    #[command(subcommand)]
+    Keys(keys::KeysCommand),
+}
+
+/// Where the settings come from.
+#[derive(Clone, Debug, Args)]
+struct Settings {
+    /// The configuration file (TOML); without it the defaults hold
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// The folder for keys, database, mirrors and packages [default: /var/lib/kedge-hub for root, else the user's own]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The control-plane repository: an https or ssh address, or a path
+    #[arg(long, value_name = "URL|PATH")]
+    control_plane: Option<String>,
+}
+
+impl Cli {
+    pub async fn run(self) -> anyhow::Result<()> {
+        start_log(self.log);
+        // Whatever this process makes, others can't read it.
+        nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+        match self.command {
+            Command::Serve(args) => serve::run(args).await,
+            Command::CheckConfig(args) => check_config::run(&args),
+            Command::Backup(args) => backup::run(args).await,
+            Command::Restore(args) => backup::restore(args).await,
+            Command::Keys(command) => keys::run(command).await,
+        }
+    }
+}
+
+impl Settings {
+    /// The settings in force; warnings are printed.
+    fn load(&self) -> Result<Config, ConfigError> {
+        let control_plane = self.control_plane.as_ref().map(|given| match std::path::absolute(given) {
+            // Relative to where it was typed, not to the data folder.
+            Ok(path) if path.exists() && !given.contains("://") => path.display().to_string(),
+            _ => given.clone(),
+        });
+        let flags = Flags { data: self.data.clone(), control_plane };
+        let Some(path) = &self.config else { return Ok(Config::of_flags(&flags)) };
+        let loaded = Config::load_with(path, &flags)?;
+        loaded.warnings.iter().for_each(|warning| eprintln!("{warning}"));
+        Ok(loaded.config)
+    }
+}
+
+/// Prints the error and its causes and says how to exit.
+pub fn report(error: &anyhow::Error) -> ExitCode {
+    if let Some(ConfigError::Invalid { report }) = error.downcast_ref() {
+        eprintln!("{report}");
+        return ExitCode::FAILURE;
+    }
+    let mut said = error.to_string();
+    eprintln!("Error: {said}");
+    for cause in error.chain().skip(1) {
+        let text = cause.to_string();
+        // Libraries repeat a cause in their own text; it is said once.
+        if !said.contains(&text) {
+            eprintln!("Caused by: {text}");
+        }
+        said = text;
+    }
+    if let Some(hint) = error.chain().find_map(hint) {
+        eprintln!("Hint: {hint}");
+    }
+    ExitCode::FAILURE
+}
+
+/// A hint lives where the knowledge is.
+fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
+    if let Some(error) = error.downcast_ref::<KeysError>() {
+        error.hint().map(str::to_owned)
+    } else if let Some(error) = error.downcast_ref::<BackupError>() {
+        error.hint().map(str::to_owned)
+    } else {
+        error.downcast_ref::<DataError>().and_then(DataError::hint)
+    }
+}
+
+fn start_log(format: LogFormat) {
+    let filter = std::env::var("KEDGE_LOG").unwrap_or_else(|_| "info".to_owned());
+    // A filter that can't be read falls back to what is usual rather than to silence.
+    let filter =
+        tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // There is one subscriber per process; a second call leaves the first in place.
+    let _ = match format {
+        LogFormat::Text => {
+            use std::io::IsTerminal as _;
+            log.with_ansi(std::io::stderr().is_terminal()).try_init()
+        }
+        LogFormat::Json => log.json().flatten_event(true).try_init(),
+    };
+}

@@ -1,0 +1,137 @@
+//! `kedge-hub keys`: the signing keys and the certificate authority, and how they change. Works beside a running hub,
+//! which follows within a second.
+
+use clap::{Args, Subcommand};
+use kedge_model::wire::{Digest, KeyId};
+
+use super::Settings;
+use crate::keys::Keys;
+use crate::keys::rotation::{Listed, What};
+use crate::run::join_store;
+use crate::store::Store;
+
+/// Show and change the hub's signing keys and certificate authority
+#[derive(Debug, Subcommand)]
+pub(super) enum KeysCommand {
+    /// Show all keys, their state, and whether their private half is on this host
+    List(KeysArgs),
+    /// Make a new one that agents learn of and that does nothing yet
+    ///
+    /// Wait until the agents know it before you activate it; one that is offline meanwhile follows later, through the
+    /// chain of signed key sets. Several hubs: copy the keys folder to all of them before you activate.
+    Announce(AnnounceArgs),
+    /// Use an announced one from now on
+    Activate(ChosenArgs),
+    /// End an old one: it signs or issues nothing any more
+    Retire(ChosenArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct KeysArgs {
+    #[command(flatten)]
+    settings: Settings,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AnnounceArgs {
+    #[command(flatten)]
+    settings: Settings,
+    /// A certificate authority rather than a signing key
+    #[arg(long)]
+    authority: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ChosenArgs {
+    #[command(flatten)]
+    settings: Settings,
+    /// The key's or authority's id, or its beginning
+    id: String,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum ChoiceError {
+    #[error("no key's id begins with `{0}`")]
+    Unknown(String),
+    #[error("{1} ids begin with `{0}`: type more of it")]
+    Several(String, usize),
+}
+
+pub(super) async fn run(command: KeysCommand) -> anyhow::Result<()> {
+    match command {
+        KeysCommand::List(args) => {
+            let (keys, store) = open(&args.settings).await?;
+            print(&keys)?;
+            store.close().await;
+        }
+        KeysCommand::Announce(args) => {
+            let (keys, store) = open(&args.settings).await?;
+            if args.authority {
+                keys.announce_authority(&store).await?;
+            } else {
+                keys.announce_key(&store).await?;
+            }
+            print(&keys)?;
+            store.close().await;
+        }
+        KeysCommand::Activate(args) => {
+            let (keys, store) = open(&args.settings).await?;
+            match choose(&keys, &args.id)? {
+                Chosen::Key(id) => keys.activate_key(id, &store).await?,
+                Chosen::Authority(id) => keys.activate_authority(id, &store).await?,
+            }
+            print(&keys)?;
+            store.close().await;
+        }
+        KeysCommand::Retire(args) => {
+            let (keys, store) = open(&args.settings).await?;
+            match choose(&keys, &args.id)? {
+                Chosen::Key(id) => keys.retire_key(id, &store).await?,
+                Chosen::Authority(id) => keys.retire_authority(id, &store).await?,
+            }
+            print(&keys)?;
+            store.close().await;
+        }
+    }
+    Ok(())
+}
+
+async fn open(settings: &Settings) -> anyhow::Result<(Keys, Store)> {
+    let config = settings.load()?;
+    let store = join_store(&config).await?;
+    let keys = Keys::open(&config.keys, &store).await?;
+    Ok((keys, store))
+}
+
+enum Chosen {
+    Key(KeyId),
+    Authority(Digest),
+}
+
+fn choose(keys: &Keys, id: &str) -> anyhow::Result<Chosen> {
+    let listed = keys.list()?;
+    let wanted = id.trim_start_matches("sha256:");
+    let fitting: Vec<&Listed> = listed.iter().filter(|listed| listed.id.starts_with(wanted)).collect();
+    match fitting.as_slice() {
+        [] => Err(ChoiceError::Unknown(id.to_owned()).into()),
+        [one] => Ok(match one.what {
+            What::SigningKey => Chosen::Key(one.id.parse()?),
+            What::Authority => Chosen::Authority(format!("sha256:{}", one.id).parse()?),
+        }),
+        several => Err(ChoiceError::Several(id.to_owned(), several.len()).into()),
+    }
+}
+
+fn print(keys: &Keys) -> anyhow::Result<()> {
+    println!("key set {}", keys.key_set().version);
+    println!("{:<10} {:<33} {:<10} PRIVATE HALF", "KIND", "ID", "STATE");
+    for listed in keys.list()? {
+        let kind = match listed.what {
+            What::SigningKey => "signing",
+            What::Authority => "authority",
+        };
+        let id: String = listed.id.chars().take(32).collect();
+        println!("{kind:<10} {id:<33} {:<10} {}", listed.state, if listed.here { "here" } else { "elsewhere" });
+    }
+    Ok(())
+}

@@ -1,0 +1,517 @@
+//! One repository that is followed: its refs, what fails, and the task that asks its server again and again. Owned by
+//! `Mirrors`; a slow or dead server keeps this task busy and no other.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use gix::ObjectId;
+use kedge_model::wire::Timestamp;
+use kedge_platform::{GitRepository, Mirror, RepoKey, Want};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{Notify, Semaphore, broadcast, watch};
+
+use super::address::{Address, Refused};
+use super::transfer::{Ask, Fault, Found, Rules, transfer};
+use super::{Head, RepoChange, What};
+use crate::store::{Store, now};
+
+/// The longest pause between two tries of a repository that fails.
+const LONGEST_PAUSE: Duration = Duration::from_secs(600);
+
+/// A server that failed so often in a row is failing; before that it may have been the network for a moment.
+const FIRM_ATTEMPTS: u32 = 3;
+
+/// A branch or a tag that is followed.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum RefName {
+    Branch(String),
+    Tag(String),
+}
+
+/// What all repositories share.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    pub rules: Rules,
+    pub store: Store,
+    pub changes: broadcast::Sender<RepoChange>,
+}
+
+#[derive(Debug)]
+pub(super) struct Repository {
+    pub key: RepoKey,
+    pub address: Address,
+    /// As it was first written, for messages.
+    pub name: String,
+    /// Of the bare mirror.
+    pub path: PathBuf,
+    pub poll: Duration,
+    state: Mutex<State>,
+    /// One conversation or push at a time.
+    pub turn: Arc<tokio::sync::Mutex<()>>,
+    /// So many conversations with one server at a time.
+    pub server: Arc<Semaphore>,
+    nudge: Notify,
+    /// Counts conversations that ended; whoever waits for one looks again.
+    ended: watch::Sender<u64>,
+    opened: Mutex<Option<gix::ThreadSafeRepository>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What the database knows was read.
+    restored: bool,
+    refs: BTreeMap<RefName, Tracked>,
+    failing: Option<Failure>,
+    last_good: Option<Timestamp>,
+    next_try: Option<Timestamp>,
+    /// Conversations that began.
+    round: u64,
+    /// Not yet in the database.
+    unsaved: bool,
+}
+
+/// What is known of one ref. Kept in the database.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tracked {
+    /// The last good commit.
+    pub commit: Option<String>,
+    /// What the server has now, good or not; none: it has no such ref.
+    #[serde(default)]
+    pub there: Option<String>,
+    pub moved_at: Option<Timestamp>,
+    pub failing: Option<Failure>,
+    pub forced: Option<Forced>,
+    /// The server was asked for it since the start, in vain or not, and it answered.
+    #[serde(skip)]
+    tried: bool,
+    #[serde(skip)]
+    asked: bool,
+}
+
+/// Why something can't be had, since when.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Failure {
+    pub error: String,
+    pub hint: String,
+    pub since: Timestamp,
+    pub attempts: u32,
+    /// Not only for a moment: objects from here are stale.
+    pub firm: bool,
+}
+
+/// A branch was rewritten: what was good before isn't behind its head any more.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Forced {
+    pub from: String,
+    pub to: String,
+    pub at: Timestamp,
+}
+
+/// A row of the database.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct SavedRepository {
+    pub refs: BTreeMap<RefName, Tracked>,
+    pub failing: Option<Failure>,
+    pub last_good: Option<Timestamp>,
+}
+
+/// What is known of a ref without asking anybody.
+#[derive(Clone, Debug)]
+pub(super) enum Known {
+    At(Head),
+    Failing(Failure),
+    NotYet,
+}
+
+impl RefName {
+    pub fn want(&self) -> Result<Want, Refused> {
+        let want = match self {
+            RefName::Branch(name) => Want::branch(name),
+            RefName::Tag(name) => Want::tag(name),
+        };
+        want.map_err(|error| Refused::new(error.to_string(), error.hint().unwrap_or_default()))
+    }
+
+    fn short(&self) -> &str {
+        match self {
+            RefName::Branch(name) | RefName::Tag(name) => name,
+        }
+    }
+}
+
+impl Repository {
+    pub fn new(address: Address, name: &str, path: PathBuf, poll: Duration, server: Arc<Semaphore>) -> Repository {
+        Repository {
+            key: RepoKey::new(&address.url()),
+            address,
+            name: name.to_owned(),
+            path,
+            poll,
+            state: Mutex::default(),
+            turn: Arc::default(),
+            server,
+            nudge: Notify::new(),
+            ended: watch::Sender::new(0),
+            opened: Mutex::new(None),
+        }
+    }
+
+    /// Reads what the database knows, then asks the server again and again.
+    pub async fn run(self: Arc<Repository>, around: Arc<Surroundings>) {
+        self.restore(&around.store).await;
+        loop {
+            self.converse(&around).await;
+            let pause = self.pause();
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.nudge.notified() => {}
+            }
+        }
+    }
+
+    /// Asks for a ref from now on.
+    pub fn follow(&self, reference: &RefName) {
+        let mut state = self.state();
+        if !state.refs.contains_key(reference) {
+            state.refs.insert(reference.clone(), Tracked::default());
+            drop(state);
+            self.nudge.notify_one();
+        }
+    }
+
+    pub fn nudge(&self) {
+        self.nudge.notify_one();
+    }
+
+    /// The number of a conversation that begins after now.
+    pub fn next_round(&self) -> u64 {
+        self.state().round + 1
+    }
+
+    /// Tells when a conversation ended.
+    pub fn watch(&self) -> watch::Receiver<u64> {
+        self.ended.subscribe()
+    }
+
+    pub fn known(&self, reference: &RefName) -> Known {
+        let state = self.state();
+        if !state.restored {
+            return Known::NotYet;
+        }
+        let Some(tracked) = state.refs.get(reference) else { return Known::NotYet };
+        if let Some(commit) = &tracked.commit {
+            return Known::At(self.head(reference.short(), commit));
+        }
+        match (&tracked.failing, &state.failing) {
+            (Some(failing), _) => Known::Failing(failing.clone()),
+            (None, Some(failing)) if tracked.tried => Known::Failing(failing.clone()),
+            _ => Known::NotYet,
+        }
+    }
+
+    /// What the server has of a ref, when it was asked since the start.
+    pub fn there(&self, reference: &RefName) -> Option<Option<String>> {
+        let state = self.state();
+        state.refs.get(reference).filter(|tracked| tracked.asked).map(|tracked| tracked.there.clone())
+    }
+
+    /// After a deletion: nothing fails, it was meant.
+    pub async fn deleted(&self, around: &Surroundings, branch: &str) {
+        {
+            let mut state = self.state();
+            state.refs.remove(&RefName::Branch(branch.to_owned()));
+            state.unsaved = true;
+        }
+        self.save(&around.store).await;
+    }
+
+    /// What fails of a ref though its last good commit is known.
+    pub fn failing(&self, reference: &RefName) -> Option<Failure> {
+        let state = self.state();
+        let own = state.refs.get(reference).and_then(|tracked| tracked.failing.clone());
+        own.or_else(|| state.failing.clone())
+    }
+
+    pub fn head(&self, branch: &str, commit: &str) -> Head {
+        Head { repo: self.name.clone(), branch: branch.to_owned(), commit: commit.to_owned(), path: self.path.clone() }
+    }
+
+    /// The open mirror. Opened once; objects that are fetched later are found all the same.
+    pub fn open(&self) -> Option<GitRepository> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.is_none() {
+            *opened = gix::open::Options::isolated().open(&self.path).ok();
+        }
+        let mut repo = opened.as_ref()?.to_thread_local();
+        repo.object_cache_size_if_unset(4 * 1024 * 1024);
+        Some(GitRepository::from_repo(repo))
+    }
+
+    pub fn has_commit(&self, commit: &str) -> bool {
+        self.open().is_some_and(|repo| repo.has_commit(commit))
+    }
+
+    /// One conversation outside of the rounds, for a commit.
+    pub async fn bring(&self, around: &Surroundings, want: Want) -> Result<(), Fault> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let _place = self.server.acquire().await;
+        transfer(&around.rules, &self.address, vec![Ask { want, before: None }], turn).await.map(|_| ())
+    }
+
+    /// After a push: the ref is known to be there.
+    pub async fn pushed(&self, around: &Surroundings, branch: &str, commit: &str) {
+        {
+            let mut state = self.state();
+            let tracked = state.refs.entry(RefName::Branch(branch.to_owned())).or_default();
+            *tracked =
+                Tracked { commit: Some(commit.to_owned()), moved_at: Some(now()), asked: true, ..Tracked::default() };
+            state.unsaved = true;
+        }
+        self.save(&around.store).await;
+        self.ended.send_modify(|ended| *ended += 0);
+    }
+
+    pub fn saved(&self) -> (SavedRepository, Option<Timestamp>) {
+        let state = self.state();
+        let saved =
+            SavedRepository { refs: state.refs.clone(), failing: state.failing.clone(), last_good: state.last_good };
+        (saved, state.next_try)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn restore(&self, store: &Store) {
+        let saved = match store.repository(&self.key).await {
+            Ok(saved) => saved.unwrap_or_default(),
+            Err(error) => {
+                tracing::warn!(repo = self.name, %error, "what was known of the repository can't be read");
+                SavedRepository::default()
+            }
+        };
+        // A mirror that was lost has to be fetched again; the commit alone is of no use.
+        let have = |tracked: &Tracked| tracked.commit.as_deref().is_some_and(|commit| self.has_commit(commit));
+        let mut state = self.state();
+        for (reference, tracked) in saved.refs {
+            if have(&tracked) && state.refs.get(&reference).is_none_or(|known| known.commit.is_none()) {
+                state.refs.insert(reference, tracked);
+            }
+        }
+        state.failing = saved.failing;
+        state.last_good = saved.last_good;
+        state.restored = true;
+        drop(state);
+        self.ended.send_modify(|ended| *ended += 0);
+    }
+
+    async fn converse(&self, around: &Surroundings) {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let _place = self.server.acquire().await;
+        // Whoever asked for a conversation until now is served by this one.
+        tokio::select! {
+            biased;
+            () = self.nudge.notified() => {}
+            () = std::future::ready(()) => {}
+        }
+        let (round, names) = {
+            let mut state = self.state();
+            state.round += 1;
+            let names: Vec<(RefName, Option<String>)> =
+                state.refs.iter().map(|(name, tracked)| (name.clone(), tracked.commit.clone())).collect();
+            (state.round, names)
+        };
+        let mut asks = Vec::new();
+        let mut asked = Vec::new();
+        for (name, commit) in names {
+            // Names that can't be are refused before they are followed.
+            let Ok(want) = name.want() else { continue };
+            let before = commit.and_then(|commit| ObjectId::from_hex(commit.as_bytes()).ok());
+            asks.push(Ask { want, before });
+            asked.push(name);
+        }
+        if !asks.is_empty() {
+            let outcome = transfer(&around.rules, &self.address, asks, turn).await;
+            let changes = match outcome {
+                Ok(found) => self.settle(asked, found),
+                Err(fault) => self.fail(asked, fault),
+            };
+            self.save(&around.store).await;
+            for what in changes {
+                // Nobody listens: nothing to tell.
+                let _ = around.changes.send(RepoChange { key: self.key.clone(), repo: self.name.clone(), what });
+            }
+        }
+        self.ended.send_replace(round);
+    }
+
+    /// The server answered.
+    fn settle(&self, asked: Vec<RefName>, found: Vec<Option<Found>>) -> Vec<What> {
+        let mut state = self.state();
+        let mut changes = Vec::new();
+        let recovered = state.failing.take().is_some();
+        if recovered {
+            tracing::info!(repo = self.name, "the repository answers again");
+            changes.push(What::Recovered);
+        }
+        state.unsaved |= recovered || state.last_good.is_none();
+        state.last_good = Some(now());
+        for (name, found) in asked.into_iter().zip(found) {
+            let Some(tracked) = state.refs.get_mut(&name) else { continue };
+            (tracked.tried, tracked.asked) = (true, true);
+            tracked.there = found.map(|found| found.commit.to_string());
+            let change = match found {
+                Some(found) if !found.empty => tracked.take(&self.name, &name, found),
+                Some(_) => tracked.refuse(&self.name, &name, "was emptied", "push the files again"),
+                None if tracked.commit.is_some() => {
+                    tracked.refuse(&self.name, &name, "was deleted", "push it again, or name another one")
+                }
+                None => tracked.refuse(&self.name, &name, "does not exist", "push it, or name another one"),
+            };
+            if let Some(change) = change {
+                changes.push(change);
+                state.unsaved = true;
+            }
+        }
+        changes
+    }
+
+    /// The server didn't answer, or not well.
+    fn fail(&self, asked: Vec<RefName>, fault: Fault) -> Vec<What> {
+        let mut state = self.state();
+        for name in &asked {
+            if let Some(tracked) = state.refs.get_mut(name) {
+                tracked.tried = true;
+            }
+        }
+        let attempts = state.failing.as_ref().map_or(0, |failing| failing.attempts).saturating_add(1);
+        let since = state.failing.as_ref().map_or_else(now, |failing| failing.since);
+        let was_firm = state.failing.as_ref().is_some_and(|failing| failing.firm);
+        let firm = fault.firm || attempts >= FIRM_ATTEMPTS;
+        tracing::warn!(repo = self.name, attempts, error = fault.error, "the repository can't be fetched");
+        let failing = Failure { error: fault.error, hint: fault.hint, since, attempts, firm };
+        let known = state.failing.as_ref().is_some_and(|before| before.error == failing.error);
+        state.unsaved |= !known || was_firm != firm;
+        state.failing = Some(failing);
+        match attempts == 1 || was_firm != firm {
+            true => vec![What::Failing],
+            false => Vec::new(),
+        }
+    }
+
+    fn pause(&self) -> Duration {
+        let mut state = self.state();
+        let attempts = state.failing.as_ref().map_or(0, |failing| failing.attempts);
+        let pause = spread(backoff(self.poll, attempts), rand::random());
+        state.next_try = Some(Timestamp(now().0.saturating_add(i64::try_from(pause.as_millis()).unwrap_or(i64::MAX))));
+        pause
+    }
+
+    /// Writes what changed to the database. When that is away, the next conversation writes it.
+    async fn save(&self, store: &Store) {
+        if !std::mem::take(&mut self.state().unsaved) {
+            return;
+        }
+        let (saved, _) = self.saved();
+        if let Err(error) = store.save_repository(&self.key, &self.name, &saved).await {
+            tracing::warn!(repo = self.name, %error, "what is known of the repository can't be written");
+            self.state().unsaved = true;
+        }
+    }
+}
+
+impl Tracked {
+    /// A head that can be used.
+    fn take(&mut self, repo: &str, name: &RefName, found: Found) -> Option<What> {
+        let commit = found.commit.to_string();
+        let mended = self.failing.take().is_some();
+        if self.commit.as_deref() == Some(commit.as_str()) {
+            return mended.then(|| What::Moved { reference: name.clone(), commit, forced: false });
+        }
+        let from = self.commit.replace(commit.clone());
+        self.moved_at = Some(now());
+        if let (true, Some(from)) = (found.forced, &from) {
+            tracing::warn!(repo, reference = %name, from, to = commit, "the branch was rewritten; its new head is followed");
+            self.forced = Some(Forced { from: from.clone(), to: commit.clone(), at: now() });
+        } else {
+            tracing::info!(repo, reference = %name, commit, "new commit");
+        }
+        Some(What::Moved { reference: name.clone(), commit, forced: found.forced })
+    }
+
+    /// A head that can't: the last good one stays.
+    fn refuse(&mut self, repo: &str, name: &RefName, what: &str, hint: &str) -> Option<What> {
+        let error = format!("{name} {what}");
+        let attempts = self.failing.as_ref().map_or(0, |failing| failing.attempts).saturating_add(1);
+        let since = self.failing.as_ref().map_or_else(now, |failing| failing.since);
+        let is_new = self.failing.as_ref().is_none_or(|failing| failing.error != error);
+        self.failing = Some(Failure { error: error.clone(), hint: hint.to_owned(), since, attempts, firm: true });
+        if is_new {
+            tracing::warn!(repo, error, "the last good commit stays");
+        }
+        is_new.then_some(What::Failing)
+    }
+}
+
+/// Doubles with each failure.
+fn backoff(poll: Duration, attempts: u32) -> Duration {
+    let longest = LONGEST_PAUSE.max(poll);
+    poll.saturating_mul(1 << attempts.min(10)).min(longest)
+}
+
+/// A fifth more or less, so that a thousand repositories aren't asked at once. `chance` is any number.
+fn spread(pause: Duration, chance: u32) -> Duration {
+    pause.mul_f64(0.8 + 0.4 * f64::from(chance) / f64::from(u32::MAX))
+}
+
+/// The place of a mirror below the folder.
+pub(super) fn path_of(folder: &Path, address: &Address) -> Result<PathBuf, Refused> {
+    Mirror::path_of(folder, &address.url())
+        .map_err(|error| Refused::new(error.to_string(), error.hint().unwrap_or_default()))
+}
+
+impl fmt::Display for RefName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RefName::Branch(name) => write!(f, "branch {name}"),
+            RefName::Tag(name) => write!(f, "tag {name}"),
+        }
+    }
+}
+
+impl From<RefName> for String {
+    fn from(name: RefName) -> String {
+        name.to_string()
+    }
+}
+
+impl TryFrom<String> for RefName {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<RefName, String> {
+        match text.split_once(' ') {
+            Some(("branch", name)) => Ok(RefName::Branch(name.to_owned())),
+            Some(("tag", name)) => Ok(RefName::Tag(name.to_owned())),
+            _ => Err(format!("`{text}` is neither a branch nor a tag")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_repository_that_fails_is_asked_ever_more_rarely_but_every_ten_minutes() {
+        let poll = Duration::from_secs(30);
+        let pauses: Vec<u64> = (0..7).map(|attempts| backoff(poll, attempts).as_secs()).collect();
+        assert_eq!(pauses, [30, 60, 120, 240, 480, 600, 600]);
+        assert_eq!(backoff(Duration::from_secs(3600), 3), Duration::from_secs(3600));
+        assert_eq!(spread(poll, 0), Duration::from_secs(24));
+        assert_eq!(spread(poll, u32::MAX), Duration::from_secs(36));
+    }
+}

@@ -1,0 +1,278 @@
+//! Mirrors of real repositories, on this machine and behind a server.
+
+use std::sync::atomic::Ordering;
+
+use base64::Engine as _;
+
+use super::testing::{Remote, Server as GitServer, git, settings, store};
+use super::*;
+
+struct Scene {
+    root: tempfile::TempDir,
+    store: Store,
+    server: GitServer,
+    app: Remote,
+}
+
+impl Scene {
+    async fn new() -> Scene {
+        let root = tempfile::tempdir().unwrap();
+        let repositories = root.path().join("repositories");
+        let app = Remote::new(&repositories, "app");
+        let server = GitServer::start(&repositories);
+        let store = store(root.path()).await;
+        Scene { root, store, server, app }
+    }
+
+    fn config(&self) -> config::Git {
+        settings(&self.server.url("control-plane"))
+    }
+
+    fn mirrors(&self, config: &config::Git) -> Mirrors {
+        Mirrors::new(config, self.root.path().join("mirrors"), self.store.clone()).unwrap()
+    }
+
+    fn url(&self) -> String {
+        self.server.url("app")
+    }
+}
+
+fn failing_of(mirrors: &Mirrors) -> Option<Failure> {
+    let [status] = &mirrors.status()[..] else { panic!("one repository is followed") };
+    status.failing.clone().or_else(|| status.refs.values().find_map(|tracked| tracked.failing.clone()))
+}
+
+#[tokio::test]
+async fn a_branch_is_followed_and_an_unmoved_one_costs_one_question() {
+    let scene = Scene::new().await;
+    let first = scene.app.commit("main", &[("one.yaml", "1")]);
+    let mirrors = scene.mirrors(&scene.config());
+    let head = mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    assert_eq!(head.commit, first);
+    assert!(GitRepository::open(&head.path).unwrap().has_commit(&first));
+
+    let before = scene.server.requests();
+    mirrors.fetch_now(&scene.url()).await.unwrap();
+    assert_eq!(scene.server.requests() - before, 2, "the greeting and the list of refs");
+
+    let mut changed = mirrors.changed();
+    let second = scene.app.commit("main", &[("two.yaml", "2")]);
+    assert!(mirrors.nudge(&scene.url()));
+    let change = changed.recv().await.unwrap();
+    let reference = RefName::Branch("main".to_owned());
+    assert_eq!(change.what, What::Moved { reference, commit: second.clone(), forced: false });
+    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, second);
+    assert!(!mirrors.nudge("https://elsewhere/x"));
+}
+
+#[tokio::test]
+async fn a_rewritten_branch_is_followed_and_said() {
+    let scene = Scene::new().await;
+    scene.app.commit("main", &[("one.yaml", "1")]);
+    let second = scene.app.commit("main", &[("two.yaml", "2")]);
+    let mirrors = scene.mirrors(&scene.config());
+    mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    scene.app.rewind("main");
+    let third = scene.app.commit("main", &[("three.yaml", "3")]);
+    mirrors.fetch_now(&scene.url()).await.unwrap();
+    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, third);
+    let status = mirrors.status();
+    let forced = status[0].refs[&RefName::Branch("main".to_owned())].forced.clone().unwrap();
+    assert_eq!((forced.from, forced.to), (second, third));
+}
+
+#[tokio::test]
+async fn a_deleted_or_emptied_branch_fails_and_keeps_its_last_good_commit() {
+    let scene = Scene::new().await;
+    let good = scene.app.commit("main", &[("one.yaml", "1")]);
+    let mirrors = scene.mirrors(&scene.config());
+    let head = || mirrors.head(&scene.server.address, "main", Trust::Application);
+    assert!(head().await.is_err(), "a server is no repository");
+    mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+
+    scene.app.commit("main", &[]);
+    mirrors.fetch_now(&scene.url()).await.unwrap();
+    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, good);
+    assert_eq!(failing_of(&mirrors).unwrap().error, "branch main was emptied");
+
+    scene.app.delete("main");
+    mirrors.fetch_now(&scene.url()).await.unwrap();
+    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, good);
+    let since = failing_of(&mirrors).unwrap();
+    assert_eq!(since.error, "branch main was deleted");
+
+    // Another hub, or this one after a restart, knows it too.
+    drop(mirrors);
+    let mirrors = scene.mirrors(&scene.config());
+    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, good);
+    assert_eq!(failing_of(&mirrors).unwrap().since, since.since);
+
+    let mended = scene.app.commit("main", &[("two.yaml", "2")]);
+    mirrors.fetch_now(&scene.url()).await.unwrap();
+    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, mended);
+    assert_eq!(failing_of(&mirrors), None);
+}
+
+#[tokio::test]
+async fn a_server_that_hangs_or_is_away_delays_nobody_else() {
+    let scene = Scene::new().await;
+    let good = scene.app.commit("main", &[("one.yaml", "1")]);
+    let other = GitServer::start(&scene.root.path().join("repositories"));
+    let mut config = scene.config();
+    config.hosts = vec![other.address.trim_start_matches("http://").to_owned()];
+    let mirrors = scene.mirrors(&config);
+    mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+
+    scene.server.hangs.store(true, Ordering::SeqCst);
+    mirrors.nudge(&scene.url());
+    let head = mirrors.head(&other.url("app"), "main", Trust::Application).await.unwrap();
+    assert_eq!(head.commit, good);
+    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, good);
+    scene.server.hangs.store(false, Ordering::SeqCst);
+
+    scene.server.down.store(true, Ordering::SeqCst);
+    let error = mirrors.fetch_now(&scene.url()).await.unwrap_err();
+    assert!(matches!(error, MirrorError::Failing { .. }), "{error}");
+    let failing = mirrors.status().into_iter().find(|status| status.url == scene.url()).unwrap().failing.unwrap();
+    assert!(failing.error.contains("503"), "{failing:?}");
+    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, good);
+    scene.server.down.store(false, Ordering::SeqCst);
+    mirrors.fetch_now(&scene.url()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_commit_and_a_tag_are_found_and_what_is_not_there_is_said() {
+    let scene = Scene::new().await;
+    let first = scene.app.commit("main", &[("one.yaml", "1")]);
+    let second = scene.app.commit("main", &[("two.yaml", "2")]);
+    scene.app.tag("v1", &first);
+    let mirrors = scene.mirrors(&scene.config());
+    let resolve = async |reference| mirrors.resolve(&scene.url(), &reference, Trust::Application).await;
+    assert_eq!(resolve(SourceRef::Tag("v1".to_owned())).await.unwrap().commit, first);
+    assert_eq!(resolve(SourceRef::Commit(second.clone())).await.unwrap().commit, second);
+    assert_eq!(resolve(SourceRef::Branch("main".to_owned())).await.unwrap().commit, second);
+    for reference in [
+        SourceRef::Branch("nope".to_owned()),
+        SourceRef::Tag("nope".to_owned()),
+        SourceRef::Commit("1".repeat(40)),
+        SourceRef::Commit("abc".to_owned()),
+        SourceRef::Branch("a..b".to_owned()),
+        SourceRef::Branch("--upload-pack=x".to_owned()),
+    ] {
+        assert!(resolve(reference).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_credential_is_sent_to_its_prefix_and_not_after_a_redirect_to_elsewhere() {
+    let scene = Scene::new().await;
+    let commit = scene.app.commit("main", &[("one.yaml", "1")]);
+    let expected = base64::engine::general_purpose::STANDARD.encode("bot:s3cret");
+    *scene.server.password.lock().unwrap() = Some(format!("Basic {expected}"));
+    let secret = scene.root.path().join("secret");
+    std::fs::write(&secret, "s3cret\n").unwrap();
+    let mut config = scene.config();
+    let plain = scene.mirrors(&config);
+    let error = plain.head(&scene.url(), "main", Trust::Application).await.unwrap_err();
+    assert!(error.hint().unwrap().contains("add a credential"), "{error} {:?}", error.hint());
+    drop(plain);
+
+    config.credentials = vec![config::Credential {
+        prefix: scene.server.address.clone(),
+        username: Some("bot".to_owned()),
+        secret_file: Some(secret),
+        ssh_key_file: None,
+    }];
+    let mirrors = scene.mirrors(&config);
+    mirrors.head(&scene.url(), "main", Trust::Application).await.ok();
+    mirrors.fetch_now(&scene.url()).await.unwrap();
+    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, commit);
+
+    let thief = GitServer::start(&scene.root.path().join("repositories"));
+    let moved = [("/away.git".to_owned(), thief.url("app")), ("/renamed.git".to_owned(), "/app.git".to_owned())];
+    scene.server.moved.lock().unwrap().extend(moved);
+    let error = mirrors.head(&scene.server.url("away"), "main", Trust::Application).await.unwrap_err();
+    assert!(error.to_string().contains("isn't followed"), "{error}");
+    assert_eq!(thief.requests(), 0);
+    let head = mirrors.head(&scene.server.url("renamed"), "main", Trust::Application).await.unwrap();
+    assert_eq!(head.commit, commit);
+}
+
+#[tokio::test]
+async fn a_repository_at_a_path_is_copied_when_it_moved() {
+    let root = tempfile::tempdir().unwrap();
+    let remote = Remote::new(root.path(), "control-plane");
+    let first = remote.commit("main", &[("one.yaml", "1")]);
+    let store = store(root.path()).await;
+    let mirrors = Mirrors::new(&settings(&remote.path()), root.path().join("mirrors"), store).unwrap();
+    assert_eq!(mirrors.head(&remote.path(), "main", Trust::Platform).await.unwrap().commit, first);
+    remote.commit("main", &[("one.yaml", "2")]);
+    remote.rewind("main");
+    let third = remote.commit("main", &[("one.yaml", "3")]);
+    mirrors.fetch_now(&remote.path()).await.unwrap();
+    let head = mirrors.head(&remote.path(), "main", Trust::Platform).await.unwrap();
+    assert_eq!(head.commit, third);
+    assert!(head.path.starts_with(root.path().join("mirrors")));
+    let error = mirrors.head("../nowhere", "main", Trust::Platform).await.unwrap_err();
+    assert!(error.to_string().contains("there is no Git repository at"), "{error}");
+}
+
+#[tokio::test]
+async fn a_push_never_overwrites_a_head_that_nobody_expected() {
+    let scene = Scene::new().await;
+    let first = scene.app.commit("main", &[("one.yaml", "1")]);
+    let mirrors = scene.mirrors(&scene.config());
+    for url in [scene.url()] {
+        let head = mirrors.head(&url, "main", Trust::Platform).await.unwrap();
+        let child = commit_in(&head.path, &first, "ours");
+        mirrors.push(&url, &child, "main", Some(&first)).await.unwrap();
+        assert_eq!(scene.app.head("main"), child);
+        assert_eq!(mirrors.head(&url, "main", Trust::Platform).await.unwrap().commit, child);
+
+        let other = commit_in(&head.path, &first, "other");
+        assert!(matches!(mirrors.push(&url, &other, "main", Some(&first)).await, Err(PushError::Moved)));
+        assert!(matches!(mirrors.push(&url, &other, "main", None).await, Err(PushError::Moved)));
+        assert_eq!(scene.app.head("main"), child);
+        mirrors.push(&url, &other, "kedge/dev", None).await.unwrap();
+        assert_eq!(scene.app.head("kedge/dev"), other);
+
+        let hook = scene.app.bare.join("hooks/pre-receive");
+        std::fs::write(&hook, "#!/bin/sh\necho only pull requests\nexit 1\n").unwrap();
+        std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let next = commit_in(&head.path, &child, "next");
+        let error = mirrors.push(&url, &next, "main", Some(&child)).await.unwrap_err();
+        assert!(matches!(&error, PushError::Refused { message } if message.contains("only pull requests")), "{error}");
+        scene.server.down.store(true, Ordering::SeqCst);
+        let error = mirrors.push(&url, &next, "main", Some(&child)).await.unwrap_err();
+        assert!(matches!(error, PushError::Unreachable { .. }), "{error}");
+        let before = scene.server.requests();
+        assert!(mirrors.push(&url, "--all", "main", None).await.is_err());
+        assert_eq!(scene.server.requests(), before);
+    }
+}
+
+#[tokio::test]
+async fn addresses_of_applications_that_lead_elsewhere_are_never_contacted() {
+    let scene = Scene::new().await;
+    let mirrors = scene.mirrors(&scene.config());
+    for repo in [
+        "/etc",
+        "file:///etc",
+        "http://169.254.169.254/latest/meta-data",
+        "https://evil.example.com/x",
+        "ssh://-oProxyCommand=touch%20x/y",
+        "ext::touch x",
+        "-oProxyCommand=id",
+    ] {
+        assert!(mirrors.allow(repo, Trust::Application).is_err(), "{repo}");
+        let error = mirrors.head(repo, "main", Trust::Application).await.unwrap_err();
+        assert!(matches!(error, MirrorError::Refused(_)), "{repo}: {error}");
+    }
+    assert!(mirrors.status().is_empty(), "nothing is followed");
+}
+
+/// A commit that only the mirror has.
+fn commit_in(mirror: &std::path::Path, parent: &str, message: &str) -> String {
+    let tree = git(mirror, &["rev-parse", &format!("{parent}^{{tree}}")]);
+    git(mirror, &["commit-tree", "-p", parent, "-m", message, &tree])
+}

@@ -1,0 +1,89 @@
+//! Where the packer gets application repositories: a trait of its own over the mirrors, and the resolving of all that a
+//! branch names, at once and with bounded patience, so that a slow server delays nobody else.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kedge_model::Problem;
+use kedge_model::kinds::SourceRef;
+use tokio::task::JoinSet;
+
+use super::branch::Listed;
+use super::reconciler::{Reference, SourceName};
+
+/// Resolves what application teams wrote, under the rules for what may be fetched from where.
+#[async_trait]
+pub trait Sources: Send + Sync + fmt::Debug {
+    /// The commit of a branch, tag or commit, which is in the mirror then. The last good one while the server fails.
+    async fn resolve(&self, repo: &str, reference: &SourceRef) -> Result<SourceHead, SourceFault>;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceHead {
+    pub commit: String,
+    /// The bare mirror.
+    pub mirror: PathBuf,
+}
+
+/// Why a source has no commit; a person reads it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFault {
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+/// By repository and reference.
+pub(super) type Heads = BTreeMap<(String, Reference), Result<SourceHead, SourceFault>>;
+
+/// A source that isn't here by then is packed when it comes; its mirror says when.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+pub(super) async fn resolve(sources: &Arc<dyn Sources>, listed: &Listed) -> Heads {
+    let wanted: BTreeSet<(String, Reference)> =
+        listed.sources().map(|source| (source.repo.clone(), source.reference.clone())).collect();
+    let mut tasks = JoinSet::new();
+    for key in wanted {
+        let sources = Arc::clone(sources);
+        tasks.spawn(async move {
+            let reference = SourceRef::from(&key.1);
+            let resolved = tokio::time::timeout(PATIENCE, sources.resolve(&key.0, &reference)).await;
+            (key, resolved.unwrap_or_else(|_| Err(SourceFault::slow())))
+        });
+    }
+    let mut heads = Heads::new();
+    while let Some(done) = tasks.join_next().await {
+        if let Ok((key, head)) = done {
+            heads.insert(key, head);
+        }
+    }
+    heads
+}
+
+pub(super) fn head<'a>(heads: &'a Heads, source: &SourceName) -> Option<&'a Result<SourceHead, SourceFault>> {
+    heads.get(&(source.repo.clone(), source.reference.clone()))
+}
+
+impl SourceFault {
+    fn slow() -> SourceFault {
+        SourceFault {
+            message: "its server hasn't answered yet".to_owned(),
+            hint: Some("nothing to do: it is packed as soon as it is fetched".to_owned()),
+        }
+    }
+
+    pub(super) fn interrupted() -> SourceFault {
+        SourceFault { message: "asking for its commit was interrupted".to_owned(), hint: None }
+    }
+
+    pub(super) fn problem(&self, source: &SourceName) -> Problem {
+        let problem = Problem::error("SourceFailing", format!("{} can't be read: {}", source.repo, self.message));
+        match &self.hint {
+            Some(hint) => problem.hint(hint.clone()),
+            None => problem,
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The repositories of one load: mirrors as they are at this moment. Never waits; what isn't there yet is noted, and
+//! fetched before the next try.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use kedge_platform::repositories::Repositories;
+use kedge_platform::{Cache, RepoError, RepoKey, Request, Revision, Tree};
+
+use super::{Input, Seen};
+use crate::git::{Failure, Head, Look, Mirrors, Trust};
+
+#[derive(Debug)]
+pub(super) struct Inputs {
+    mirrors: Mirrors,
+    cache: Arc<Cache>,
+    seen: RefCell<Seen>,
+    failing: RefCell<Vec<FailingInput>>,
+}
+
+/// A repository that is read at its last good commit because its newest can't be had.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FailingInput {
+    pub repo: String,
+    pub branch: Option<String>,
+    pub failure: Failure,
+}
+
+impl Inputs {
+    pub fn new(mirrors: Mirrors, cache: Arc<Cache>) -> Inputs {
+        Inputs { mirrors, cache, seen: RefCell::default(), failing: RefCell::default() }
+    }
+
+    pub fn failing(&self) -> Vec<FailingInput> {
+        self.failing.borrow().clone()
+    }
+
+    pub fn into_seen(self, own: Option<Head>) -> Seen {
+        let mut seen = self.seen.into_inner();
+        seen.heads.extend(own);
+        seen
+    }
+
+    fn tree(&self, head: &Head, request: &Request) -> Result<Box<dyn Tree>, RepoError> {
+        let gone = || RepoError::Refused {
+            reason: format!("the mirror of {} can't be read", request.repo),
+            hint: "it is fetched again".to_owned(),
+        };
+        let repo = self.mirrors.open(&request.repo, Trust::Platform).ok_or_else(gone)?;
+        let revision = Revision { name: request.branch.clone(), ..repo.commit(&head.commit)? };
+        Ok(Box::new(repo.tree(&revision, &request.repo)?))
+    }
+}
+
+impl Repositories for Inputs {
+    fn open(&self, request: &Request) -> Result<Box<dyn Tree>, RepoError> {
+        let (branch, commit) = (request.branch.as_deref(), request.commit.as_deref());
+        let input = Input { repo: RepoKey::new(&request.repo), branch: request.branch.clone() };
+        let mut seen = self.seen.borrow_mut();
+        seen.asked.insert(input.clone());
+        match self.mirrors.look(&request.repo, branch, commit, Trust::Platform) {
+            Look::Known { head, failing } => {
+                seen.commits.insert(input, head.commit.clone());
+                if let Some(failure) = failing.filter(|failure| failure.firm) {
+                    let (repo, branch) = (request.repo.clone(), request.branch.clone());
+                    self.failing.borrow_mut().push(FailingInput { repo, branch, failure });
+                }
+                let tree = self.tree(&head, request);
+                seen.heads.push(head);
+                tree
+            }
+            Look::Failing(error) => Err(RepoError::Refused {
+                reason: error.to_string(),
+                hint: error.hint().unwrap_or_else(|| "check the address".to_owned()),
+            }),
+            Look::NotYet => {
+                seen.missing.insert(request.clone());
+                Err(RepoError::Refused {
+                    reason: format!("{} is being fetched for the first time", request.repo),
+                    hint: "it goes on by itself".to_owned(),
+                })
+            }
+        }
+    }
+
+    fn cache(&self) -> Option<&Cache> {
+        Some(&self.cache)
+    }
+}

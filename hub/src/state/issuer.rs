@@ -1,0 +1,278 @@
+//! Issues desired states: the leader's. A state is signed, written in one transaction with its picks under the leader's
+//! term, and only then shown. Numbers only grow, also past what a cluster proved.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use kedge_model::wire::{DesiredState, Digest, EnvelopeError, Generation, Stream};
+use tokio::sync::{Mutex, watch};
+
+use super::board::{Board, Issued};
+use super::{Signer, plan};
+use crate::pack::{Packed, PackedType};
+use crate::store::state::NewState;
+use crate::store::{Store, StoreError, Term, now};
+
+/// The one writer of desired states in this hub.
+pub struct Issuer {
+    store: Store,
+    board: Arc<Board>,
+    signer: Arc<dyn Signer>,
+    truth: Arc<dyn Confirmations>,
+    known: Mutex<Known>,
+}
+
+/// What others know and a state says or depends on.
+#[async_trait]
+pub trait Confirmations: Send + Sync {
+    /// Sizes of the confirmed sets of an environment, by cluster type.
+    async fn confirmed_sizes(&self, environment: &str) -> Result<BTreeMap<String, u64>, StoreError>;
+
+    /// Which of these tombstones every member of the stream has confirmed.
+    async fn settled(&self, stream: &Stream, tombstones: &[Tomb]) -> Result<BTreeSet<String>, StoreError>;
+}
+
+/// A tombstone that may have been confirmed: the assignment, and since when it is listed.
+pub type Tomb = (String, Generation);
+
+/// Nobody confirms anything: tombstones stay, and each set is its own confirmed one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unconfirmed;
+
+#[derive(Debug, thiserror::Error)]
+pub enum IssueError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error("the state of {stream} can't be signed")]
+    Sign { stream: Stream, source: EnvelopeError },
+    #[error("the state of {stream} can't be written")]
+    Content { stream: Stream, source: serde_json::Error },
+}
+
+/// The newest states as this term knows them: nobody else writes while it lasts.
+#[derive(Default)]
+struct Known {
+    term: Option<Term>,
+    environments: BTreeMap<String, BTreeMap<Stream, Newest>>,
+}
+
+#[derive(Clone)]
+struct Newest {
+    state: Arc<DesiredState>,
+    content: Digest,
+    /// What it was made from, for a cheap "nothing changed".
+    packed: Option<Arc<PackedType>>,
+}
+
+/// Streams written in one transaction: it stays short.
+const STREAMS_AT_ONCE: usize = 32;
+/// How soon a cluster's proof is answered with a state above it.
+const FLOOR_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Issuer {
+    pub fn new(store: Store, board: Arc<Board>, signer: Arc<dyn Signer>, truth: Arc<dyn Confirmations>) -> Issuer {
+        Issuer { store, board, signer, truth, known: Mutex::default() }
+    }
+
+    /// Issues what changed. The new generations, after they can be served.
+    pub async fn issue(&self, term: Term, packed: &Packed) -> Result<Vec<(Stream, Generation)>, IssueError> {
+        let mut known = self.known.lock().await;
+        let newest = self.load(&mut known, term, &packed.environment).await?;
+        let sizes = self.truth.confirmed_sizes(&packed.environment).await?;
+        let floors = self.store.generation_floors_of(&packed.environment).await?;
+        let mut streams: BTreeSet<Stream> = newest.keys().cloned().collect();
+        streams.extend(packed.types.keys().map(|name| Stream::new(&packed.environment, name, Stream::ALL)));
+        let empty = Arc::new(PackedType::new());
+        let mut fresh = Vec::new();
+        for stream in streams {
+            let entries = packed.types.get(&stream.cluster_type).unwrap_or(&empty);
+            let before = newest.get(&stream);
+            let confirmed = sizes.get(&stream.cluster_type).copied();
+            let floor = floors.floor(&stream);
+            if before.is_some_and(|before| before.says(entries, confirmed, packed, floor)) {
+                continue;
+            }
+            let settled = self.settled(before).await?;
+            let inputs = plan::Inputs {
+                stream: &stream,
+                generation: above(before, floor),
+                packed: entries,
+                confirmed,
+                source: &packed.source,
+                settled: &settled,
+            };
+            let state = plan::next(before.map(|before| &*before.state), &inputs);
+            let content = content_of(&state)?;
+            let is_old = before.is_some_and(|before| before.content == content && before.state.generation > floor);
+            if is_old {
+                if let Some(before) = newest.get_mut(&stream) {
+                    before.packed = Some(Arc::clone(entries));
+                }
+                continue;
+            }
+            fresh.push((state, content, Some(Arc::clone(entries))));
+        }
+        let issued = self.write(term, newest, fresh).await;
+        if issued.is_err() {
+            // It may be in the database all the same: read again before the next number is chosen.
+            known.environments.remove(&packed.environment);
+        }
+        issued
+    }
+
+    /// Issues the present content again above what clusters proved. Does nothing when there is no such proof.
+    pub async fn pass_floors(&self, term: Term) -> Result<Vec<(Stream, Generation)>, IssueError> {
+        let behind = self.store.streams_below_floor().await?;
+        let mut all = Vec::new();
+        for (stream, floor) in behind {
+            let mut known = self.known.lock().await;
+            let newest = self.load(&mut known, term, &stream.environment).await?;
+            // Without a state there is nothing to say yet; the first one will be above.
+            let Some(before) = newest.get(&stream).cloned() else { continue };
+            let state = DesiredState { generation: above(Some(&before), floor), ..(*before.state).clone() };
+            tracing::warn!(%stream, proven = %floor, generation = %state.generation,
+                "a cluster proved a generation that this hub didn't know; issuing the present content above it");
+            let issued = self.write(term, newest, vec![(state, before.content, before.packed)]).await;
+            if issued.is_err() {
+                known.environments.remove(&stream.environment);
+            }
+            all.extend(issued?);
+        }
+        Ok(all)
+    }
+
+    /// The leader's task: answers proofs until its term or the hub ends.
+    pub async fn watch_floors(&self, term: Term, mut shutdown: watch::Receiver<bool>) -> Result<(), IssueError> {
+        let mut timer = tokio::time::interval(FLOOR_INTERVAL);
+        timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                _ = timer.tick() => {}
+                _ = shutdown.wait_for(|stop| *stop) => return Ok(()),
+            }
+            match self.pass_floors(term).await {
+                Ok(_) => {}
+                Err(IssueError::Store(StoreError::Unavailable(error))) => {
+                    tracing::warn!(%error, "proven generations can't be looked up");
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    async fn load<'a>(
+        &self,
+        known: &'a mut Known,
+        term: Term,
+        environment: &str,
+    ) -> Result<&'a mut BTreeMap<Stream, Newest>, IssueError> {
+        if known.term != Some(term) {
+            *known = Known { term: Some(term), environments: BTreeMap::new() };
+        }
+        if !known.environments.contains_key(environment) {
+            let mut newest = BTreeMap::new();
+            for (stream, state) in self.store.newest_states_of(environment).await? {
+                let content = content_of(&state)?;
+                newest.insert(stream, Newest { state: Arc::new(state), content, packed: None });
+            }
+            known.environments.insert(environment.to_owned(), newest);
+        }
+        Ok(known.environments.entry(environment.to_owned()).or_default())
+    }
+
+    async fn settled(&self, before: Option<&Newest>) -> Result<BTreeSet<String>, IssueError> {
+        let Some(state) = before.map(|before| &before.state) else { return Ok(BTreeSet::new()) };
+        let tombs: Vec<Tomb> = state
+            .removed
+            .iter()
+            .chain(&state.unmanaged)
+            .map(|tombstone| (tombstone.assignment.clone(), tombstone.since))
+            .collect();
+        match tombs.is_empty() {
+            true => Ok(BTreeSet::new()),
+            false => Ok(self.truth.settled(&state.stream, &tombs).await?),
+        }
+    }
+
+    async fn write(
+        &self,
+        term: Term,
+        newest: &mut BTreeMap<Stream, Newest>,
+        fresh: Vec<(DesiredState, Digest, Option<Arc<PackedType>>)>,
+    ) -> Result<Vec<(Stream, Generation)>, IssueError> {
+        let time = now();
+        let mut signed = Vec::with_capacity(fresh.len());
+        for (mut state, content, packed) in fresh {
+            state.created_at = time;
+            let sign = |source| IssueError::Sign { stream: state.stream.clone(), source };
+            let envelope = self.signer.sign_state(&state).and_then(|envelope| envelope.to_json()).map_err(sign)?;
+            let moves = plan::moves(newest.get(&state.stream).map(|before| &*before.state), &state);
+            signed.push((NewState { state, content, envelope: Bytes::from(envelope), moves }, packed));
+        }
+        let mut issued = Vec::with_capacity(signed.len());
+        let mut rest = signed.into_iter().peekable();
+        while rest.peek().is_some() {
+            let chunk: Vec<_> = rest.by_ref().take(STREAMS_AT_ONCE).collect();
+            let mut tx = self.store.write_as(term).await?;
+            let tick = tx.tick().await?;
+            for (new, _) in &chunk {
+                tx.add_state(new, tick).await?;
+            }
+            tx.commit().await?;
+            for (new, packed) in chunk {
+                let (stream, generation) = (new.state.stream.clone(), new.state.generation);
+                tracing::info!(%stream, %generation, entries = new.state.entries.len(), "desired state issued");
+                self.board.show(&stream, Issued { generation, envelope: new.envelope });
+                let entry = Newest { state: Arc::new(new.state), content: new.content, packed };
+                newest.insert(stream.clone(), entry);
+                issued.push((stream, generation));
+            }
+        }
+        Ok(issued)
+    }
+}
+
+impl std::fmt::Debug for Issuer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Issuer").finish_non_exhaustive()
+    }
+}
+
+impl Newest {
+    /// Whether this is what would be said again, seen without making it.
+    fn says(&self, entries: &Arc<PackedType>, confirmed: Option<u64>, packed: &Packed, floor: Generation) -> bool {
+        let state = &self.state;
+        self.packed.as_ref().is_some_and(|before| Arc::ptr_eq(before, entries))
+            && state.removed.is_empty()
+            && state.unmanaged.is_empty()
+            && confirmed.unwrap_or(state.entries.len() as u64) == state.confirmed
+            && state.source.as_ref().is_none_or(|source| *source == packed.source)
+            && state.generation > floor
+    }
+}
+
+fn above(before: Option<&Newest>, floor: Generation) -> Generation {
+    let newest = before.map_or(Generation(0), |before| before.state.generation);
+    Generation(newest.max(floor).0 + 1)
+}
+
+fn content_of(state: &DesiredState) -> Result<Digest, IssueError> {
+    plan::content(state).map_err(|source| IssueError::Content { stream: state.stream.clone(), source })
+}
+
+#[async_trait]
+impl Confirmations for Unconfirmed {
+    async fn confirmed_sizes(&self, _environment: &str) -> Result<BTreeMap<String, u64>, StoreError> {
+        Ok(BTreeMap::new())
+    }
+
+    async fn settled(&self, _stream: &Stream, _tombstones: &[Tomb]) -> Result<BTreeSet<String>, StoreError> {
+        Ok(BTreeSet::new())
+    }
+}
+
+#[cfg(test)]
+mod tests;

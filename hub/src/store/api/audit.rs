@@ -1,0 +1,122 @@
+//! The log of writes: one row each, in the transaction of the write itself, never changed.
+
+use sqlx::Row as _;
+use sqlx::any::AnyRow;
+
+use crate::store::statement::Statement;
+use crate::store::{Store, StoreError, Tx, now};
+
+/// Who did what, from where, and how it ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// Id of the access token.
+    pub token: String,
+    /// Its name.
+    pub who: String,
+    pub role: String,
+    /// `cluster.move`, `join-token.create`, …
+    pub action: String,
+    pub object: String,
+    pub environment: String,
+    /// Never a secret.
+    pub detail: serde_json::Value,
+    pub address: String,
+    /// `done`, or the reason of the refusal.
+    pub result: String,
+}
+
+/// An entry as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audited {
+    pub number: i64,
+    pub at: i64,
+    pub entry: AuditEntry,
+}
+
+/// Which entries. Newest first.
+#[derive(Clone, Debug, Default)]
+pub struct AuditFilter {
+    pub token: Option<String>,
+    pub environment: Option<String>,
+    pub action_prefix: Option<String>,
+    /// Entries before this number.
+    pub before: Option<i64>,
+    /// Entries after this number: for those who watch.
+    pub after: Option<i64>,
+    pub limit: usize,
+}
+
+impl Tx {
+    pub async fn audit(&mut self, entry: &AuditEntry) -> Result<(), StoreError> {
+        let tick = self.tick().await?;
+        let query = sqlx::query(
+            "INSERT INTO audit (tick, at, token, who, role, action, object, environment, detail, address, result) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+        );
+        let query = query
+            .bind(tick)
+            .bind(now().0)
+            .bind(&entry.token)
+            .bind(&entry.who)
+            .bind(&entry.role)
+            .bind(&entry.action)
+            .bind(&entry.object)
+            .bind(&entry.environment)
+            .bind(entry.detail.to_string())
+            .bind(&entry.address)
+            .bind(&entry.result);
+        query.execute(self.connection()).await?;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// An entry by itself: of a write that was refused, or that happened elsewhere.
+    pub async fn audit(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        tx.audit(entry).await?;
+        tx.commit().await
+    }
+
+    pub async fn audit_page(&self, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
+        let mut query = Statement::new(
+            "SELECT tick, at, token, who, role, action, object, environment, detail, address, result FROM audit WHERE ",
+        );
+        query.number("tick < ?", filter.before.unwrap_or(i64::MAX));
+        if let Some(after) = filter.after {
+            query.number(" AND tick > ?", after);
+        }
+        if let Some(token) = &filter.token {
+            query.text(" AND token = ?", token);
+        }
+        if let Some(environment) = &filter.environment {
+            query.text(" AND environment = ?", environment);
+        }
+        if let Some(prefix) = &filter.action_prefix {
+            query.number(" AND substr(action, 1, ?)", i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX));
+            query.text(" = ?", prefix);
+        }
+        query.push(" ORDER BY tick DESC");
+        query.number(" LIMIT ?", i64::try_from(filter.limit).unwrap_or(i64::MAX));
+        query.fetch(self).await?.iter().map(audited).collect()
+    }
+}
+
+fn audited(row: &AnyRow) -> Result<Audited, StoreError> {
+    let detail: String = row.try_get("detail")?;
+    Ok(Audited {
+        number: row.try_get("tick")?,
+        at: row.try_get("at")?,
+        entry: AuditEntry {
+            token: row.try_get("token")?,
+            who: row.try_get("who")?,
+            role: row.try_get("role")?,
+            action: row.try_get("action")?,
+            object: row.try_get("object")?,
+            environment: row.try_get("environment")?,
+            detail: serde_json::from_str(&detail).unwrap_or_default(),
+            address: row.try_get("address")?,
+            result: row.try_get("result")?,
+        },
+    })
+}

@@ -1,0 +1,223 @@
+//! Clusters as people look at them: pages in the order of an index, and one with everything.
+
+use kedge_model::{Labels, Selector};
+use sqlx::Row as _;
+use sqlx::any::AnyRow;
+
+use crate::store::catalog::{Visible, like, parse_labels};
+use crate::store::statement::Statement;
+use crate::store::{Store, StoreError};
+
+/// Which clusters. Empty fields ask for nothing.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterFilter {
+    pub environment: Option<String>,
+    pub cluster_type: Option<String>,
+    pub ring: Option<String>,
+    pub state: Option<String>,
+    pub site: Option<String>,
+    pub name_prefix: Option<String>,
+    /// Some: whether the promise of a next contact is broken.
+    pub silent: Option<bool>,
+    pub labels: Selector,
+    pub after: Option<i64>,
+    pub from: Option<ClusterKey>,
+    pub limit: usize,
+}
+
+/// The place of a cluster in a list: by stream within an environment, else by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct ClusterKey {
+    pub cluster_type: String,
+    pub ring: String,
+    pub name: String,
+    pub id: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterSeen {
+    pub id: String,
+    pub name: String,
+    pub environment: String,
+    pub cluster_type: String,
+    pub ring: String,
+    pub labels: Labels,
+    pub site: Option<String>,
+    pub facts: String,
+    pub state: String,
+    pub sequence: i64,
+    pub joined_at: i64,
+    pub token: String,
+    pub certificate_until: i64,
+    pub last_contact: i64,
+    pub promise_until: i64,
+    pub unknown_since: Option<i64>,
+    pub look_at: Option<i64>,
+    pub generation: i64,
+    pub cloned_since: Option<i64>,
+}
+
+/// Rows that are read at once while labels are compared.
+const STRIDE: usize = 1000;
+/// So many rows one request looks at; the page may end early then, and its cursor leads on.
+const MAX_LOOKED_AT: usize = 50_000;
+
+const SELECT: &str = "SELECT id, name, environment, cluster_type, ring, labels, site, facts, state, sequence, joined_at, \
+     token, certificate_until, last_contact, promise_until, unknown_since, look_at, generation, cloned_since \
+     FROM clusters WHERE ";
+
+impl ClusterSeen {
+    pub fn key(&self) -> ClusterKey {
+        ClusterKey {
+            cluster_type: self.cluster_type.clone(),
+            ring: self.ring.clone(),
+            name: self.name.clone(),
+            id: self.id.clone(),
+        }
+    }
+}
+
+impl Store {
+    /// A page, and where the next one begins.
+    pub async fn clusters_page(
+        &self,
+        visible: &Visible,
+        filter: &ClusterFilter,
+    ) -> Result<(Vec<ClusterSeen>, Option<ClusterKey>), StoreError> {
+        let mut from = filter.from.clone();
+        let mut found: Vec<ClusterSeen> = Vec::new();
+        let mut looked_at = 0;
+        let everything = filter.labels.is_everything();
+        let stride = if everything { filter.limit + 1 } else { STRIDE.max(filter.limit + 1) };
+        loop {
+            let rows = self.clusters_stride(visible, filter, from.as_ref(), stride).await?;
+            looked_at += rows.len();
+            let ended = rows.len() < stride;
+            for row in &rows {
+                let cluster = cluster(row)?;
+                let key = cluster.key();
+                if everything || filter.labels.matches(&cluster.labels) {
+                    if found.len() == filter.limit {
+                        let last = found.last().map(ClusterSeen::key);
+                        return Ok((found, last));
+                    }
+                    found.push(cluster);
+                }
+                from = Some(key);
+            }
+            if ended {
+                return Ok((found, None));
+            }
+            if looked_at >= MAX_LOOKED_AT {
+                return Ok((found, from));
+            }
+        }
+    }
+
+    async fn clusters_stride(
+        &self,
+        visible: &Visible,
+        filter: &ClusterFilter,
+        from: Option<&ClusterKey>,
+        stride: usize,
+    ) -> Result<Vec<AnyRow>, StoreError> {
+        let mut query = Statement::new(SELECT);
+        query.push("1 = 1");
+        narrow(&mut query, visible, filter);
+        for (key, value) in &filter.labels.match_labels {
+            // Only a first sieve: the labels themselves are compared afterwards.
+            query.text(" AND labels LIKE ? ESCAPE '\\'", &like(key, value));
+        }
+        if filter.environment.is_some() {
+            if let Some(from) = from {
+                query.text(" AND (cluster_type, ring, name, id) > (?", &from.cluster_type);
+                query.text(", ?", &from.ring);
+                query.text(", ?", &from.name);
+                query.text(", ?)", &from.id);
+            }
+            query.push(" ORDER BY cluster_type, ring, name, id");
+        } else {
+            if let Some(from) = from {
+                query.text(" AND (name, id) > (?", &from.name);
+                query.text(", ?)", &from.id);
+            }
+            query.push(" ORDER BY name, id");
+        }
+        query.number(" LIMIT ?", i64::try_from(stride).unwrap_or(i64::MAX));
+        query.fetch(self).await
+    }
+
+    /// Clusters with this id, or with this name: names aren't unique.
+    pub async fn clusters_named(&self, visible: &Visible, name: &str) -> Result<Vec<ClusterSeen>, StoreError> {
+        for part in ["id = ?", "name = ?"] {
+            let mut query = Statement::new(SELECT);
+            query.text(part, name);
+            narrow(&mut query, visible, &ClusterFilter::default());
+            query.push(" ORDER BY state, id LIMIT 20");
+            let rows = query.fetch(self).await?;
+            if !rows.is_empty() {
+                return rows.iter().map(cluster).collect();
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+fn narrow(query: &mut Statement, visible: &Visible, filter: &ClusterFilter) {
+    let fields: [(&'static str, &Option<String>); 5] = [
+        (" AND environment = ?", &filter.environment),
+        (" AND cluster_type = ?", &filter.cluster_type),
+        (" AND ring = ?", &filter.ring),
+        (" AND state = ?", &filter.state),
+        (" AND site = ?", &filter.site),
+    ];
+    for (part, value) in fields {
+        if let Some(value) = value {
+            query.text(part, value);
+        }
+    }
+    if let Some(prefix) = &filter.name_prefix {
+        query.number(" AND substr(name, 1, ?)", i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX));
+        query.text(" = ?", prefix);
+    }
+    match filter.silent {
+        Some(true) => query.push(" AND unknown_since IS NOT NULL"),
+        Some(false) => query.push(" AND unknown_since IS NULL"),
+        None => {}
+    }
+    if let Some(after) = filter.after {
+        query.number(" AND tick > ?", after);
+    }
+    if let Visible::Workspaces(workspaces) = visible {
+        query.list(
+            " AND EXISTS (SELECT 1 FROM catalog AS own WHERE own.kind = 'assignment' \
+             AND own.environment = clusters.environment AND own.parent = clusters.cluster_type AND own.workspace IN (",
+            workspaces,
+            "))",
+        );
+    }
+}
+
+fn cluster(row: &AnyRow) -> Result<ClusterSeen, StoreError> {
+    Ok(ClusterSeen {
+        id: row.try_get("id")?,
+        name: row.try_get("name")?,
+        environment: row.try_get("environment")?,
+        cluster_type: row.try_get("cluster_type")?,
+        ring: row.try_get("ring")?,
+        labels: parse_labels(&row.try_get::<String, _>("labels")?)?,
+        site: row.try_get("site")?,
+        facts: row.try_get("facts")?,
+        state: row.try_get("state")?,
+        sequence: row.try_get("sequence")?,
+        joined_at: row.try_get("joined_at")?,
+        token: row.try_get("token")?,
+        certificate_until: row.try_get("certificate_until")?,
+        last_contact: row.try_get("last_contact")?,
+        promise_until: row.try_get("promise_until")?,
+        unknown_since: row.try_get("unknown_since")?,
+        look_at: row.try_get("look_at")?,
+        generation: row.try_get("generation")?,
+        cloned_since: row.try_get("cloned_since")?,
+    })
+}
