@@ -2,6 +2,7 @@
 //! the same signal to stop, and what is under way may finish.
 
 pub mod data;
+pub mod intake;
 pub mod leader;
 pub mod listener;
 pub mod notify;
@@ -150,11 +151,8 @@ async fn lead(_term: Term) {
 }
 
 /// A database that isn't there yet is waited for: it may start beside the hub.
-pub async fn open_store(config: &Config) -> Result<Store, RunError> {
-    let url = config.database.connection_url().map_err(|source| {
-        let path = config.database.password_file.clone().unwrap_or_default();
-        RunError::Password { path, source }
-    })?;
+async fn open_store(config: &Config) -> Result<Store, RunError> {
+    let url = database_url(config)?;
     let begun = tokio::time::Instant::now();
     loop {
         match Store::open(&url).await {
@@ -166,6 +164,19 @@ pub async fn open_store(config: &Config) -> Result<Store, RunError> {
             outcome => return Ok(outcome?),
         }
     }
+}
+
+/// The database of a hub that runs, or ran, with these settings; for commands.
+pub async fn join_store(config: &Config) -> Result<Store, RunError> {
+    Ok(Store::join(&database_url(config)?).await?)
+}
+
+/// With the password, if that is in a file.
+pub fn database_url(config: &Config) -> Result<String, RunError> {
+    config.database.connection_url().map_err(|source| {
+        let path = config.database.password_file.clone().unwrap_or_default();
+        RunError::Password { path, source }
+    })
 }
 
 /// Returns when the signal says stop. A sender that is gone can't say it any more; that is a stop too.
