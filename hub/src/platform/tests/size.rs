@@ -33,8 +33,8 @@ async fn a_changed_value_costs_little_in_a_large_platform() {
         .map(|number| (format!("configs/{number}.yaml"), config(&format!("c{number}"), &format!("K{number}"), "v")))
         .collect();
     let push = |value: &str| {
-        let own = config("own", "OWN", value)
-            .replace("platform-config: \"true\"", "platform-config: \"true\", workload: w7");
+        let own =
+            config("own", "OWN", value).replace("platform-config: \"true\"", "platform-config: \"true\", workload: w7");
         let all = [("configs/own.yaml", own.as_str()), ("cluster-types/drone.yaml", "")];
         let files: Vec<(&str, &str)> =
             types.iter().chain(&configs).map(|(path, text)| (path.as_str(), text.as_str())).chain(all).collect();
