@@ -136,7 +136,7 @@ async fn recall(
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for (job, key) in jobs.into_iter().zip(keys) {
         let record = rows.remove(&key).and_then(|json| serde_json::from_str::<Record>(&json).ok());
-        match record.filter(|record| record.is_whole(&builder.blobs)) {
+        match record.filter(|record| record.is_whole(builder.blobs())) {
             Some(Record { packages, notes }) => {
                 found.push((job, Outcome::Apply { packages: Arc::new(packages), notes, key }));
             }
