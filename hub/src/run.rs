@@ -2,7 +2,6 @@
 //! the same signal to stop, and what is under way may finish.
 
 pub mod data;
-pub mod intake;
 pub mod leader;
 pub mod listener;
 pub mod notify;
