@@ -2,18 +2,26 @@
 
 use clap::{Parser, Subcommand};
 
+use crate::access::AccessArgs;
+use crate::audit::AuditArgs;
+use crate::cluster::ClusterArgs;
 use crate::completions::CompletionsArgs;
+use crate::describe::DescribeArgs;
 use crate::explain::ExplainArgs;
+use crate::get::GetArgs;
 use crate::init::InitArgs;
+use crate::login::LoginArgs;
 use crate::man::ManArgs;
 use crate::plan::PlanArgs;
+use crate::publish::PublishArgs;
 use crate::render::RenderArgs;
+use crate::token::TokenArgs;
 use crate::validate::ValidateArgs;
 
 /// Decide what runs where in a fleet, and with which configuration.
 ///
 /// Kedge reads a control plane from Git, a folder or a repository, and writes the GitOps files of its environments.
-/// These commands work offline, on a checkout.
+/// `init` to `render` work offline, on a checkout; `login` to `audit` ask a hub, which delivers and tells what really runs.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "kedge",
@@ -33,6 +41,13 @@ Examples:
   Write the files of an environment:
     kedge render -e dev -c control-plane.git --out gitops
 
+  With a hub: log in, see what is wrong, let a cluster in, follow what runs:
+    kedge login https://hub.example:7480 --token-file token
+    kedge get problems
+    kedge token create -e dev --cluster-type drone
+    kedge get clusters --watch
+    kedge describe assignment drone/hello-functional-test -e dev
+
 Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined or left out."
 )]
 pub struct Cli {
@@ -48,6 +63,14 @@ pub enum Command {
     Plan(PlanArgs),
     Explain(ExplainArgs),
     Render(RenderArgs),
+    Login(LoginArgs),
+    Get(GetArgs),
+    Describe(DescribeArgs),
+    Token(TokenArgs),
+    Access(AccessArgs),
+    Cluster(ClusterArgs),
+    Publish(PublishArgs),
+    Audit(AuditArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
 }

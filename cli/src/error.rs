@@ -8,6 +8,7 @@ use kedge_model::{Problem, Severity};
 use kedge_platform::{LoadError, RepoError, SourcesError};
 
 use crate::folder::FolderError;
+use crate::hub::HubError;
 use crate::init::InitError;
 use crate::output::{harmless, severity_style};
 use crate::problems::Problems;
@@ -113,6 +114,8 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     } else if let Some(error) = error.downcast_ref::<RepoError>() {
         error.hint()
     } else if let Some(error) = error.downcast_ref::<SourcesError>() {
+        error.hint()
+    } else if let Some(error) = error.downcast_ref::<HubError>() {
         error.hint()
     } else if let Some(error) = error.downcast_ref::<FolderError>() {
         error.hint()

@@ -1,17 +1,26 @@
 //! `kedge`, the command line: reads what was typed, runs one command, and exits with its code.
 
+mod access;
+mod audit;
+mod cluster;
 mod command;
 mod completions;
 mod control_plane;
+mod describe;
 mod error;
 mod explain;
 mod folder;
+mod get;
+mod hub;
 mod init;
+mod login;
 mod man;
 mod output;
 mod plan;
 mod problems;
+mod publish;
 mod render;
+mod token;
 mod validate;
 
 use std::process::ExitCode;
@@ -36,6 +45,14 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Plan(args) => plan::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Render(args) => render::run(args),
+        Command::Login(args) => login::run(args),
+        Command::Get(args) => get::run(args),
+        Command::Describe(args) => describe::run(args),
+        Command::Token(args) => token::run(args),
+        Command::Access(args) => access::run(args),
+        Command::Cluster(args) => cluster::run(args),
+        Command::Publish(args) => publish::run(args),
+        Command::Audit(args) => audit::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),
     }

@@ -8,6 +8,7 @@ mod program;
 pub mod push;
 mod remote;
 pub mod repository;
+mod sources;
 #[cfg(test)]
 pub(crate) mod testing;
 mod transfer;
@@ -257,21 +258,6 @@ impl Mirrors {
             Known::At(head) => Look::Known { head, failing: repository.failing(&name) },
             Known::Failing(failure) => failing(failure),
             Known::NotYet => Look::NotYet,
-        }
-    }
-
-    /// What the server has of a branch, good or not, when it was asked since the start; else it is asked.
-    async fn there(&self, url: &str, branch: &str) -> Result<(PathBuf, Option<String>), MirrorError> {
-        let name = RefName::Branch(branch.to_owned());
-        name.want()?;
-        let repository = self.repository(url, Trust::Platform)?;
-        if repository.there(&name).is_none() {
-            repository.follow(&name);
-            self.fetch_now(url).await?;
-        }
-        match repository.there(&name) {
-            Some(there) => Ok((repository.path.clone(), there)),
-            None => Err(MirrorError::Pending { repo: url.to_owned() }),
         }
     }
 

@@ -1,19 +1,18 @@
 //! What people do to clusters and join tokens. Each change is made inside the caller's transaction, so that an audit entry can
 //! go with it; after the commit `refresh` makes it count at once on this hub, and other hubs follow within a second.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kedge_model::Labels;
 use kedge_model::wire::{
-    ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Mode, Sequence, Stream, Timestamp,
+    ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Sequence, Stream, Timestamp,
 };
 
 use super::roster::Roster;
 use super::token::TokenOrder;
 use crate::config;
 use crate::keys::Keys;
-use crate::state::Board;
+use crate::state::{Board, Parting, parting};
 use crate::store::agents::tokens::TokenRow;
 use crate::store::agents::{ClusterRow, ClusterState};
 use crate::store::{Store, StoreError, Tx, now};
@@ -113,16 +112,9 @@ impl Fleet {
     /// To another stream; what the old one delivered and the new one doesn't know is removed.
     pub async fn move_to(&self, tx: &mut Tx, cluster: &ClusterId, stream: Stream) -> Result<ClusterRow, FleetError> {
         let row = self.active(tx, cluster).await?;
-        let (from, to) = (self.modes(&row.stream), self.modes(&stream));
-        let mut change = Change::default();
-        for (assignment, _) in from.into_iter().filter(|(_, ours)| *ours) {
-            match to.get(&assignment) {
-                None => change.remove.push(assignment),
-                // Another reconciler has it there.
-                Some(false) => change.unmanage.push(assignment),
-                Some(true) => {}
-            }
-        }
+        let (old, new) = (self.newest(&row.stream), self.newest(&stream));
+        let Parting { remove, unmanage } = parting(&last(&row)?, old.as_ref(), new.as_ref());
+        let change = Change { remove, unmanage, retired: false };
         tx.place_cluster(cluster, Some(&row.stream), Some(&stream)).await?;
         self.change(tx, ClusterRow { stream, ..row }, change).await
     }
@@ -140,7 +132,9 @@ impl Fleet {
         row.labels = labels.unwrap_or(row.labels);
         row.name = name.unwrap_or(row.name);
         row.site = site.unwrap_or(row.site);
-        self.change(tx, row, Change::default()).await
+        // It may not have seen the move before this.
+        let Membership { remove, unmanage, .. } = last(&row)?;
+        self.change(tx, row, Change { remove, unmanage, retired: false }).await
     }
 
     /// It should stop, what runs stays, and it counts nowhere.
@@ -209,13 +203,10 @@ impl Fleet {
         }
     }
 
-    /// The assignments of a stream's newest state; true where it is ours to apply.
-    fn modes(&self, stream: &Stream) -> BTreeMap<String, bool> {
-        let Some(issued) = self.board.watch(stream).borrow().clone() else { return BTreeMap::new() };
-        let state = Envelope::from_json(&issued.envelope).ok();
-        let state = state.and_then(|envelope| serde_json::from_slice::<DesiredState>(&envelope.payload).ok());
-        let entries = state.map(|state| state.entries).unwrap_or_default();
-        entries.into_iter().map(|entry| (entry.assignment, matches!(entry.mode, Mode::Apply(_)))).collect()
+    fn newest(&self, stream: &Stream) -> Option<DesiredState> {
+        let issued = self.board.watch(stream).borrow().clone()?;
+        let envelope = Envelope::from_json(&issued.envelope).ok()?;
+        serde_json::from_slice(&envelope.payload).ok()
     }
 }
 
@@ -227,4 +218,10 @@ pub(super) async fn shut_out(tx: &mut Tx, row: ClusterRow, state: ClusterState) 
     let row = ClusterRow { state, ..row };
     tx.change_cluster(&row).await?;
     Ok(row)
+}
+
+/// The membership before, from our own database.
+fn last(row: &ClusterRow) -> Result<Membership, FleetError> {
+    let envelope = Envelope::from_json(&row.membership)?;
+    Ok(serde_json::from_slice(&envelope.payload).map_err(EnvelopeError::Payload)?)
 }

@@ -104,7 +104,8 @@ fn judge(said: &Said) -> Result<(), PushError> {
     // `!<tab>from:to<tab>[reason]`: the server was reached and said no.
     let Some(verdict) = said.out.lines().find_map(|line| line.strip_prefix("!\t")) else {
         let (message, text) = (said.reason(), said.error.to_lowercase());
-        let denied = ["authentication failed", "could not read username", "error: 401", "error: 403", "permission denied"];
+        let denied =
+            ["authentication failed", "could not read username", "error: 401", "error: 403", "permission denied"];
         return Err(match denied.iter().any(|words| text.contains(words)) {
             true => PushError::Denied { message },
             false => PushError::Unreachable { message },

@@ -2,20 +2,48 @@
 
 use async_trait::async_trait;
 
-use super::{MirrorError, Mirrors, PushError};
-use crate::publish::{self, Remote, RemoteError, Seen};
+use super::{Failure, Look, MirrorError, Mirrors, PushError, RefName, Secret, Trust};
+use crate::publish::{self, Remote, RemoteError, Seen, shown_repo};
+use crate::store::now;
 
 #[async_trait]
 impl Remote for Mirrors {
+    /// Followed from now on. While the server is away what was last seen is good enough: a push notices if it isn't.
     async fn head(&self, repo: &str, branch: &str) -> Result<Seen, RemoteError> {
-        let (mirror, head) = self.there(repo, branch).await.map_err(|error| remote_error(repo, error))?;
-        Ok(Seen { mirror, head })
+        let known = Mirrors::head(self, repo, branch, Trust::Platform).await;
+        let doubtful = match self.look(repo, Some(branch), None, Trust::Platform) {
+            Look::Known { failing, .. } => failing.is_some(),
+            _ => true,
+        };
+        match (known, doubtful) {
+            (Ok(head), false) => Ok(Seen { mirror: head.path, head: Some(head.commit) }),
+            // Deleted, emptied, or the server is away.
+            (Ok(head), true) => {
+                let last = Seen { mirror: head.path, head: Some(head.commit) };
+                Ok(self.fetch(repo, branch).await.unwrap_or(last))
+            }
+            (Err(_), _) => self.fetch(repo, branch).await,
+        }
     }
 
+    /// Good or not, and not followed because of that: a branch of ours that isn't there fails nobody.
     async fn fetch(&self, repo: &str, branch: &str) -> Result<Seen, RemoteError> {
-        self.there(repo, branch).await.map_err(|error| remote_error(repo, error))?;
-        self.fetch_now(repo).await.map_err(|error| remote_error(repo, error))?;
-        Remote::head(self, repo, branch).await
+        let asked = async {
+            let repository = self.repository(repo, Trust::Platform)?;
+            let want = RefName::Branch(branch.to_owned()).want()?;
+            match repository.bring(self.around(), want).await {
+                Ok(found) => {
+                    let head = found.map(|found| found.commit.to_string());
+                    Ok(Seen { mirror: repository.path.clone(), head })
+                }
+                Err(fault) => {
+                    let (error, hint, firm) = (fault.error, fault.hint, fault.firm);
+                    let failure = Failure { error, hint, since: now(), attempts: 1, firm };
+                    Err(MirrorError::Failing { repo: repo.to_owned(), failure })
+                }
+            }
+        };
+        asked.await.map_err(|error| remote_error(repo, error))
     }
 
     async fn push(
@@ -32,14 +60,13 @@ impl Remote for Mirrors {
         Mirrors::delete(self, repo, branch, expected).await.map_err(push_error)
     }
 
-    fn credential(&self, repo: &str) -> Option<publish::Secret> {
-        let secret = Mirrors::credential(self, repo)?;
-        Some(publish::Secret { username: secret.username, secret: secret.secret })
+    fn credential(&self, repo: &str) -> Option<Secret> {
+        Mirrors::credential(self, repo)
     }
 }
 
 fn remote_error(repo: &str, error: MirrorError) -> RemoteError {
-    let repo = repo.to_owned();
+    let repo = shown_repo(repo);
     match error {
         MirrorError::Refused(_) => RemoteError::Denied { repo, source: Box::new(error) },
         MirrorError::Failing { .. } | MirrorError::Pending { .. } => {

@@ -79,17 +79,12 @@ struct State {
 pub struct Tracked {
     /// The last good commit.
     pub commit: Option<String>,
-    /// What the server has now, good or not; none: it has no such ref.
-    #[serde(default)]
-    pub there: Option<String>,
     pub moved_at: Option<Timestamp>,
     pub failing: Option<Failure>,
     pub forced: Option<Forced>,
-    /// The server was asked for it since the start, in vain or not, and it answered.
+    /// The server was asked for it since the start, in vain or not.
     #[serde(skip)]
     tried: bool,
-    #[serde(skip)]
-    asked: bool,
 }
 
 /// Why something can't be had, since when.
@@ -213,12 +208,6 @@ impl Repository {
         }
     }
 
-    /// What the server has of a ref, when it was asked since the start.
-    pub fn there(&self, reference: &RefName) -> Option<Option<String>> {
-        let state = self.state();
-        state.refs.get(reference).filter(|tracked| tracked.asked).map(|tracked| tracked.there.clone())
-    }
-
     /// After a deletion: nothing fails, it was meant.
     pub async fn deleted(&self, around: &Surroundings, branch: &str) {
         {
@@ -255,20 +244,22 @@ impl Repository {
         self.open().is_some_and(|repo| repo.has_commit(commit))
     }
 
-    /// One conversation outside of the rounds, for a commit.
-    pub async fn bring(&self, around: &Surroundings, want: Want) -> Result<(), Fault> {
+    /// One conversation outside of the rounds, for a commit or for where a ref is just now.
+    pub async fn bring(&self, around: &Surroundings, want: Want) -> Result<Option<Found>, Fault> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let _place = self.server.acquire().await;
-        transfer(&around.rules, &self.address, vec![Ask { want, before: None }], turn).await.map(|_| ())
+        let found = transfer(&around.rules, &self.address, vec![Ask { want, before: None }], turn).await?;
+        Ok(found.into_iter().next().flatten())
     }
 
-    /// After a push: the ref is known to be there.
+    /// After a push: the ref is known to be there. A branch that nobody follows stays so: when a forge deletes one that
+    /// was merged, nothing fails.
     pub async fn pushed(&self, around: &Surroundings, branch: &str, commit: &str) {
         {
             let mut state = self.state();
-            let tracked = state.refs.entry(RefName::Branch(branch.to_owned())).or_default();
-            *tracked =
-                Tracked { commit: Some(commit.to_owned()), moved_at: Some(now()), asked: true, ..Tracked::default() };
+            let Some(tracked) = state.refs.get_mut(&RefName::Branch(branch.to_owned())) else { return };
+            let commit = Some(commit.to_owned());
+            *tracked = Tracked { commit, moved_at: Some(now()), tried: true, ..Tracked::default() };
             state.unsaved = true;
         }
         self.save(&around.store).await;
@@ -362,8 +353,7 @@ impl Repository {
         state.last_good = Some(now());
         for (name, found) in asked.into_iter().zip(found) {
             let Some(tracked) = state.refs.get_mut(&name) else { continue };
-            (tracked.tried, tracked.asked) = (true, true);
-            tracked.there = found.map(|found| found.commit.to_string());
+            tracked.tried = true;
             let change = match found {
                 Some(found) if !found.empty => tracked.take(&self.name, &name, found),
                 Some(_) => tracked.refuse(&self.name, &name, "was emptied", "push the files again"),
@@ -430,7 +420,7 @@ impl Tracked {
         let commit = found.commit.to_string();
         let mended = self.failing.take().is_some();
         if self.commit.as_deref() == Some(commit.as_str()) {
-            return mended.then(|| What::Moved { reference: name.clone(), commit, forced: false });
+            return mended.then_some(What::Recovered);
         }
         let from = self.commit.replace(commit.clone());
         self.moved_at = Some(now());

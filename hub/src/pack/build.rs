@@ -14,7 +14,6 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-use super::BranchHead;
 use super::blobs::{Batch, Blobs};
 use super::branch::{Folder, Listed, folder_origin};
 use super::downloads::Downloads;
@@ -26,6 +25,7 @@ use super::reconciler::{Purpose, SourceName};
 use super::sources::{self, Heads, SourceHead};
 use super::workload::program::Programs;
 use super::workload::{self, Made, Place, Read, kubernetes};
+use crate::git::Head;
 use crate::store::{Store, now};
 
 /// What making packages needs.
@@ -108,7 +108,7 @@ impl Builder {
 pub(super) async fn bring(
     builder: &Arc<Builder>,
     store: &Store,
-    head: &BranchHead,
+    head: &Head,
     listed: &Listed,
     heads: &Heads,
     remembered: &mut Remembered,
@@ -212,7 +212,7 @@ async fn recall(
 async fn make(
     builder: &Arc<Builder>,
     store: &Store,
-    head: &BranchHead,
+    head: &Head,
     jobs: Vec<Job>,
 ) -> Result<Vec<(Job, Outcome)>, PackError> {
     if jobs.is_empty() {
@@ -268,9 +268,9 @@ async fn make(
 
 impl Builder {
     /// All that needs neither a program nor a download, on one blocking thread. What it stored is synced at the end.
-    fn begin(&self, head: &BranchHead, jobs: &[Job]) -> Result<Vec<Result<Begun, Fault>>, PackError> {
+    fn begin(&self, head: &Head, jobs: &[Job]) -> Result<Vec<Result<Begun, Fault>>, PackError> {
         let failed = |source| PackError::Branch { repo: head.repo.clone(), branch: head.branch.clone(), source };
-        let objects = Objects::open(&head.mirror).map_err(failed)?;
+        let objects = Objects::open(&head.path).map_err(failed)?;
         let mut batch = self.blobs.batch();
         let mut mirrors: HashMap<PathBuf, Result<Objects, String>> = HashMap::new();
         let mut begun = Vec::with_capacity(jobs.len());
@@ -291,7 +291,7 @@ impl Builder {
     fn begin_one(
         &self,
         branch: &Objects,
-        head: &BranchHead,
+        head: &Head,
         mirror: &Result<Objects, String>,
         job: &Job,
         batch: &mut Batch,
@@ -433,7 +433,7 @@ impl Job {
         platform::origin(&self.source.repo, name, &self.head.commit, &parts.collect::<Vec<_>>().join("/"))
     }
 
-    fn packages(&self, head: &BranchHead, platform: BlobRef, workload: Workload) -> Packages {
+    fn packages(&self, head: &Head, platform: BlobRef, workload: Workload) -> Packages {
         let package = |blob: BlobRef, repo: &str, commit: &str, artifacts| PackageRef {
             digest: blob.digest,
             size: blob.size,

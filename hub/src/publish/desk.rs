@@ -86,7 +86,16 @@ impl Desk {
         Ok(())
     }
 
+    /// The branch holds nothing of ours, and clusters run something.
+    pub fn is_emptied(&self) -> bool {
+        self.listing.files.is_empty() && self.confirmed.values().any(|set| !set.is_empty())
+    }
+
     pub fn plan(&mut self, seen: &Seen, job: &PublishJob<'_>, guard: Guard) -> Result<Plan, PublishError> {
+        if self.listing.files.is_empty() {
+            // A branch that was deleted or emptied is no hand edit of every file: it is published anew.
+            self.published.clear();
+        }
         let base = Base {
             existing: &self.listing.existing,
             files: &self.listing.files,

@@ -7,6 +7,7 @@ use super::message::{self, Summary};
 use super::plan::Guard;
 use super::remote::{PushError, Seen};
 use super::{ATTEMPTS, Outcome, PublishError, PublishJob, Published, Publisher};
+use crate::git::Head;
 use crate::store::publish::{Publication, PublicationState, Settlement};
 use crate::store::{Term, now};
 
@@ -42,7 +43,7 @@ pub(super) async fn publish(
         if plan.changes.is_empty() {
             desk.settle(store, term, environment, settlement).await?;
             let outcome = Outcome::Unchanged;
-            return Ok(Published { head: target.head(&seen), outcome, waiting: plan.removals, foreign });
+            return Ok(Published { head: target.head(&seen, desk), outcome, waiting: plan.removals, foreign });
         }
         let summary = Summary::of(&plan, &desk.listing);
         let told = plan_without_warnings(&plan);
@@ -78,9 +79,10 @@ pub(super) async fn publish(
         settlement.intent = Some(PublicationState::Published);
         desk.settle(store, term, environment, settlement).await?;
         tracing::info!(environment, branch = target.branch, commit, subject, "published");
-        seen.head = Some(commit.clone());
+        let (repo, branch, path) = (target.repo.clone(), target.branch.clone(), seen.mirror);
+        let head = Some(Head { repo, branch, commit: commit.clone(), path });
         let outcome = Outcome::Committed(commit);
-        return Ok(Published { head: target.head(&seen), outcome, waiting: plan.removals, foreign });
+        return Ok(Published { head, outcome, waiting: plan.removals, foreign });
     }
     Err(target.restless(&target.branch))
 }

@@ -97,12 +97,16 @@ pub fn plan(
     Ok(plan)
 }
 
-/// The confirmed sets when every change of the branch is a person's: what it holds. Only those that differ.
+/// The confirmed sets when every change of the branch is a person's: what it holds. Only those that differ, and none when
+/// it holds nothing: a branch that was deleted or emptied is nobody's word.
 pub fn merged_sets(
     existing: &BTreeMap<String, Existing>,
     confirmed: &BTreeMap<String, Names>,
 ) -> BTreeMap<String, Names> {
     let held = owned(count(existing));
+    if existing.is_empty() {
+        return BTreeMap::new();
+    }
     let nothing = Names::new();
     let gone = confirmed.keys().filter(|name| !held.contains_key(*name)).map(|name| (name.clone(), nothing.clone()));
     let mut sets: BTreeMap<String, Names> = gone.collect();

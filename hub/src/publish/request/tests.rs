@@ -8,6 +8,7 @@ use super::*;
 use crate::config::{ForgeKind, PublishMode};
 use crate::publish::fixture::{Lab, git, schedule};
 use crate::publish::forge::fake::{Fake, REPO};
+use crate::publish::remote::Remote;
 
 async fn lab(kind: ForgeKind) -> (Lab, Fake) {
     let fake = Fake::start(kind).await;
@@ -236,4 +237,18 @@ async fn content_that_is_there_before_the_forge_marks_it_waits_for_the_mark() {
     fake.set(1, json!({"state": "closed", "merged": true}));
     assert_eq!(lab.publish("drone/a-t=1").await.outcome, Outcome::Unchanged);
     assert_eq!(lab.store.pull_request("dev").await.unwrap().unwrap().state, RequestState::Merged);
+}
+
+#[tokio::test]
+async fn a_deleted_environment_branch_is_asked_for_anew_and_confirms_nothing() {
+    let (lab, fake) = lab(ForgeKind::Gitea).await;
+    lab.publish("drone/a-t drone/b-t").await;
+    merge(&lab, &fake, 1).await;
+    lab.publish("drone/a-t drone/b-t").await;
+    git(&lab.folders.origin, &["branch", "-D", "dev"]);
+    lab.folders.fetch("", "dev").await.unwrap();
+    let published = lab.publish("drone/a-t drone/b-t").await;
+    assert_eq!((published.head, number(&published.outcome)), (None, 2));
+    assert_eq!(lab.store.confirmed_size("dev", "drone").await.unwrap(), Some(2));
+    assert_eq!(lab.files("kedge/dev").len(), 8);
 }

@@ -2,7 +2,7 @@ use super::*;
 use kedge_model::wire::{Envelope, Mode};
 
 use crate::state::follow::follow;
-use crate::state::testing::{key, observed, ours, packed, source, store};
+use crate::state::testing::{Unconfirmed, key, observed, ours, packed, source, store};
 
 const TERM: Term = Term(0);
 
@@ -102,7 +102,7 @@ impl Confirmations for Confirmed {
     }
 
     async fn settled(&self, _stream: &Stream, tombstones: &[Tomb]) -> Result<BTreeSet<String>, StoreError> {
-        Ok(tombstones.iter().map(|(assignment, _)| assignment.clone()).collect())
+        Ok(tombstones.iter().map(|tomb| tomb.assignment.clone()).collect())
     }
 }
 

@@ -1,0 +1,168 @@
+//! `kedge access`: access tokens, with which people and programs ask the hub. Called by `main`.
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::error::Exit;
+use crate::get::Shape;
+use crate::get::columns::{list as names, moment, text};
+use crate::hub::{Hub, HubArgs};
+use crate::output::{Table, print_json, print_text, print_yaml, say};
+use crate::token::print_made;
+
+/// Make, list and revoke access tokens for people and programs.
+///
+/// A viewer reads everything but secrets, an application team what belongs to its workspaces, the platform team does
+/// everything. Tokens for new clusters are made with `kedge token`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  For a dashboard:
+    kedge access create --name dashboard --role viewer > dashboard.token
+
+  For an application team, for three months:
+    kedge access create --name 'team harbour' --role application --workspace harbour --expires 90d
+
+  Who has one? Take one back:
+    kedge access list
+    kedge access revoke 1f0e0d0c0b0a0908")]
+pub struct AccessArgs {
+    #[command(subcommand)]
+    command: AccessCommand,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum AccessCommand {
+    /// Make an access token and print it
+    Create(CreateArgs),
+    /// List access tokens
+    List(ListArgs),
+    /// Take an access token back, at once
+    Revoke(RevokeArgs),
+    /// Say whose token this is
+    Whoami(ListArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct CreateArgs {
+    /// Whose it is; stands in the audit log
+    #[arg(long, value_name = "NAME")]
+    name: String,
+
+    /// What it may do
+    #[arg(long, value_enum, value_name = "ROLE")]
+    role: RoleName,
+
+    /// A workspace of the application team; may be given several times
+    #[arg(long, value_name = "NAME")]
+    workspace: Vec<String>,
+
+    /// How long it is good for [default: until it is revoked]
+    #[arg(long, value_name = "DURATION")]
+    expires: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum RoleName {
+    /// Reads everything but secrets
+    Viewer,
+    /// Sees and does what belongs to its workspaces
+    Application,
+    /// Everything
+    Platform,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct ListArgs {
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "table", value_name = "FORMAT")]
+    output: Shape,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct RevokeArgs {
+    /// The token's id
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+pub fn run(args: &AccessArgs) -> Result<Exit> {
+    let hub = args.hub.open()?;
+    match &args.command {
+        AccessCommand::Create(create) => {
+            let role = match create.role {
+                RoleName::Viewer => "viewer",
+                RoleName::Application => "application",
+                RoleName::Platform => "platform",
+            };
+            let body = json!({
+                "name": create.name, "role": role, "workspaces": create.workspace, "expires": create.expires,
+            });
+            print_made(&hub.post(&["access-tokens"], &body)?.document)
+        }
+        AccessCommand::List(list) => show(&all(&hub)?, list.output),
+        AccessCommand::Revoke(revoke) => {
+            hub.delete(&["access-tokens", &revoke.id])?;
+            say(&format!("access token {} is revoked", revoke.id));
+            Ok(Exit::Success)
+        }
+        AccessCommand::Whoami(list) => {
+            let who = hub.get(&["whoami"], &[])?.document;
+            match list.output {
+                Shape::Json => print_json(&who)?,
+                Shape::Yaml => print_yaml(&who)?,
+                Shape::Table | Shape::Wide => {
+                    let workspaces = names(&who["workspaces"]);
+                    let whose = if workspaces.is_empty() { workspaces } else { format!(" of {workspaces}") };
+                    print_text(&format!("{} ({}{whose})\n", text(&who["name"]), text(&who["role"])))?;
+                }
+            }
+            Ok(Exit::Success)
+        }
+    }
+}
+
+/// Every page.
+fn all(hub: &Hub) -> Result<Vec<Value>> {
+    let mut items = Vec::new();
+    let mut cursor = None;
+    loop {
+        let mut page = hub.get(&["access-tokens"], &[("limit", Some("500".to_owned())), ("cursor", cursor)])?.document;
+        if let Value::Array(found) = page["items"].take() {
+            items.extend(found);
+        }
+        cursor = page["next"].as_str().map(str::to_owned);
+        if cursor.is_none() {
+            return Ok(items);
+        }
+    }
+}
+
+fn show(items: &[Value], shape: Shape) -> Result<Exit> {
+    match shape {
+        Shape::Json => print_json(&json!({"items": items}))?,
+        Shape::Yaml => print_yaml(&json!({"items": items}))?,
+        Shape::Table | Shape::Wide => {
+            let mut table = Table::default();
+            table.row(["ID", "NAME", "ROLE", "WORKSPACES", "STATE", "LAST USED", "EXPIRES"].map(str::to_owned));
+            for item in items {
+                let cells = [
+                    text(&item["id"]),
+                    text(&item["name"]),
+                    text(&item["role"]),
+                    names(&item["workspaces"]),
+                    text(&item["state"]),
+                    moment(&item["lastUsed"]),
+                    moment(&item["expiresAt"]),
+                ];
+                table.row(cells.map(|cell| if cell.is_empty() { "-".to_owned() } else { cell }));
+            }
+            print_text(&table.to_text(""))?;
+        }
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,335 @@
+//! `kedge get`: lists what the hub knows, once or as it changes. Called by `main`.
+
+pub mod columns;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use crate::error::{Exit, NotFound};
+use crate::hub::{Hub, HubArgs, HubError};
+use crate::output::{Table, print_json, print_text, print_yaml, say};
+
+/// Show what the hub knows: clusters, assignments, problems and more.
+///
+/// Application teams see what belongs to their workspaces. With --watch the list is printed, then every change as it
+/// happens; a line that begins with `-` says what went.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  Is something wrong?
+    kedge get problems
+
+  Which clusters are there, and which of them are silent?
+    kedge get clusters -e dev
+    kedge get clusters -l region=west --condition Unknown
+
+  What runs on drones, and follow it:
+    kedge get assignments -e dev --cluster-type drone --watch
+
+  For programs:
+    kedge get clusters -o json")]
+pub struct GetArgs {
+    /// What to list
+    #[arg(value_enum, value_name = "KIND")]
+    kind: Listing,
+
+    /// Only the one with this name
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+
+    /// Only those of this environment
+    #[arg(short, long, value_name = "NAME")]
+    environment: Option<String>,
+
+    /// Only those whose labels match: `region=west,size in (a,b),!edge`
+    #[arg(short = 'l', long, value_name = "SELECTOR")]
+    selector: Option<String>,
+
+    /// Only clusters or assignments of this cluster type
+    #[arg(long, value_name = "NAME")]
+    cluster_type: Option<String>,
+
+    /// Only clusters of this ring
+    #[arg(long, value_name = "NAME")]
+    ring: Option<String>,
+
+    /// Only those of this workspace
+    #[arg(long, value_name = "NAME")]
+    workspace: Option<String>,
+
+    /// Only clusters that are `Unknown` (silent) or `Known`
+    #[arg(long, value_name = "CONDITION")]
+    condition: Option<String>,
+
+    /// Only those in this state: `quarantined`, `error`, `failing`, `retired`
+    #[arg(long, value_name = "STATE")]
+    state: Option<String>,
+
+    /// Stop after so many [default: all]
+    #[arg(long, value_name = "COUNT")]
+    limit: Option<usize>,
+
+    /// Go on printing changes
+    #[arg(short, long)]
+    watch: bool,
+
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "table", value_name = "FORMAT")]
+    output: Shape,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+/// Formats of a list.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Shape {
+    Table,
+    /// With more columns
+    Wide,
+    Json,
+    Yaml,
+}
+
+/// What can be listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Listing {
+    #[value(alias = "cluster")]
+    Clusters,
+    #[value(alias = "cluster-type")]
+    ClusterTypes,
+    #[value(alias = "workload")]
+    Workloads,
+    #[value(alias = "assignment")]
+    Assignments,
+    #[value(alias = "environment")]
+    Environments,
+    #[value(alias = "target", alias = "deployment-targets")]
+    Targets,
+    #[value(alias = "problem")]
+    Problems,
+    #[value(alias = "repository")]
+    Repositories,
+    #[value(alias = "desired-state")]
+    DesiredStates,
+    /// Join tokens
+    #[value(alias = "token")]
+    Tokens,
+}
+
+/// As many as the hub gives at once.
+const PAGE: usize = 500;
+/// How long the hub holds a watch.
+const WAIT: &str = "30s";
+/// After an outage a watch asks again so often.
+const RETRY: std::time::Duration = std::time::Duration::from_secs(2);
+
+impl Listing {
+    pub fn path(self) -> &'static str {
+        match self {
+            Listing::Clusters => "clusters",
+            Listing::ClusterTypes => "cluster-types",
+            Listing::Workloads => "workloads",
+            Listing::Assignments => "assignments",
+            Listing::Environments => "environments",
+            Listing::Targets => "deployment-targets",
+            Listing::Problems => "problems",
+            Listing::Repositories => "repositories",
+            Listing::DesiredStates => "desired-states",
+            Listing::Tokens => "join-tokens",
+        }
+    }
+
+    fn can_watch(self) -> bool {
+        self != Listing::Tokens
+    }
+
+    /// The field that a name given on the command line is compared with.
+    fn key(self) -> &'static str {
+        match self {
+            Listing::Problems | Listing::Tokens => "id",
+            Listing::Repositories => "url",
+            Listing::DesiredStates => "clusterType",
+            _ => "name",
+        }
+    }
+}
+
+pub fn run(args: &GetArgs) -> Result<Exit> {
+    let hub = args.hub.open()?;
+    if args.watch && !args.kind.can_watch() {
+        return Err(crate::error::UsageError::new("join tokens can't be watched", "leave --watch out").into());
+    }
+    let (items, tick) = args.list(&hub)?;
+    if let (Some(name), true) = (&args.name, items.is_empty()) {
+        let hint = format!("kedge get {} lists what there is", args.kind.path());
+        return Err(NotFound::new(format!("the hub knows no such thing: {name}"), hint).into());
+    }
+    args.print(&items, true)?;
+    match (args.watch, tick) {
+        (true, Some(tick)) => args.follow(&hub, tick),
+        _ => Ok(Exit::Success),
+    }
+}
+
+impl GetArgs {
+    /// The list of join tokens.
+    pub fn tokens(output: Shape, hub: HubArgs) -> GetArgs {
+        GetArgs {
+            kind: Listing::Tokens,
+            name: None,
+            environment: None,
+            selector: None,
+            cluster_type: None,
+            ring: None,
+            workspace: None,
+            condition: None,
+            state: None,
+            limit: None,
+            watch: false,
+            output,
+            hub,
+        }
+    }
+
+    fn parameters(&self) -> Vec<(&'static str, Option<String>)> {
+        let mut parameters = Vec::new();
+        let mut add = |name, value: &Option<String>| {
+            if value.is_some() {
+                parameters.push((name, value.clone()));
+            }
+        };
+        add("environment", &self.environment);
+        add("labelSelector", &self.selector);
+        add("clusterType", &self.cluster_type);
+        add("ring", &self.ring);
+        add("workspace", &self.workspace);
+        add("condition", &self.condition);
+        add("state", &self.state);
+        // A cluster may be named by its id, a problem has nothing but one.
+        let by_prefix = matches!(
+            self.kind,
+            Listing::ClusterTypes | Listing::Workloads | Listing::Assignments | Listing::Environments | Listing::Targets
+        );
+        if by_prefix {
+            add("namePrefix", &self.name);
+        }
+        parameters
+    }
+
+    /// All pages, and the number of the newest change that the first of them shows.
+    fn list(&self, hub: &Hub) -> Result<(Vec<Value>, Option<i64>)> {
+        let mut items = Vec::new();
+        let (mut tick, mut cursor) = (None, None);
+        let most = self.limit.unwrap_or(usize::MAX);
+        loop {
+            let mut parameters = self.parameters();
+            let size = PAGE.min(most.saturating_sub(items.len())).max(1);
+            parameters.push(("limit", Some(size.to_string())));
+            parameters.push(("cursor", cursor));
+            let mut answer = hub.get(&[self.kind.path()], &parameters)?;
+            tick = tick.or(answer.tick);
+            items.extend(self.chosen(&mut answer.document));
+            cursor = answer.document["next"].as_str().map(str::to_owned);
+            if cursor.is_none() || items.len() >= most {
+                items.truncate(most);
+                return Ok((items, tick));
+            }
+        }
+    }
+
+    fn chosen(&self, document: &mut Value) -> Vec<Value> {
+        let Value::Array(items) = document["items"].take() else { return Vec::new() };
+        let named = |item: &Value| match &self.name {
+            None => true,
+            Some(name) => item[self.kind.key()] == *name.as_str() || item["id"] == *name.as_str(),
+        };
+        items.into_iter().filter(named).collect()
+    }
+
+    fn print(&self, items: &[Value], whole: bool) -> Result<()> {
+        match self.output {
+            Shape::Json if whole && !self.watch => print_json(&json!({"items": items}))?,
+            Shape::Yaml if whole && !self.watch => print_yaml(&json!({"items": items}))?,
+            // One document each, so that a program can read them as they come.
+            Shape::Json => items.iter().try_for_each(|item| print_text(&format!("{item}\n")))?,
+            Shape::Yaml => items.iter().try_for_each(|item| {
+                print_text("---\n")?;
+                print_yaml(item)
+            })?,
+            Shape::Table | Shape::Wide => {
+                if items.is_empty() && whole {
+                    say("nothing");
+                    return Ok(());
+                }
+                let mut table = Table::default();
+                if whole {
+                    table.row(columns::head(self.kind, self.output == Shape::Wide));
+                }
+                for item in items {
+                    table.row(columns::row(self.kind, item, self.output == Shape::Wide));
+                }
+                print_text(&table.to_text(""))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Until the person has seen enough.
+    fn follow(&self, hub: &Hub, mut tick: i64) -> Result<Exit> {
+        let mut away = false;
+        loop {
+            let mut parameters = self.parameters();
+            parameters.push(("after", Some(tick.to_string())));
+            parameters.push(("wait", Some(WAIT.to_owned())));
+            match hub.get(&[self.kind.path()], &parameters) {
+                Ok(mut answer) => {
+                    if std::mem::take(&mut away) {
+                        say("note: the hub answers again");
+                    }
+                    tick = answer.tick.unwrap_or(tick);
+                    let items = self.chosen(&mut answer.document);
+                    if !items.is_empty() {
+                        self.print(&items, false)?;
+                    }
+                    self.print_removed(&answer.document["removed"])?;
+                }
+                Err(error) => match error.downcast_ref::<HubError>() {
+                    // A restart of the hub doesn't end the watch.
+                    Some(hub_error) if hub_error.is_unreachable() => {
+                        if !std::mem::replace(&mut away, true) {
+                            say(&format!("note: {hub_error}; waiting for it"));
+                        }
+                        std::thread::sleep(RETRY);
+                    }
+                    Some(hub_error) if hub_error.is_gone() => {
+                        let (items, newest) = self.list(hub)?;
+                        self.print(&items, true)?;
+                        tick = newest.unwrap_or(tick);
+                    }
+                    _ => return Err(error),
+                },
+            }
+        }
+    }
+
+    fn print_removed(&self, removed: &Value) -> Result<()> {
+        for gone in removed.as_array().into_iter().flatten() {
+            let (name, environment) = (gone["name"].as_str().unwrap_or_default(), gone["environment"].as_str());
+            if self.name.as_deref().is_some_and(|wanted| wanted != name) {
+                continue;
+            }
+            match self.output {
+                Shape::Json => print_text(&format!("{}\n", json!({"removed": gone})))?,
+                Shape::Yaml => {
+                    print_text("---\n")?;
+                    print_yaml(&json!({"removed": gone}))?;
+                }
+                Shape::Table | Shape::Wide => {
+                    print_text(&format!("- {name}  {}\n", environment.unwrap_or_default()))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}

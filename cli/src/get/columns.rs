@@ -1,0 +1,199 @@
+//! The columns of each list.
+
+use serde_json::Value;
+
+use super::Listing;
+
+/// A column: its head, what it shows, and whether only the wide table has it.
+type Column = (&'static str, fn(&Value) -> String, bool);
+
+const CLUSTERS: [Column; 12] = [
+    ("NAME", |item| text(&item["name"]), false),
+    ("ENVIRONMENT", |item| text(&item["environment"]), false),
+    ("TYPE", |item| text(&item["clusterType"]), false),
+    ("RING", |item| text(&item["ring"]), false),
+    ("STATUS", cluster_status, false),
+    ("GENERATION", |item| text(&item["generation"]), false),
+    ("LAST CONTACT", |item| moment(&item["lastContact"]), false),
+    ("ID", |item| text(&item["id"]), true),
+    ("SITE", |item| text(&item["site"]), true),
+    ("AGENT", |item| text(&item["facts"]["agentVersion"]), true),
+    ("SYSTEM", |item| text(&item["facts"]["system"]), true),
+    ("LABELS", |item| labels(&item["labels"]), true),
+];
+const CLUSTER_TYPES: [Column; 7] = [
+    ("NAME", |item| text(&item["name"]), false),
+    ("ENVIRONMENT", |item| text(&item["environment"]), false),
+    ("RECONCILER", |item| text(&item["reconciler"]), false),
+    ("NAMESPACE", |item| text(&item["namespaceService"]), false),
+    ("LABELS", |item| labels(&item["labels"]), false),
+    ("STALE SINCE", |item| moment(&item["staleSince"]), true),
+    ("WRITTEN IN", |item| place(&item["origin"]), true),
+];
+const WORKLOADS: [Column; 6] = [
+    ("NAME", |item| text(&item["name"]), false),
+    ("ENVIRONMENT", |item| text(&item["environment"]), false),
+    ("WORKSPACE", |item| text(&item["workspace"]), false),
+    ("TARGETS", |item| item["targets"].as_array().map_or(0, Vec::len).to_string(), false),
+    ("LABELS", |item| labels(&item["labels"]), true),
+    ("WRITTEN IN", |item| place(&item["origin"]), true),
+];
+const TARGETS: [Column; 6] = [
+    ("NAME", |item| text(&item["name"]), false),
+    ("ENVIRONMENT", |item| text(&item["environment"]), false),
+    ("WORKLOAD", |item| text(&item["workload"]), false),
+    ("WORKSPACE", |item| text(&item["workspace"]), false),
+    ("LABELS", |item| labels(&item["labels"]), true),
+    ("WRITTEN IN", |item| place(&item["origin"]), true),
+];
+const ASSIGNMENTS: [Column; 7] = [
+    ("NAME", |item| text(&item["name"]), false),
+    ("ENVIRONMENT", |item| text(&item["environment"]), false),
+    ("WORKSPACE", |item| text(&item["workspace"]), false),
+    ("STATE", |item| text(&item["state"]), false),
+    ("POLICIES", |item| list(&item["policies"]), false),
+    ("WHY", |item| text(&item["quarantine"][0]["message"]), true),
+    ("CHANGED", |item| moment(&item["updatedAt"]), true),
+];
+const ENVIRONMENTS: [Column; 9] = [
+    ("NAME", |item| text(&item["name"]), false),
+    ("CLUSTER TYPES", |item| text(&item["totals"]["clusterTypes"]), false),
+    ("TARGETS", |item| text(&item["totals"]["targets"]), false),
+    ("ASSIGNMENTS", |item| text(&item["totals"]["assignments"]), false),
+    ("QUARANTINED", |item| text(&item["totals"]["quarantined"]), false),
+    ("PUBLISH", |item| text(&item["publish"]["outcome"]), false),
+    ("WAITING", waiting, false),
+    ("PROMOTED", |item| short(&item["promotedCommit"]), true),
+    ("GITOPS", |item| folder(&item["gitops"]), true),
+];
+const PROBLEMS: [Column; 8] = [
+    ("SEVERITY", |item| text(&item["severity"]), false),
+    ("ENVIRONMENT", |item| text(&item["environment"]), false),
+    ("CODE", |item| text(&item["code"]), false),
+    ("ASSIGNMENT", |item| text(&item["assignment"]), false),
+    ("MESSAGE", |item| text(&item["message"]), false),
+    ("WRITTEN IN", |item| place(&item["origin"]), true),
+    ("HINT", |item| text(&item["hint"]), true),
+    ("ID", |item| text(&item["id"]), true),
+];
+const REPOSITORIES: [Column; 6] = [
+    ("URL", |item| text(&item["url"]), false),
+    ("ENVIRONMENT", |item| text(&item["environment"]), false),
+    ("LAST GOOD", |item| moment(&item["lastGood"]), false),
+    ("FAILING SINCE", |item| moment(&item["failing"]["since"]), false),
+    ("ERROR", |item| text(&item["failing"]["error"]), false),
+    ("WORKSPACES", |item| list(&item["workspaces"]), true),
+];
+const STATES: [Column; 9] = [
+    ("ENVIRONMENT", |item| text(&item["environment"]), false),
+    ("TYPE", |item| text(&item["clusterType"]), false),
+    ("RING", |item| text(&item["ring"]), false),
+    ("GENERATION", |item| text(&item["generation"]), false),
+    ("ENTRIES", |item| item["entries"].as_array().map_or(0, Vec::len).to_string(), false),
+    ("CREATED", |item| moment(&item["createdAt"]), false),
+    ("COMMIT", |item| short(&item["source"]["commit"]), true),
+    ("REMOVED", |item| list(&item["removed"]), true),
+    ("SIGNED BY", |item| list(&item["signedBy"]), true),
+];
+const TOKENS: [Column; 10] = [
+    ("ID", |item| text(&item["id"]), false),
+    ("ENVIRONMENT", |item| text(&item["environment"]), false),
+    ("TYPE", |item| text(&item["clusterType"]), false),
+    ("STATE", |item| text(&item["state"]), false),
+    ("USES LEFT", |item| format!("{} of {}", item["usesLeft"], item["uses"]), false),
+    ("EXPIRES", |item| moment(&item["expiresAt"]), false),
+    ("MADE BY", |item| text(&item["createdBy"]), false),
+    ("SITE", |item| text(&item["site"]), true),
+    ("REPLACES", |item| text(&item["replaces"]), true),
+    ("LABELS", |item| labels(&item["labels"]), true),
+];
+
+pub fn head(kind: Listing, wide: bool) -> Vec<String> {
+    shown(kind, wide).map(|(head, _, _)| (*head).to_owned()).collect()
+}
+
+pub fn row(kind: Listing, item: &Value, wide: bool) -> Vec<String> {
+    shown(kind, wide).map(|(_, show, _)| show(item)).map(|cell| if cell.is_empty() { "-".to_owned() } else { cell }).collect()
+}
+
+fn shown(kind: Listing, wide: bool) -> impl Iterator<Item = &'static Column> {
+    let columns: &'static [Column] = match kind {
+        Listing::Clusters => &CLUSTERS,
+        Listing::ClusterTypes => &CLUSTER_TYPES,
+        Listing::Workloads => &WORKLOADS,
+        Listing::Assignments => &ASSIGNMENTS,
+        Listing::Environments => &ENVIRONMENTS,
+        Listing::Targets => &TARGETS,
+        Listing::Problems => &PROBLEMS,
+        Listing::Repositories => &REPOSITORIES,
+        Listing::DesiredStates => &STATES,
+        Listing::Tokens => &TOKENS,
+    };
+    columns.iter().filter(move |(_, _, only_wide)| wide || !only_wide)
+}
+
+/// Nothing stays green by silence.
+fn cluster_status(item: &Value) -> String {
+    match item["state"].as_str() {
+        Some("active") if item["clonedSince"].is_string() => "cloned".to_owned(),
+        Some("active") if item["unknownSince"].is_string() => format!("Unknown since {}", moment(&item["unknownSince"])),
+        Some("active") => "in contact".to_owned(),
+        Some(other) => other.to_owned(),
+        None => String::new(),
+    }
+}
+
+fn waiting(item: &Value) -> String {
+    let waiting = item["waiting"].as_array().into_iter().flatten();
+    waiting.map(|one| text(&one["clusterType"])).collect::<Vec<_>>().join(",")
+}
+
+/// One line, whatever it holds.
+pub fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        other => other.to_string(),
+    }
+}
+
+/// To the second, as it is in UTC.
+pub fn moment(value: &Value) -> String {
+    let text = value.as_str().unwrap_or_default();
+    let seconds = text.get(..19).filter(|start| start.as_bytes().get(10) == Some(&b'T'));
+    seconds.map_or_else(|| text.to_owned(), |seconds| format!("{}Z", seconds.replace('T', " ")))
+}
+
+pub fn labels(value: &Value) -> String {
+    let pairs = value.as_object().into_iter().flatten();
+    pairs.map(|(key, value)| format!("{key}={}", text(value))).collect::<Vec<_>>().join(",")
+}
+
+pub fn list(value: &Value) -> String {
+    value.as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(",")
+}
+
+/// `file:line of repo at branch@commit`
+pub fn place(value: &Value) -> String {
+    if !value.is_object() {
+        return String::new();
+    }
+    let line = value["line"].as_u64().map(|line| format!(":{line}")).unwrap_or_default();
+    let revision = value["revision"].as_str().map(|revision| match revision.rsplit_once("sha1:") {
+        Some((branch, commit)) => format!(" at {branch}{}", commit.get(..10).unwrap_or(commit)),
+        None => format!(" at {revision}"),
+    });
+    format!("{}{line} of {}{}", text(&value["file"]), text(&value["repo"]), revision.unwrap_or_default())
+}
+
+pub fn folder(value: &Value) -> String {
+    match value.is_object() {
+        true => format!("{} {} {}", text(&value["repo"]), text(&value["branch"]), text(&value["path"])),
+        false => String::new(),
+    }
+}
+
+fn short(value: &Value) -> String {
+    let commit = text(value);
+    commit.get(..10).unwrap_or(&commit).to_owned()
+}

@@ -1,0 +1,59 @@
+//! `kedge login`: remembers a hub and a token for the commands that follow. Called by `main`.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use crate::error::Exit;
+use crate::hub::{Hub, Settings, read_token};
+use crate::output::say;
+
+/// Remember a hub and an access token.
+///
+/// Asks the hub whose token it is and stores both for the commands that follow, readable by you alone. The token is read
+/// from a file or from stdin, never from the command line. The first administrator's token is in the file that the hub
+/// names at its first start.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  With the first administrator's token, on the hub's machine:
+    sudo cat /var/lib/kedge-hub/admin-token | kedge login http://127.0.0.1:7480
+
+  With a token in a file, and a private authority:
+    kedge login https://hub.example:7480 --token-file ~/kedge-token --ca hub-ca.pem")]
+pub struct LoginArgs {
+    /// The hub's address
+    #[arg(value_name = "URL")]
+    url: String,
+
+    /// A file with the access token [default: stdin]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// A file with the certificates that the hub's certificate may come from (PEM)
+    #[arg(long, value_name = "FILE")]
+    ca: Option<PathBuf>,
+}
+
+pub fn run(args: &LoginArgs) -> Result<Exit> {
+    let file = args.token_file.clone().unwrap_or_else(|| PathBuf::from("-"));
+    if args.token_file.is_none() && std::io::stdin().is_terminal() {
+        say("Paste the access token, then press Enter and Ctrl-D:");
+    }
+    let token = read_token(&file)?;
+    // Commands run in other folders too.
+    let ca = args.ca.as_deref().map(std::path::absolute).transpose()?;
+    let hub = Hub::new(&args.url, token.clone(), ca.as_deref())?;
+    let who = hub.get(&["whoami"], &[])?.document;
+    let path = Settings { hub: hub.address().to_owned(), token, ca }.store()?;
+    let word = |key: &str| who[key].as_str().unwrap_or_default().to_owned();
+    let workspaces: Vec<&str> = who["workspaces"].as_array().into_iter().flatten().filter_map(|w| w.as_str()).collect();
+    let whose = match workspaces.as_slice() {
+        [] => String::new(),
+        some => format!(" of {}", some.join(", ")),
+    };
+    say(&format!("logged in to {} as {} ({}{whose})", hub.address(), word("name"), word("role")));
+    say(&format!("stored in {}", path.display()));
+    Ok(Exit::Success)
+}

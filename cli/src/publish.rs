@@ -1,0 +1,53 @@
+//! `kedge publish confirm`: a person's word before many removals. Called by `main`.
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::json;
+
+use crate::error::Exit;
+use crate::hub::HubArgs;
+use crate::output::say;
+
+/// Confirm a publish that waits because it removes much.
+///
+/// A publish that would take away more than half of a cluster type's assignments since the last confirmed set waits
+/// before it reaches Git. `kedge describe environment` shows what would go.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  What waits?
+    kedge get environments
+    kedge describe environment dev
+
+  It is meant so:
+    kedge publish confirm dev drone")]
+pub struct PublishArgs {
+    #[command(subcommand)]
+    command: PublishCommand,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum PublishCommand {
+    /// Say that the removals are meant
+    Confirm(ConfirmArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct ConfirmArgs {
+    #[arg(value_name = "ENVIRONMENT")]
+    environment: String,
+
+    #[arg(value_name = "CLUSTER-TYPE")]
+    cluster_type: String,
+}
+
+pub fn run(args: &PublishArgs) -> Result<Exit> {
+    let PublishCommand::Confirm(confirm) = &args.command;
+    let path = ["environments", &confirm.environment, "cluster-types", &confirm.cluster_type, "confirm"];
+    args.hub.open()?.post(&path, &json!({}))?;
+    say(&format!("confirmed: {} in {} is published without what was removed", confirm.cluster_type, confirm.environment));
+    Ok(Exit::Success)
+}

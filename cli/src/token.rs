@@ -1,0 +1,128 @@
+//! `kedge token`: join tokens, with which new clusters come in. Called by `main`.
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::{Map, Value, json};
+
+use crate::error::Exit;
+use crate::get::{self, GetArgs};
+use crate::hub::HubArgs;
+use crate::output::{print_text, say};
+
+/// Make, list and revoke join tokens for new clusters.
+///
+/// A join token carries the hub's address and the fingerprint of its authority, and lets clusters into one cluster type
+/// of one environment. Tokens for people and programs are made with `kedge access`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  A token for one drone, good for a day:
+    kedge token create --environment dev --cluster-type drone
+
+  A token for a factory's worth of machines:
+    kedge token create -e prod --cluster-type line --labels hall=7 --site north --uses 200 --expires 7d > line.token
+
+  Which are there? Take one back:
+    kedge token list
+    kedge token revoke 1f0e0d0c0b0a")]
+pub struct TokenArgs {
+    #[command(subcommand)]
+    command: TokenCommand,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum TokenCommand {
+    /// Make a join token and print it
+    Create(CreateArgs),
+    /// List join tokens, newest first
+    List(ListArgs),
+    /// Take a join token back; clusters that came in with it stay
+    Revoke(RevokeArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct CreateArgs {
+    /// The environment that the clusters belong to
+    #[arg(short, long, value_name = "NAME")]
+    environment: String,
+
+    /// The cluster type that they are of
+    #[arg(short = 't', long, value_name = "NAME")]
+    cluster_type: String,
+
+    /// Labels that they get: `a=b,c=d`, or given several times
+    #[arg(long, value_name = "LABELS", value_parser = parse_label, value_delimiter = ',')]
+    labels: Vec<(String, String)>,
+
+    /// The site that they stand at
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
+
+    /// How many clusters may come in with it
+    #[arg(long, value_name = "COUNT", default_value_t = 1)]
+    uses: u64,
+
+    /// How long it is good for
+    #[arg(long, value_name = "DURATION", default_value = "1d")]
+    expires: String,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct ListArgs {
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "table", value_name = "FORMAT")]
+    output: get::Shape,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct RevokeArgs {
+    /// The token's id
+    #[arg(value_name = "ID")]
+    id: String,
+}
+
+pub fn run(args: &TokenArgs) -> Result<Exit> {
+    match &args.command {
+        TokenCommand::Create(create) => {
+            let labels: Map<String, Value> =
+                create.labels.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
+            let body = json!({
+                "environment": create.environment,
+                "clusterType": create.cluster_type,
+                "labels": labels,
+                "site": create.site,
+                "uses": create.uses,
+                "expires": create.expires,
+            });
+            let made = args.hub.open()?.post(&["join-tokens"], &body)?.document;
+            print_made(&made)
+        }
+        TokenCommand::List(list) => get::run(&GetArgs::tokens(list.output, args.hub.clone())),
+        TokenCommand::Revoke(revoke) => {
+            args.hub.open()?.delete(&["join-tokens", &revoke.id])?;
+            say(&format!("join token {} is revoked", revoke.id));
+            Ok(Exit::Success)
+        }
+    }
+}
+
+/// Only the token on stdout: it goes into a file or to an agent.
+pub fn print_made(made: &Value) -> Result<Exit> {
+    print_text(&format!("{}\n", made["token"].as_str().unwrap_or_default()))?;
+    let until = match made["expiresAt"].as_str() {
+        Some(_) => format!(", good until {}", get::columns::moment(&made["expiresAt"])),
+        None => String::new(),
+    };
+    say(&format!("token {}{until}; it isn't shown again", made["id"].as_str().unwrap_or_default()));
+    Ok(Exit::Success)
+}
+
+pub fn parse_label(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        _ => Err(format!("`{text}` isn't KEY=VALUE")),
+    }
+}
