@@ -16,5 +16,6 @@ mod lab_postgres;
 mod lab_sample;
 mod people;
 mod publish;
+mod publish_gitea;
 mod several;
 mod strain;
