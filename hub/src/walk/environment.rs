@@ -163,6 +163,9 @@ impl<S: Steps> EnvironmentWalk<S> {
         let own = RepoKey::new(&self.environment.control_plane.repo) == change.key;
         let read = own || self.inputs.iter().any(|input| input.repo == change.key);
         let publish = self.target.as_ref().is_some_and(|target| RepoKey::new(&target.repo) == change.key);
+        if change.what == What::Told {
+            return publish.then_some(From::Publish);
+        }
         let What::Moved { reference, commit, .. } = &change.what else {
             // Failing or not: what is shown of it is another.
             return match (read, publish) {

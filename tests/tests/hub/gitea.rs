@@ -101,7 +101,7 @@ fn a_moved_main_commit_labels_the_pull_request_promoted() {
     world.await_generation("dev", "drone", 1);
     let plane = &world.sample.control_plane;
     let before = plane.head("main");
-    world.sample.edit("main", "configs/common.yaml", "data:\n", "data:\n  PROMOTED: \"yes\"\n");
+    world.sample.edit("main", "configs/common.yaml", "\ndata:\n", "\ndata:\n  PROMOTED: \"yes\"\n");
     let after = plane.head("main");
     world.sample.edit("dev", "base-repo.yaml", &before, &after);
     let labelled = await_some("the label", SOON, || {
@@ -146,7 +146,8 @@ fn a_foreign_commit_on_our_branch_is_never_overwritten() {
     let foreign = person.change("drone/hello-functional-test/platform-config.yaml", "mine: true\n");
     world.sample.change_drones("Ours");
     await_true("the foreign commit is said", SOON, || {
-        world.api.has_problem(&[&first.head]) || world.api.has_problem(&["foreign"])
+        let publish = world.api.publish("dev");
+        publish["link"] == first.head.as_str() && publish["message"].to_string().contains("left alone")
     });
     person.fetch();
     assert_eq!(person.head(&format!("origin/{}", first.head)), foreign, "it is still the branch's head");
