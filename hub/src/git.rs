@@ -94,7 +94,11 @@ pub struct RepoChange {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    Moved { reference: RefName, commit: String, forced: bool },
+    Moved {
+        reference: RefName,
+        commit: String,
+        forced: bool,
+    },
     Failing,
     Recovered,
     /// Its server told of something that moves nothing, such as a closed pull request.
