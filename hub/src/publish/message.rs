@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use kedge_model::wire::Digest;
 use kedge_scheduler::{PROMOTED_COMMIT, README};
 
 use super::Cause;
@@ -129,7 +130,13 @@ impl Summary {
 }
 
 /// A commit's whole message.
-pub fn commit(environment: &str, summary: &Summary, plan: &Plan, causes: &[Cause]) -> String {
+pub fn commit(
+    environment: &str,
+    summary: &Summary,
+    removals: &BTreeMap<String, Removal>,
+    content: Digest,
+    causes: &[Cause],
+) -> String {
     let mut text = summary.subject(environment);
     text.push('\n');
     for (cause, mark) in causes.iter().take(CAUSES).zip(std::iter::once("\n").chain(std::iter::repeat(""))) {
@@ -144,14 +151,14 @@ pub fn commit(environment: &str, summary: &Summary, plan: &Plan, causes: &[Cause
     if summary.more() > 0 {
         let _ = writeln!(text, "- and {} more", summary.more());
     }
-    for (cluster_type, removal) in &plan.removals {
+    for (cluster_type, removal) in removals {
         let _ = writeln!(text, "\n{}", removal.sentence(cluster_type));
     }
     let _ = write!(text, "\nKedge-Environment: {environment}\n");
     if let Some(cause) = causes.first() {
         let _ = writeln!(text, "Kedge-Cause: {}@{}", shown_repo(&cause.repo), one_line(&cause.commit));
     }
-    let _ = writeln!(text, "Kedge-Content: {}", plan.content);
+    let _ = writeln!(text, "Kedge-Content: {content}");
     text
 }
 
