@@ -46,7 +46,8 @@ async fn bench(url: &str, clusters: usize, senders: usize) {
     let (known_per_s, known_cpu_us) = send(&truth, second, senders).await;
 
     let begin = Instant::now();
-    let asked = CountFilter { environment: "dev", running: Some(&packages("two", 0).to_string()), ..CountFilter::default() };
+    let asked =
+        CountFilter { environment: "dev", running: Some(&packages("two", 0).to_string()), ..CountFilter::default() };
     let counted: i64 = store.counts(&asked).await.unwrap().iter().map(|count| count.count).sum();
     let count_ms = begin.elapsed().as_secs_f64() * 1000.0;
     assert_eq!(counted, clusters as i64);

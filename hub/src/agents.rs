@@ -28,6 +28,7 @@ use tokio::sync::Semaphore;
 pub use fleet::{Fleet, FleetError};
 pub use listener::serve;
 pub use roster::Roster;
+pub use tls::TlsError;
 pub use token::TokenOrder;
 
 use crate::config;

@@ -38,22 +38,17 @@ pub struct People {
 #[async_trait]
 impl Rooms for People {
     async fn create_join_token(&self, tx: &mut Tx, wish: JoinWish) -> Result<MadeToken, ApiError> {
-        let made = match wish.replaces {
-            Some(cluster) => self.fleet.replace(tx, &cluster, &wish.created_by, wish.expires_at).await,
-            None => {
-                let order = TokenOrder {
-                    environment: wish.environment,
-                    cluster_type: wish.cluster_type,
-                    labels: wish.labels,
-                    site: wish.site,
-                    uses: wish.uses,
-                    expires_at: wish.expires_at,
-                    created_by: wish.created_by,
-                };
-                self.fleet.create_join_token(tx, order).await
-            }
+        let order = TokenOrder {
+            environment: wish.environment,
+            cluster_type: wish.cluster_type,
+            labels: wish.labels,
+            site: wish.site,
+            replaces: wish.replaces,
+            uses: wish.uses,
+            expires_at: wish.expires_at,
+            created_by: wish.created_by,
         };
-        let made = made.map_err(refuse)?;
+        let made = self.fleet.create_join_token(tx, order).await.map_err(refuse)?;
         Ok(MadeToken { text: made.to_string(), id: made.id })
     }
 

@@ -183,7 +183,8 @@ impl Tx {
             .bind(stream.cluster_type.as_str())
             .bind(stream.ring.as_str());
         for (assignment, (packages, running, condition), delta) in rows {
-            put = put.bind(*assignment).bind(text(*packages)).bind(text(*running)).bind(condition.as_str()).bind(*delta);
+            put =
+                put.bind(*assignment).bind(text(*packages)).bind(text(*running)).bind(condition.as_str()).bind(*delta);
         }
         put.execute(self.connection()).await?;
         Ok(())
