@@ -159,14 +159,7 @@ impl EnvironmentReader {
         let cause = self.cause(&inputs);
         self.commits.clone_from(&inputs.commits);
         let gitops = gitops_of(&mut platform);
-        Ok(PlatformUpdate {
-            platform,
-            changes,
-            gitops,
-            commits: inputs.commits,
-            inputs: inputs.asked,
-            cause,
-        })
+        Ok(PlatformUpdate { platform, changes, gitops, commits: inputs.commits, inputs: inputs.asked, cause })
     }
 
     async fn load(&self) -> Result<(Platform, Seen), ReadError> {
@@ -177,7 +170,8 @@ impl EnvironmentReader {
         let mut tried = BTreeSet::new();
         for _ in 0..ROUNDS {
             let inputs = Inputs::new(mirrors.clone(), Arc::clone(&self.shared.cache));
-            let (environment, path, head) = (self.environment.name.clone(), at.path.clone(), own.as_ref().ok().cloned());
+            let (environment, path, head) =
+                (self.environment.name.clone(), at.path.clone(), own.as_ref().ok().cloned());
             let (request, refused) = (request.clone(), own.as_ref().err().map(describe));
             let last_good = self.memory.objects();
             let work = move || {
@@ -317,12 +311,8 @@ fn describe(error: &MirrorError) -> Problem {
 /// A commit's time, first line and author.
 fn describe_commit(mirrors: &Mirrors, head: &Head) -> Option<(i64, Cause)> {
     let told = mirrors.open(&head.repo, Trust::Platform)?.describe(&head.commit)?;
-    let cause = Cause {
-        repo: head.repo.clone(),
-        commit: head.commit.clone(),
-        subject: told.subject,
-        author: told.author,
-    };
+    let cause =
+        Cause { repo: head.repo.clone(), commit: head.commit.clone(), subject: told.subject, author: told.author };
     Some((told.time, cause))
 }
 

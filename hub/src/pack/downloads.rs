@@ -193,15 +193,19 @@ fn pending(download: &Download, done: u64, total: Option<u64>) -> Box<Problem> {
         Some(total) => format!("{} of {} MiB", done >> 20, total >> 20),
         None => format!("{} MiB so far", done >> 20),
     };
-    Box::new(Problem::error("ArtifactPending", format!("`{}` is being fetched: {so_far}", download.url))
-        .at(download.origin.clone())
-        .hint("nothing to do: what runs stays, and the new version follows when it is here"))
+    Box::new(
+        Problem::error("ArtifactPending", format!("`{}` is being fetched: {so_far}", download.url))
+            .at(download.origin.clone())
+            .hint("nothing to do: what runs stays, and the new version follows when it is here"),
+    )
 }
 
 fn failed(download: &Download, message: &str) -> Box<Problem> {
-    Box::new(Problem::error("ArtifactFailed", format!("`{}` can't be fetched: {message}", download.url))
-        .at(download.origin.clone())
-        .hint("it is tried again; check the address and the digest"))
+    Box::new(
+        Problem::error("ArtifactFailed", format!("`{}` can't be fetched: {message}", download.url))
+            .at(download.origin.clone())
+            .hint("it is tried again; check the address and the digest"),
+    )
 }
 
 #[cfg(test)]

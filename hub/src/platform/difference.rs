@@ -60,7 +60,8 @@ mod tests {
     fn platform(values: &[(u8, u8)]) -> Platform {
         let mut platform = Platform { environment: "dev".to_owned(), ..Platform::default() };
         for (name, value) in values {
-            let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{name}}}\ndata: {{k: \"{value}\"}}\n");
+            let text =
+                format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{name}}}\ndata: {{k: \"{value}\"}}\n");
             let source = Arc::new(Source { repo: "r".to_owned(), revision: None });
             let origin = Origin { source, file: "f.yaml".into(), line: 0, column: 0 };
             for object in decode::objects(text.as_bytes(), &origin, &Options::default()).objects {

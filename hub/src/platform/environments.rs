@@ -56,8 +56,11 @@ impl PlatformReader {
         };
         let mut declared = settle(found, &before, &rfc3339(), input);
         if declared.environments.is_empty() && declared.problems.iter().all(|problem| !problem.is_error()) {
-            let problem = Problem::warning("NoEnvironment", format!("{repo} declares no environment on {}", self.branch));
-            declared.problems.push(problem.hint("an Environment object below `.environments/` names an environment's branch"));
+            let problem =
+                Problem::warning("NoEnvironment", format!("{repo} declares no environment on {}", self.branch));
+            declared
+                .problems
+                .push(problem.hint("an Environment object below `.environments/` names an environment's branch"));
         }
         if declared.environments != before {
             self.store.save_good_environments(term, &declared.environments).await?;

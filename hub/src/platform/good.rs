@@ -42,11 +42,7 @@ pub struct Edits {
 }
 
 /// Keeps what the platform's own inputs lost. Gives back the objects that stay though their source can't be used.
-pub fn keep_platform(
-    fresh: &mut Platform,
-    good: &BTreeMap<ObjectId, Arc<Object>>,
-    now: &str,
-) -> Vec<Arc<Object>> {
+pub fn keep_platform(fresh: &mut Platform, good: &BTreeMap<ObjectId, Arc<Object>>, now: &str) -> Vec<Arc<Object>> {
     let hidden = Hidden::of(fresh);
     let failing = fresh.failing.iter().any(|failing| failing.registration.is_none());
     let bases = lost_bases(fresh, good);
@@ -68,8 +64,7 @@ pub fn keep_platform(
 /// Keeps the Workloads of applications that can't be read whole.
 pub fn keep_applications(fresh: &mut Platform, good: &BTreeMap<ObjectId, Arc<Object>>, now: &str) {
     let hidden = Hidden::of(fresh);
-    let failing: BTreeSet<String> =
-        fresh.failing.iter().filter_map(|failing| failing.registration.clone()).collect();
+    let failing: BTreeSet<String> = fresh.failing.iter().filter_map(|failing| failing.registration.clone()).collect();
     let mut kept = Vec::new();
     for (id, object) in good {
         let Some(owner) = &id.owner else { continue };
@@ -210,7 +205,8 @@ impl Memory {
     pub fn restore(rows: Vec<(SavedObject, Vec<u8>)>) -> Memory {
         let mut memory = Memory::default();
         for (row, text) in rows {
-            let origin = Origin { source: Arc::new(row.source.clone()), file: row.file.as_str().into(), line: 0, column: 0 };
+            let origin =
+                Origin { source: Arc::new(row.source.clone()), file: row.file.as_str().into(), line: 0, column: 0 };
             let options = Options { application: row.id.owner.clone() };
             let decoded = decode::objects(&text, &origin, &options);
             let Some(object) = decoded.objects.into_iter().find(|object| object.id() == row.id) else {
@@ -230,7 +226,12 @@ impl Memory {
 
     /// What is in force now is what was good.
     pub async fn remember(&mut self, term: Term, reader: &PlatformReader, now: &Platform) -> Result<(), StoreError> {
-        let changed: Vec<Arc<Object>> = now.objects.iter().filter(|(id, object)| self.is_new(id, object)).map(|(_, object)| Arc::clone(object)).collect();
+        let changed: Vec<Arc<Object>> = now
+            .objects
+            .iter()
+            .filter(|(id, object)| self.is_new(id, object))
+            .map(|(_, object)| Arc::clone(object))
+            .collect();
         let removed: Vec<ObjectId> = self.saved.keys().filter(|id| !now.objects.contains_key(id)).cloned().collect();
         self.good.clone_from(&now.objects);
         if changed.is_empty() && removed.is_empty() {

@@ -48,7 +48,11 @@ async fn an_environment_is_read_and_a_changed_value_is_one_change() {
     let commit = scene.dev(&[("configs/region.yaml", &config("region", "REGION", "east"))]);
     mirrors.fetch_now(&scene.control_plane.path()).await.unwrap();
     let update = reader.read(TERM, Some(scheduler.platform())).await.unwrap();
-    assert!(matches!(&update.changes[..], [Change::Upsert(object)] if object.meta.name == "region"), "{:?}", update.changes);
+    assert!(
+        matches!(&update.changes[..], [Change::Upsert(object)] if object.meta.name == "region"),
+        "{:?}",
+        update.changes
+    );
     assert_eq!(update.cause.unwrap().commit, commit);
     let delta = scheduler.update(update.changes);
     assert_eq!(delta.changed.len(), 1);
@@ -131,7 +135,10 @@ async fn an_application_goes_on_while_its_registration_is_broken_and_fails_alone
     let mirrors = scene.mirrors();
     let mut reader = reader(&scene, &mirrors).await;
     reader.read(TERM, None).await.unwrap();
-    scene.main(&[("registrations/hello.yaml", "apiVersion: x\nkind: WorkloadRegistration\nmetadata: {name: hello}\nspec: 3\n")]);
+    scene.main(&[(
+        "registrations/hello.yaml",
+        "apiVersion: x\nkind: WorkloadRegistration\nmetadata: {name: hello}\nspec: 3\n",
+    )]);
     let app = scene.app.commit("main", &[("workload/workload.yaml", &workload("hello", &["dev", "qa"]))]);
     fetch(&scene, &mirrors).await;
     let update = reader.read(TERM, None).await.unwrap();
@@ -175,7 +182,8 @@ async fn published_names_are_remembered_with_their_tenants() {
     let scene = Scene::new().await;
     let mirrors = scene.mirrors();
     let mut first = reader(&scene, &mirrors).await;
-    let tenant = |name: &str| Tenant { registration: name.to_owned(), workload: "w".to_owned(), target: "t".to_owned() };
+    let tenant =
+        |name: &str| Tenant { registration: name.to_owned(), workload: "w".to_owned(), target: "t".to_owned() };
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
     let tenants = BTreeMap::from([("a".to_owned(), tenant("one")), ("b".to_owned(), tenant("two"))]);
     first.set_published(TERM, &names(&["a", "b", "foreign"]), &tenants).await.unwrap();

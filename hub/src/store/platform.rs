@@ -88,15 +88,13 @@ impl Store {
             .await?;
         }
         for id in &edits.removed {
-            sqlx::query(
-                "DELETE FROM good_objects WHERE environment = $1 AND kind = $2 AND owner = $3 AND name = $4",
-            )
-            .bind(environment)
-            .bind(id.kind.as_str())
-            .bind(id.owner.as_deref().unwrap_or_default())
-            .bind(&id.name)
-            .execute(tx.connection())
-            .await?;
+            sqlx::query("DELETE FROM good_objects WHERE environment = $1 AND kind = $2 AND owner = $3 AND name = $4")
+                .bind(environment)
+                .bind(id.kind.as_str())
+                .bind(id.owner.as_deref().unwrap_or_default())
+                .bind(&id.name)
+                .execute(tx.connection())
+                .await?;
         }
         // Texts that nobody names any more.
         sqlx::query(

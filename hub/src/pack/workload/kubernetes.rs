@@ -220,12 +220,11 @@ fn check_object(document: &Document<'_>, file: &kedge_model::Origin) -> Result<(
     let at = file.at(document.first_line + node.line, node.column);
     let (version, kind) = (text(node, &["apiVersion"]), text(node, &["kind"]));
     let (Some(version), Some(kind)) = (version, kind) else {
-        return Err(Fault::of(Problem::error(
-            "NotAnObject",
-            "the document is not a Kubernetes object: it has no `apiVersion` and `kind`",
-        )
-        .at(at)
-        .hint("list the files to deliver in a kustomization.yaml, if this one isn't a manifest")));
+        return Err(Fault::of(
+            Problem::error("NotAnObject", "the document is not a Kubernetes object: it has no `apiVersion` and `kind`")
+                .at(at)
+                .hint("list the files to deliver in a kustomization.yaml, if this one isn't a manifest"),
+        ));
     };
     if version.starts_with("kedge.dev/") || version.starts_with("scheduler.kalypso.io/") {
         let message = format!("a {kind} ({version}) can't be delivered to Kubernetes");

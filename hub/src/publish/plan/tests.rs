@@ -18,8 +18,10 @@ struct World {
 impl World {
     fn plan(&mut self, words: &str) -> Plan {
         let files = self.texts.iter();
-        let files = files.map(|(path, text)| (path.clone(), There { id: blob_id(text).unwrap(), plain: true })).collect();
-        let existing = self.texts.iter().filter(|(path, _)| path.ends_with("/README.md") || assignment_of(path).is_some());
+        let files =
+            files.map(|(path, text)| (path.clone(), There { id: blob_id(text).unwrap(), plain: true })).collect();
+        let existing =
+            self.texts.iter().filter(|(path, _)| path.ends_with("/README.md") || assignment_of(path).is_some());
         let existing = existing.map(|(path, text)| match path.ends_with("/README.md") {
             true => (path.clone(), Existing::Readme(text.clone())),
             false => (path.clone(), Existing::Other),
@@ -65,7 +67,8 @@ fn the_tracking_file_stays_while_a_part_waits() {
     let before = world.texts.clone();
     let mut next = schedule("drone/a-t large/x-t=2");
     next.promoted_commit = Some("beef".to_owned());
-    let files = world.texts.iter().map(|(path, text)| (path.clone(), There { id: blob_id(text).unwrap(), plain: true }));
+    let files =
+        world.texts.iter().map(|(path, text)| (path.clone(), There { id: blob_id(text).unwrap(), plain: true }));
     let existing = world.texts.keys().map(|path| match path.ends_with("/README.md") {
         true => (path.clone(), Existing::Readme(README_TEXT.to_owned())),
         false => (path.clone(), Existing::Other),
