@@ -174,5 +174,7 @@ fn manual_pages_are_printed_or_written_one_a_command() {
             "{command}"
         );
     }
-    assert!(stage.file("man/man1/kedge.1").is_file());
+    for page in ["kedge", "kedge-token-create", "kedge-cluster-move", "kedge-publish-confirm"] {
+        assert!(stage.file(&format!("man/man1/{page}.1")).is_file(), "{page}");
+    }
 }

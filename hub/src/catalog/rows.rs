@@ -254,7 +254,6 @@ impl<'a> Builder<'a> {
         }
         let row = |repository: &RepositoryView| {
             let mut view = repository.clone();
-            self.environment.clone_into(&mut view.environment);
             view.workspaces = whose.get(view.url.as_str()).into_iter().flatten().cloned().collect();
             view.url = self.redaction.sentence(&view.url, None);
             if let Some(failing) = &mut view.failing {

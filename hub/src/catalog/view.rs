@@ -258,9 +258,6 @@ pub struct ProblemView {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RepositoryView {
-    /// The catalog sets it.
-    #[serde(default)]
-    pub environment: String,
     pub url: String,
     pub branches: BTreeMap<String, String>,
     /// RFC 3339: when it last answered.
