@@ -20,7 +20,6 @@ CREATE TABLE generation_floors (
     environment TEXT NOT NULL, cluster_type TEXT NOT NULL, ring TEXT NOT NULL,
     floor BIGINT NOT NULL,
     known BIGINT NOT NULL,          -- the newest one here when it was proven
-    proven_by TEXT NOT NULL,
     proven_at BIGINT NOT NULL,
     PRIMARY KEY (environment, cluster_type, ring)
 );

@@ -21,17 +21,19 @@ mod tls;
 mod token;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 
 pub use fleet::{Fleet, FleetError};
 pub use listener::serve;
 pub use roster::Roster;
+pub use tls::TlsError;
 pub use token::TokenOrder;
 
 use crate::config;
 use crate::keys::Keys;
+use crate::metrics::Metrics;
 use crate::state::Board;
 use crate::store::Store;
 use rooms::{Intake, Packages, Proofs};
@@ -51,7 +53,7 @@ pub struct AgentService {
     named: blobs::Named,
     /// Downloads that may run at one time.
     downloads: Arc<Semaphore>,
-    figures: Arc<Figures>,
+    metrics: Arc<Metrics>,
 }
 
 /// What the service is made from.
@@ -63,18 +65,12 @@ pub struct Parts {
     pub intake: Arc<dyn Intake>,
     pub proofs: Arc<dyn Proofs>,
     pub config: config::Agents,
-}
-
-/// How busy the service is; for the pace of polls and for `/metrics`.
-#[derive(Debug, Default)]
-pub struct Figures {
-    connections: AtomicUsize,
-    held: AtomicUsize,
+    pub metrics: Arc<Metrics>,
 }
 
 /// One that is counted as long as it lives.
 #[derive(Debug)]
-struct Counted<'a>(&'a AtomicUsize);
+struct Counted(Gauge);
 
 impl AgentService {
     pub fn new(parts: Parts) -> AgentService {
@@ -92,7 +88,7 @@ impl AgentService {
             attempts: attempts::Attempts::default(),
             named: blobs::Named::default(),
             downloads: Arc::new(Semaphore::new(blobs::DOWNLOADS)),
-            figures: Arc::default(),
+            metrics: parts.metrics,
         }
     }
 
@@ -100,40 +96,24 @@ impl AgentService {
     pub fn fleet(&self) -> &Fleet {
         &self.fleet
     }
+}
 
-    pub fn figures(&self) -> &Arc<Figures> {
-        &self.figures
+impl Counted {
+    fn one(gauge: &Gauge) -> Counted {
+        gauge.inc();
+        Counted(gauge.clone())
     }
 }
 
-impl Figures {
-    /// Open connections.
-    pub fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    /// Polls that wait for news.
-    pub fn held(&self) -> usize {
-        self.held.load(Ordering::Relaxed)
-    }
-}
-
-impl Counted<'_> {
-    fn one(counter: &AtomicUsize) -> Counted<'_> {
-        counter.fetch_add(1, Ordering::Relaxed);
-        Counted(counter)
-    }
-}
-
-impl Drop for Counted<'_> {
+impl Drop for Counted {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.dec();
     }
 }
 
 impl std::fmt::Debug for AgentService {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AgentService").field("figures", &self.figures).finish_non_exhaustive()
+        f.debug_struct("AgentService").finish_non_exhaustive()
     }
 }
 

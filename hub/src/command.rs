@@ -1,6 +1,7 @@
 //! What people type at the hub's own host: serve, look at the configuration, back up, restore, change keys. One command
 //! is one file. Called by `main`.
 
+mod backup;
 mod check_config;
 mod keys;
 mod serve;
@@ -10,6 +11,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::backup::BackupError;
 use crate::config::{Config, ConfigError, Flags};
 use crate::keys::KeysError;
 use crate::run::data::DataError;
@@ -62,6 +64,8 @@ enum LogFormat {
 enum Command {
     Serve(serve::ServeArgs),
     CheckConfig(check_config::CheckConfigArgs),
+    Backup(backup::BackupArgs),
+    Restore(backup::RestoreArgs),
     #[command(subcommand)]
     Keys(keys::KeysCommand),
 }
@@ -88,6 +92,8 @@ impl Cli {
         match self.command {
             Command::Serve(args) => serve::run(args).await,
             Command::CheckConfig(args) => check_config::run(&args),
+            Command::Backup(args) => backup::run(args).await,
+            Command::Restore(args) => backup::restore(args).await,
             Command::Keys(command) => keys::run(command).await,
         }
     }
@@ -134,6 +140,8 @@ pub fn report(error: &anyhow::Error) -> ExitCode {
 /// A hint lives where the knowledge is.
 fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<KeysError>() {
+        error.hint().map(str::to_owned)
+    } else if let Some(error) = error.downcast_ref::<BackupError>() {
         error.hint().map(str::to_owned)
     } else {
         error.downcast_ref::<DataError>().and_then(DataError::hint)

@@ -6,6 +6,7 @@ pub mod address;
 pub mod credential;
 mod program;
 pub mod push;
+mod remote;
 pub mod repository;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -3,6 +3,7 @@
 
 pub mod agents;
 pub mod api;
+pub mod backup;
 pub mod catalog;
 pub mod command;
 pub mod config;

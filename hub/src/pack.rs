@@ -12,6 +12,7 @@ pub mod archive;
 pub mod blobs;
 mod branch;
 mod build;
+mod builder;
 pub mod downloads;
 mod environment_file;
 mod fault;
@@ -33,13 +34,14 @@ use kedge_model::Problem;
 use kedge_model::wire::{Observation, Packages, PlatformSource};
 
 use crate::config;
+use crate::git::Head;
 use crate::store::{Store, StoreError, now};
 pub use blobs::{BlobError, Blobs, Collected};
 pub use downloads::{Downloads, Progress};
 pub use fault::PackError;
 pub use sources::{SourceFault, SourceHead, Sources};
 
-use build::Builder;
+use builder::Builder;
 use memory::{Remembered, Shelf};
 use workload::program::Programs;
 
@@ -52,17 +54,6 @@ pub struct Packer {
     /// What each environment came to last time. One at a time is packed in an environment.
     environments: Mutex<BTreeMap<String, Shelf>>,
     keep: Duration,
-}
-
-/// The head of an environment's branch in its mirror.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BranchHead {
-    pub repo: String,
-    pub branch: String,
-    /// Folder of the branch that is published into; empty is its root.
-    pub folder: String,
-    pub commit: String,
-    pub mirror: PathBuf,
 }
 
 /// What a branch's head asks for.
@@ -114,7 +105,7 @@ impl Packer {
     }
 
     /// Packs what the branch's head asks for. What is wrong with one assignment stops that one only.
-    pub async fn pack(&self, environment: &str, head: &BranchHead) -> Result<Packed, PackError> {
+    pub async fn pack(&self, environment: &str, head: &Head) -> Result<Packed, PackError> {
         let shelf = {
             let mut environments = self.environments.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(environments.entry(environment.to_owned()).or_default())
@@ -152,11 +143,11 @@ impl Packer {
     }
 }
 
-fn assemble(environment: &str, head: &BranchHead, remembered: &Remembered, built: usize) -> Packed {
+fn assemble(environment: &str, head: &Head, remembered: &Remembered, built: usize) -> Packed {
     let source = PlatformSource {
         repo: head.repo.clone(),
         branch: head.branch.clone(),
-        path: head.folder.clone(),
+        path: ".".to_owned(),
         commit: head.commit.clone(),
     };
     let (types, problems) = remembered.packed();

@@ -3,7 +3,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// Owner only.
@@ -11,6 +11,7 @@ const FOLDER: u32 = 0o700;
 const FILE: u32 = 0o600;
 /// Bits by which people other than the owner get at a file.
 const OTHERS: u32 = 0o077;
+const GROUP_READS: u32 = 0o040;
 
 /// Makes the folder and those above it, if they aren't there. One that others may enter is closed to them.
 pub fn folder(path: &Path) -> io::Result<()> {
@@ -45,9 +46,12 @@ pub fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-/// Whether people other than the owner can read the file.
+/// Whether people who have no business with it can read or change the file. One of another owner, `root`, may be readable
+/// by its group: that is how the hub's user gets at it.
 pub fn is_open_to_others(path: &Path) -> io::Result<bool> {
-    Ok(fs::metadata(path)?.permissions().mode() & OTHERS != 0)
+    let file = fs::metadata(path)?;
+    let own = file.uid() == nix::unistd::geteuid().as_raw();
+    Ok(file.mode() & if own { OTHERS } else { OTHERS & !GROUP_READS } != 0)
 }
 
 #[cfg(test)]
@@ -66,6 +70,23 @@ mod tests {
         assert_eq!(fs::read_dir(&inner).unwrap().count(), 1);
         assert!(!is_open_to_others(&file).unwrap());
         assert!(!is_open_to_others(&inner).unwrap());
+    }
+
+    #[test]
+    fn a_file_of_root_may_be_read_by_the_group_alone() {
+        if !nix::unistd::geteuid().is_root() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("secret");
+        fs::write(&file, "x").unwrap();
+        let open_with = |owner, mode| {
+            std::os::unix::fs::chown(&file, Some(owner), None).unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+            is_open_to_others(&file).unwrap()
+        };
+        assert!(open_with(0, 0o640) && !open_with(0, 0o600));
+        assert!(!open_with(1, 0o640) && open_with(1, 0o644) && open_with(1, 0o660));
     }
 
     #[test]

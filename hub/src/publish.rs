@@ -28,10 +28,14 @@ use tokio::sync::watch;
 pub use error::{Next, PublishError};
 pub use forge::{ForgeError, PullState};
 pub use guard::{Names, Removal};
-pub use remote::{Head, PushError, Remote, RemoteError, Secret, Seen};
+pub use message::shown_repo;
+pub use remote::{PushError, Remote, RemoteError, Seen};
 pub use tree::TreeError;
 
+pub use crate::git::Head;
+
 use crate::config::{Config, Forge, PublishMode};
+use crate::git::Mirrors;
 use crate::store::publish::{HandEdit, WaitingRemoval};
 use crate::store::{Store, Term, now};
 use desk::Desk;
@@ -83,7 +87,8 @@ pub struct Cause {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Published {
-    /// The environment's branch as it is now: what packing reads. None: it doesn't exist.
+    /// The environment's branch as it is now: what packing reads. None: there is none, or it was emptied; then packing
+    /// keeps what it has.
     pub head: Option<Head>,
     pub outcome: Outcome,
     /// Cluster types whose files stay as they are until a person confirms.
@@ -121,6 +126,11 @@ pub enum Outcome {
 const ATTEMPTS: usize = 5;
 
 impl Publisher {
+    pub fn new(mirrors: Mirrors, store: Store, config: &Config) -> Publisher {
+        Publisher::over(Arc::new(mirrors), store, config)
+    }
+
+    /// Over any servers: tests publish between folders.
     pub fn over(remote: Arc<dyn Remote>, store: Store, config: &Config) -> Publisher {
         Publisher {
             remote,
@@ -186,15 +196,15 @@ impl Publisher {
 
 impl GitOpsTarget {
     fn push_failed(&self, branch: &str, source: PushError) -> PublishError {
-        PublishError::Push { repo: message::shown_repo(&self.repo), branch: branch.to_owned(), source }
+        PublishError::Push { repo: shown_repo(&self.repo), branch: branch.to_owned(), source }
     }
 
     fn restless(&self, branch: &str) -> PublishError {
-        PublishError::Restless { repo: message::shown_repo(&self.repo), branch: branch.to_owned() }
+        PublishError::Restless { repo: shown_repo(&self.repo), branch: branch.to_owned() }
     }
 
-    fn head(&self, seen: &Seen) -> Option<Head> {
-        let commit = seen.head.clone()?;
+    fn head(&self, seen: &Seen, desk: &Desk) -> Option<Head> {
+        let commit = seen.head.clone().filter(|_| !desk.is_emptied())?;
         let (repo, branch, path) = (self.repo.clone(), self.branch.clone(), seen.mirror.clone());
         Some(Head { repo, branch, commit, path })
     }

@@ -4,16 +4,20 @@
 pub mod agents;
 pub mod api;
 pub mod catalog;
+pub mod dump;
 pub mod failure;
 pub mod git;
 pub mod keys;
 pub mod leader;
+pub mod meta;
 pub mod pack;
 pub mod platform;
 pub mod publish;
 pub mod state;
 mod statement;
 pub mod tokens;
+#[cfg(test)]
+pub mod trial;
 pub mod truth;
 
 use std::sync::Arc;
@@ -21,6 +25,7 @@ use std::time::Duration;
 
 use kedge_model::wire::Timestamp;
 use sqlx::any::AnyPoolOptions;
+use sqlx::migrate::Migrator;
 use sqlx::{Any, AnyConnection, AnyPool, Transaction};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
@@ -61,6 +66,9 @@ pub enum StoreError {
     Corrupt(String),
     #[error("the database refused")]
     Refused(#[source] sqlx::Error),
+    /// Commands work beside a hub, never instead of one.
+    #[error("{0}")]
+    Foreign(&'static str),
     #[error("the database's tables can't be brought up to date")]
     Migration(#[source] sqlx::migrate::MigrateError),
 }
@@ -85,11 +93,35 @@ const POSTGRES: &str = "SELECT set_config('lock_timeout', '5s', false), \
      set_config('tcp_keepalives_interval', '5', false), \
      set_config('tcp_keepalives_count', '3', false)";
 
-static MIGRATIONS: sqlx::migrate::Migrator = sqlx::migrate!("./migrations");
+static MIGRATIONS: Migrator = sqlx::migrate!("./migrations");
 
 impl Store {
-    /// `sqlite:PATH` or `postgres://…`.
+    /// `sqlite:PATH` or `postgres://…`; its tables are made or brought up to date.
     pub async fn open(url: &str) -> Result<Store, StoreError> {
+        Store::open_with(url, &MIGRATIONS).await
+    }
+
+    async fn open_with(url: &str, migrations: &Migrator) -> Result<Store, StoreError> {
+        let store = Store::connect(url, "?mode=rwc").await?;
+        migrations.run(&store.pool).await?;
+        Ok(store)
+    }
+
+    /// For commands beside a running hub: the database must be there, and of this version.
+    pub async fn join(url: &str) -> Result<Store, StoreError> {
+        let store = Store::connect(url, "?mode=rw").await?;
+        let applied = sqlx::query_scalar::<_, i64>("SELECT version FROM _sqlx_migrations ORDER BY version");
+        let applied = applied.fetch_all(&store.pool).await.map_err(|error| match StoreError::from(error) {
+            StoreError::Refused(_) => StoreError::Foreign("no hub has ever used this database"),
+            other => other,
+        })?;
+        if applied != MIGRATIONS.iter().map(|migration| migration.version).collect::<Vec<_>>() {
+            return Err(StoreError::Foreign("another version of kedge-hub uses this database"));
+        }
+        Ok(store)
+    }
+
+    async fn connect(url: &str, sqlite_options: &str) -> Result<Store, StoreError> {
         sqlx::any::install_default_drivers();
         let backend = Backend::of(url);
         let pool = AnyPoolOptions::new()
@@ -97,11 +129,10 @@ impl Store {
             .acquire_timeout(PATIENCE)
             .after_connect(move |connection, _| Box::pin(prepare(connection, backend)))
             .connect(&match backend {
-                Backend::Sqlite => format!("{url}?mode=rwc"),
+                Backend::Sqlite => format!("{url}{sqlite_options}"),
                 Backend::Postgres => url.to_owned(),
             })
             .await?;
-        MIGRATIONS.run(&pool).await?;
         Ok(Store { pool, backend, writer: Arc::new(Mutex::new(())) })
     }
 

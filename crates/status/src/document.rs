@@ -9,8 +9,8 @@ use kedge_model::wire::{ClusterId, Envelope, Heads, SigningKey, Timestamp, Verif
 use serde::Serialize;
 
 use crate::event::{Event, EventLog};
-use crate::payload::{self, Header, Nonce, PAYLOAD_TYPE, Parts, PayloadError};
-use crate::read::{Limits, ReadError, heads_of, load};
+use crate::payload::{self, Header, Nonce, Opened, PAYLOAD_TYPE, PayloadError};
+use crate::read::{ReadError, heads_of, load};
 use crate::report::{Condition, Hold, Report, Warning};
 
 /// One epoch of one cluster's status.
@@ -68,13 +68,13 @@ impl StatusDocument {
 
     /// What `to_bytes` kept, for a new process: it writes as a new actor.
     pub fn from_bytes(bytes: &[u8]) -> Result<StatusDocument, ReadError> {
-        let parts = Parts::split(bytes)?;
-        let loaded = load(parts.document, &Limits::default())?;
-        let changes = loaded.get_changes_meta(&[]).len();
-        let mut automerge = AutoCommit::load(parts.document).map_err(|why| ReadError::Broken(why.to_string()))?;
+        let opened = Opened::open(bytes)?;
+        let body = opened.body()?;
+        let changes = load(body.document())?.get_changes_meta(&[]).len();
+        let mut automerge = AutoCommit::load(body.document()).map_err(|why| ReadError::Broken(why.to_string()))?;
         automerge.set_actor(ActorId::random());
-        let Header { key, epoch, nonce, .. } = parts.header;
-        Ok(StatusDocument { automerge, key, epoch, nonce, changes, events: parts.event_log()? })
+        let Header { key, epoch, nonce, .. } = opened.header;
+        Ok(StatusDocument { automerge, key, epoch, nonce, changes, events: body.events })
     }
 
     /// Writes as this actor: for test vectors, which must come out the same each time.
@@ -206,7 +206,7 @@ impl StatusDocument {
         let cluster = ClusterId::of_public_key(self.key.as_bytes());
         let (key, epoch, nonce) = (self.key, self.epoch, self.nonce);
         let header = Header { cluster, key, epoch, nonce, written_at, clock_offset, requires: Vec::new() };
-        Ok(payload::join(&header, &self.events, &self.automerge.save())?)
+        Ok(payload::join(&header, &self.events, &self.automerge.save_nocompress())?)
     }
 
     fn register(&self, kind: &str, name: &str) -> Option<String> {

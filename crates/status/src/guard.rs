@@ -1,8 +1,6 @@
 //! What automerge's bytes would become, reckoned before automerge sees them. A few bytes can stand for billions of
-//! operations (runs) or for gigabytes (deflate); a document that grows beyond what a cluster needs is refused here.
-
-use std::borrow::Cow;
-use std::io::Read as _;
+//! operations (runs) or for gigabytes (deflated columns, which our documents don't have); a document that grows beyond
+//! what a cluster needs is refused here.
 
 use crate::bytes::{Bytes, Cut};
 
@@ -18,8 +16,8 @@ pub enum GuardError {
 const MAX_ITEMS: u64 = 20_000;
 /// An epoch has 200 changes, some more when documents merge.
 const MAX_CHANGES: u64 = 1_000;
-/// Everything inflated together.
-const MAX_INFLATED: usize = 1024 * 1024;
+/// All values together.
+const MAX_VALUES: u64 = 1024 * 1024;
 /// Every process start is an actor.
 const MAX_ACTORS: u64 = MAX_CHANGES;
 const MAX_HEADS: u64 = 64;
@@ -62,16 +60,15 @@ pub(crate) fn check(bytes: &[u8]) -> Result<(), GuardError> {
     chunk.take(heads * 32)?;
     let changes = columns(&mut chunk)?;
     let operations = columns(&mut chunk)?;
-    let mut inflated = MAX_INFLATED;
     let mut history = History::default();
     for (number, length) in changes {
-        let data = content(chunk.take(length)?, number, &mut inflated)?;
-        walk(Part::Changes, number, &data)?;
-        history.keep(number, &data)?;
+        let data = chunk.take(length)?;
+        walk(Part::Changes, number, data)?;
+        history.keep(number, data)?;
     }
     for (number, length) in operations {
-        let data = content(chunk.take(length)?, number, &mut inflated)?;
-        walk(Part::Operations, number, &data)?;
+        let data = chunk.take(length)?;
+        walk(Part::Operations, number, data)?;
     }
     history.check()
 }
@@ -147,28 +144,12 @@ fn columns(chunk: &mut Bytes<'_>) -> Result<Vec<(u64, usize)>, GuardError> {
     for _ in 0..count {
         let number = chunk.unsigned()?;
         // Two columns of one name could be read by us in one way and by automerge in the other.
-        if out.last().is_some_and(|(last, _)| last & !DEFLATED >= number & !DEFLATED) {
+        if number & DEFLATED != 0 || out.last().is_some_and(|(last, _)| *last >= number) {
             return Err(GuardError::Shape);
         }
         out.push((number, usize::try_from(chunk.unsigned()?).map_err(|_| GuardError::Shape)?));
     }
     Ok(out)
-}
-
-fn content<'a>(data: &'a [u8], number: u64, left: &mut usize) -> Result<Cow<'a, [u8]>, GuardError> {
-    if number & DEFLATED == 0 {
-        return Ok(Cow::Borrowed(data));
-    }
-    inflate(data, left)
-}
-
-fn inflate(data: &[u8], left: &mut usize) -> Result<Cow<'static, [u8]>, GuardError> {
-    let mut out = Vec::new();
-    let bound = u64::try_from(*left).map_err(|_| GuardError::Shape)? + 1;
-    let read = flate2::bufread::DeflateDecoder::new(data).take(bound).read_to_end(&mut out);
-    read.map_err(|_| GuardError::Shape)?;
-    *left = left.checked_sub(out.len()).ok_or(GuardError::Grows("its inflated size"))?;
-    Ok(Cow::Owned(out))
 }
 
 /// Counts the items of a column without making them.
@@ -254,7 +235,7 @@ fn value(data: &mut Bytes<'_>, item: Item, times: i64, sum: &mut Sum) -> Result<
         6 => {
             let bytes = data.unsigned()? >> 4;
             sum.grouped = sum.grouped.saturating_add(bytes.saturating_mul(times.unsigned_abs()));
-            bounded(sum.grouped, MAX_INFLATED as u64, "the size of its values")?;
+            bounded(sum.grouped, MAX_VALUES, "the size of its values")?;
         }
         _ => {
             bounded(data.unsigned()?, MAX_ITEMS, "counters")?;

@@ -1,5 +1,5 @@
-//! The bytes inside a status envelope: a header, the event log (deflated), and automerge's own bytes. The header carries the public
-//! key, and the cluster's id is that key's hash: anybody can check whose a document is.
+//! The bytes inside a status envelope: a header, then, deflated, the event log and automerge's own bytes. The header
+//! carries the public key, and the cluster's id is that key's hash: anybody can check whose a document is.
 
 use std::fmt;
 use std::io::{Read as _, Write as _};
@@ -16,8 +16,10 @@ pub const PAYLOAD_TYPE: &str = "application/vnd.kedge.status.v1";
 
 /// A header is a few hundred bytes.
 const MAX_HEADER: usize = 4096;
-/// `MAX_EVENTS` with their longest names, inflated.
+/// `MAX_EVENTS` with their longest names.
 const MAX_EVENT_BYTES: usize = 160 * 1024;
+/// Events and document, inflated. A document of 2,000 assignments with 200 changes has half of it.
+const MAX_BODY: usize = 1024 * 1024;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -58,55 +60,77 @@ pub enum PayloadError {
     },
 }
 
-/// The three parts, the last as it is.
+/// A payload whose header is read.
 #[derive(Debug)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct Opened<'a> {
     pub header: Header,
-    pub events: &'a [u8],
-    pub document: &'a [u8],
+    deflated: &'a [u8],
 }
 
-impl<'a> Parts<'a> {
-    pub fn split(payload: &'a [u8]) -> Result<Parts<'a>, PayloadError> {
+/// The rest, inflated.
+#[derive(Debug)]
+pub(crate) struct Body {
+    pub events: EventLog,
+    bytes: Vec<u8>,
+    document: usize,
+}
+
+impl<'a> Opened<'a> {
+    pub fn open(payload: &'a [u8]) -> Result<Opened<'a>, PayloadError> {
         let mut input = Bytes(payload);
         let header = json(section(&mut input, "header", MAX_HEADER)?, "header")?;
-        let events = section(&mut input, "event log", MAX_EVENT_BYTES)?;
-        Ok(Parts { header, events, document: input.0 })
+        Ok(Opened { header, deflated: input.0 })
     }
 
-    pub fn event_log(&self) -> Result<EventLog, PayloadError> {
-        let mut inflated = Vec::new();
-        let bound = MAX_EVENT_BYTES as u64 + 1;
-        let read = flate2::bufread::DeflateDecoder::new(self.events).take(bound).read_to_end(&mut inflated);
+    /// What comes after the header, as it came.
+    pub fn deflated(&self) -> &'a [u8] {
+        self.deflated
+    }
+
+    pub fn body(&self) -> Result<Body, PayloadError> {
+        let mut bytes = Vec::with_capacity(self.deflated.len().saturating_mul(4).min(MAX_BODY));
+        let bound = MAX_BODY as u64 + 1;
+        let read = flate2::bufread::DeflateDecoder::new(self.deflated).take(bound).read_to_end(&mut bytes);
         read.map_err(|_| PayloadError::Cut)?;
-        if inflated.len() > MAX_EVENT_BYTES {
-            return Err(PayloadError::TooLarge { part: "event log", length: inflated.len(), most: MAX_EVENT_BYTES });
+        if bytes.len() > MAX_BODY {
+            return Err(PayloadError::TooLarge { part: "body", length: bytes.len(), most: MAX_BODY });
         }
-        json(&inflated, "event log")
+        let mut input = Bytes(&bytes);
+        let events = json(section(&mut input, "event log", MAX_EVENT_BYTES)?, "event log")?;
+        let document = bytes.len() - input.0.len();
+        Ok(Body { events, bytes, document })
+    }
+}
+
+impl Body {
+    /// Automerge's bytes.
+    pub fn document(&self) -> &[u8] {
+        self.bytes.get(self.document..).unwrap_or_default()
     }
 }
 
 pub(crate) fn join(header: &Header, events: &EventLog, document: &[u8]) -> Result<Vec<u8>, PayloadError> {
+    let mut out = Vec::with_capacity(document.len() + 1024);
     let header = serde_json::to_vec(header).map_err(|source| PayloadError::Json { part: "header", source })?;
+    push(&mut out, "header", &header, MAX_HEADER)?;
     let events = serde_json::to_vec(events).map_err(|source| PayloadError::Json { part: "event log", source })?;
-    if events.len() > MAX_EVENT_BYTES {
-        return Err(PayloadError::TooLarge { part: "event log", length: events.len(), most: MAX_EVENT_BYTES });
+    let mut body = Vec::with_capacity(events.len() + document.len() + 4);
+    push(&mut body, "event log", &events, MAX_EVENT_BYTES)?;
+    body.extend_from_slice(document);
+    if body.len() > MAX_BODY {
+        return Err(PayloadError::TooLarge { part: "body", length: body.len(), most: MAX_BODY });
     }
-    let mut out = Vec::with_capacity(document.len() + events.len() / 2 + 1024);
-    for (part, made, most) in [("header", header, MAX_HEADER), ("event log", deflate(&events)?, MAX_EVENT_BYTES)] {
-        let fits = u32::try_from(made.len()).ok().filter(|_| made.len() <= most);
-        let length = fits.ok_or(PayloadError::TooLarge { part, length: made.len(), most })?;
-        out.extend_from_slice(&length.to_be_bytes());
-        out.extend_from_slice(&made);
-    }
-    out.extend_from_slice(document);
-    Ok(out)
+    // Names and keys repeat throughout: a third of the bytes is left.
+    let mut encoder = flate2::write::DeflateEncoder::new(out, flate2::Compression::default());
+    encoder.write_all(&body).and_then(|()| encoder.finish()).map_err(|_| PayloadError::Cut)
 }
 
-/// Names repeat in events: a third of the bytes is left.
-fn deflate(bytes: &[u8]) -> Result<Vec<u8>, PayloadError> {
-    let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::default());
-    encoder.write_all(bytes).and_then(|()| encoder.finish()).map_err(|_| PayloadError::Cut)
+fn push(out: &mut Vec<u8>, part: &'static str, bytes: &[u8], most: usize) -> Result<(), PayloadError> {
+    let fits = u32::try_from(bytes.len()).ok().filter(|_| bytes.len() <= most);
+    let length = fits.ok_or(PayloadError::TooLarge { part, length: bytes.len(), most })?;
+    out.extend_from_slice(&length.to_be_bytes());
+    out.extend_from_slice(bytes);
+    Ok(())
 }
 
 fn section<'a>(input: &mut Bytes<'a>, part: &'static str, most: usize) -> Result<&'a [u8], PayloadError> {

@@ -11,7 +11,7 @@ use kedge_model::wire::{ClusterId, Envelope, EnvelopeError, Heads, Timestamp, Ve
 use crate::document::{CLOCK, FACT, HOLD, MAX_MESSAGE, MAX_VALUE, REPORT, WARNING, cut, is_name, registers, shortened};
 use crate::event::{EventLog, MAX_EVENTS};
 use crate::guard::{self, GuardError};
-use crate::payload::{Nonce, PAYLOAD_TYPE, Parts, PayloadError};
+use crate::payload::{Header, Nonce, Opened, PAYLOAD_TYPE, PayloadError};
 use crate::report::{Hold, Report, Warning};
 
 /// What a reader takes.
@@ -81,63 +81,65 @@ impl Default for Limits {
 
 /// Reads one envelope.
 pub fn read(envelope: &Envelope, limits: &Limits) -> Result<Status, ReadError> {
-    let parts = open(envelope, limits)?;
-    let automerge = load(parts.document, limits)?;
-    extract(&parts, parts.event_log()?, &automerge, limits)
+    let opened = open(envelope, limits)?;
+    let body = opened.body()?;
+    let automerge = load(body.document())?;
+    extract(&opened.header, body.events, &automerge, limits)
 }
 
 /// Reads envelopes of one epoch as one document: what they come to together, in whatever order they are given.
 pub fn read_all(envelopes: &[&Envelope], limits: &Limits) -> Result<Status, ReadError> {
-    let opened = envelopes.iter().map(|envelope| open(envelope, limits)).collect::<Result<Vec<_>, _>>()?;
-    let newest = opened.iter().max_by_key(|parts| (parts.header.written_at, parts.document));
-    let newest = newest.ok_or(ReadError::Different)?;
-    let same = |parts: &Parts<'_>| {
-        let (one, other) = (&parts.header, &newest.header);
-        (one.cluster, one.epoch, one.nonce) == (other.cluster, other.epoch, other.nonce)
-    };
-    if !opened.iter().all(same) {
+    let mut opened = envelopes.iter().map(|envelope| open(envelope, limits)).collect::<Result<Vec<_>, _>>()?;
+    opened.sort_by_cached_key(|opened| (opened.header.written_at, opened.deflated()));
+    let Some((newest, rest)) = opened.split_last() else { return Err(ReadError::Different) };
+    let whose = |header: &Header| (header.cluster, header.epoch, header.nonce);
+    if rest.iter().any(|other| whose(&other.header) != whose(&newest.header)) {
         return Err(ReadError::Different);
     }
-    let mut merged = load(newest.document, limits)?;
-    let mut events = newest.event_log()?;
-    for parts in opened.iter().filter(|parts| !std::ptr::eq(*parts, newest)) {
-        let mut other = load(parts.document, limits)?;
-        let joined = catch_unwind(AssertUnwindSafe(|| merged.merge(&mut other)));
+    let body = newest.body()?;
+    let mut merged = load(body.document())?;
+    let mut events = body.events;
+    for other in rest {
+        let body = other.body()?;
+        let mut document = load(body.document())?;
+        let joined = catch_unwind(AssertUnwindSafe(|| merged.merge(&mut document)));
         joined.map_err(|_| panicked())?.map_err(|why| ReadError::Broken(why.to_string()))?;
-        events = events.merge(parts.event_log()?);
+        events = events.merge(body.events);
     }
-    extract(newest, events, &merged, limits)
+    extract(&newest.header, events, &merged, limits)
 }
 
-fn open<'a>(envelope: &'a Envelope, limits: &Limits) -> Result<Parts<'a>, ReadError> {
+fn open<'a>(envelope: &'a Envelope, limits: &Limits) -> Result<Opened<'a>, ReadError> {
     if envelope.payload.len() > limits.payload {
         return Err(ReadError::TooLarge { length: envelope.payload.len(), most: limits.payload });
     }
-    let parts = Parts::split(&envelope.payload)?;
-    let key = ClusterId::of_public_key(parts.header.key.as_bytes());
-    if parts.header.cluster != key {
-        return Err(ReadError::WrongKey { named: parts.header.cluster, key });
+    let opened = Opened::open(&envelope.payload)?;
+    let header = &opened.header;
+    let key = ClusterId::of_public_key(header.key.as_bytes());
+    if header.cluster != key {
+        return Err(ReadError::WrongKey { named: header.cluster, key });
     }
-    envelope.verify(PAYLOAD_TYPE, &[parts.header.key])?;
-    if let Some(feature) = parts.header.requires.first() {
+    envelope.verify(PAYLOAD_TYPE, &[header.key])?;
+    if let Some(feature) = header.requires.first() {
         return Err(ReadError::Unsupported(cut(feature, MAX_VALUE)));
     }
-    Ok(parts)
+    Ok(opened)
 }
 
 /// Loads automerge's bytes. The guard bounds what they become; a panic inside is caught and is the document's fault.
-pub(crate) fn load(bytes: &[u8], limits: &Limits) -> Result<Automerge, ReadError> {
-    if bytes.len() > limits.payload {
-        return Err(ReadError::TooLarge { length: bytes.len(), most: limits.payload });
-    }
+pub(crate) fn load(bytes: &[u8]) -> Result<Automerge, ReadError> {
     guard::check(bytes)?;
     let loaded = catch_unwind(|| Automerge::load(bytes)).map_err(|_| panicked())?;
     loaded.map_err(|why| ReadError::Broken(cut(&why.to_string(), MAX_MESSAGE)))
 }
 
-fn extract(parts: &Parts<'_>, events: EventLog, automerge: &Automerge, limits: &Limits) -> Result<Status, ReadError> {
+fn extract(
+    header: &Header,
+    events: EventLog,
+    automerge: &Automerge,
+    limits: &Limits,
+) -> Result<Status, ReadError> {
     catch_unwind(AssertUnwindSafe(|| {
-        let header = &parts.header;
         let mut history: Vec<u64> =
             automerge.get_changes_meta(&[]).iter().map(|change| short_number(&change.hash.0)).collect();
         history.sort_unstable();

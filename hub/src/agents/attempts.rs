@@ -29,7 +29,9 @@ impl Attempts {
     pub fn check(&self, address: IpAddr, now: Instant) -> Result<(), u64> {
         let refused = self.by_address.lock().unwrap_or_else(PoisonError::into_inner).get(&network(address)).copied();
         match refused.map(|known| known.left(now)) {
-            Some(left) if left >= ALLOWED => Err(((left - ALLOWED + 1.0) * FORGET_ONE.as_secs_f64()).ceil() as u64),
+            Some(left) if left > ALLOWED - 1.0 => {
+                Err(((left - ALLOWED + 1.0) * FORGET_ONE.as_secs_f64()).ceil() as u64)
+            }
             _ => Ok(()),
         }
     }

@@ -1,19 +1,18 @@
 //! What people do to clusters and join tokens. Each change is made inside the caller's transaction, so that an audit entry can
 //! go with it; after the commit `refresh` makes it count at once on this hub, and other hubs follow within a second.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kedge_model::Labels;
 use kedge_model::wire::{
-    ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Mode, Sequence, Stream, Timestamp,
+    ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Sequence, Stream, Timestamp,
 };
 
 use super::roster::Roster;
 use super::token::TokenOrder;
 use crate::config;
 use crate::keys::Keys;
-use crate::state::Board;
+use crate::state::{Board, Parting, parting};
 use crate::store::agents::tokens::TokenRow;
 use crate::store::agents::{ClusterRow, ClusterState};
 use crate::store::{Store, StoreError, Tx, now};
@@ -74,7 +73,27 @@ impl Fleet {
 
     /// The token for a person to hand over; its secret can't be seen again.
     pub async fn create_join_token(&self, tx: &mut Tx, order: TokenOrder) -> Result<JoinToken, FleetError> {
-        self.create(tx, order, None).await
+        let at = now();
+        if order.uses == 0 || order.uses > MAX_USES {
+            return Err(FleetError::BadOrder("a token has 1 to 1,000,000 uses"));
+        }
+        if order.expires_at <= at {
+            return Err(FleetError::BadOrder("a token can't have expired already"));
+        }
+        if let Some(old) = &order.replaces {
+            if order.uses != 1 {
+                return Err(FleetError::BadOrder("one cluster is replaced by one"));
+            }
+            self.find(tx, old).await?;
+        }
+        let made = order.make(at).map_err(|_| FleetError::NoRandom)?;
+        tx.add_join_token(&made.row).await?;
+        Ok(JoinToken {
+            hub: self.address.to_string(),
+            authority: self.keys.authority().fingerprint(),
+            id: made.row.id,
+            secret: made.secret,
+        })
     }
 
     pub async fn join_tokens(
@@ -90,41 +109,13 @@ impl Fleet {
         tx.revoke_join_token(id, now()).await
     }
 
-    /// A token with one use whose cluster takes the name, the stream, the labels and the site of this one, which is shut out
-    /// from then on.
-    pub async fn replace(
-        &self,
-        tx: &mut Tx,
-        cluster: &ClusterId,
-        created_by: &str,
-        expires_at: Timestamp,
-    ) -> Result<JoinToken, FleetError> {
-        let row = self.find(tx, cluster).await?;
-        let order = TokenOrder {
-            environment: row.stream.environment,
-            cluster_type: row.stream.cluster_type,
-            labels: row.labels,
-            site: row.site,
-            uses: 1,
-            expires_at,
-            created_by: created_by.to_owned(),
-        };
-        self.create(tx, order, Some(*cluster)).await
-    }
-
     /// To another stream; what the old one delivered and the new one doesn't know is removed.
     pub async fn move_to(&self, tx: &mut Tx, cluster: &ClusterId, stream: Stream) -> Result<ClusterRow, FleetError> {
         let row = self.active(tx, cluster).await?;
-        let (from, to) = (self.modes(&row.stream), self.modes(&stream));
-        let mut change = Change::default();
-        for (assignment, _) in from.into_iter().filter(|(_, ours)| *ours) {
-            match to.get(&assignment) {
-                None => change.remove.push(assignment),
-                // Another reconciler has it there.
-                Some(false) => change.unmanage.push(assignment),
-                Some(true) => {}
-            }
-        }
+        let (old, new) = (self.newest(&row.stream), self.newest(&stream));
+        let Parting { remove, unmanage } = parting(&last(&row)?, old.as_ref(), new.as_ref());
+        let change = Change { remove, unmanage, retired: false };
+        tx.place_cluster(cluster, Some(&row.stream), Some(&stream)).await?;
         self.change(tx, ClusterRow { stream, ..row }, change).await
     }
 
@@ -141,12 +132,15 @@ impl Fleet {
         row.labels = labels.unwrap_or(row.labels);
         row.name = name.unwrap_or(row.name);
         row.site = site.unwrap_or(row.site);
-        self.change(tx, row, Change::default()).await
+        // It may not have seen the move before this.
+        let Membership { remove, unmanage, .. } = last(&row)?;
+        self.change(tx, row, Change { remove, unmanage, retired: false }).await
     }
 
     /// It should stop, what runs stays, and it counts nowhere.
     pub async fn retire(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
         let row = self.active(tx, cluster).await?;
+        tx.place_cluster(cluster, Some(&row.stream), None).await?;
         let change = Change { retired: true, ..Change::default() };
         self.change(tx, ClusterRow { state: ClusterState::Retired, ..row }, change).await
     }
@@ -154,9 +148,21 @@ impl Fleet {
     /// Its key is refused from now on, also on connections that are open.
     pub async fn revoke(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
         let row = self.find(tx, cluster).await?;
-        let row = ClusterRow { state: ClusterState::Revoked, ..row };
-        tx.change_cluster(&row).await?;
-        Ok(row)
+        shut_out(tx, row, ClusterState::Revoked).await
+    }
+
+    /// The membership as it is, above a sequence that a restored backup has forgotten.
+    pub(super) async fn reissue(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        above: Sequence,
+    ) -> Result<ClusterRow, FleetError> {
+        let row = self.find(tx, cluster).await?;
+        tracing::warn!(%cluster, known = %row.sequence, told = %above, "a forgotten membership is issued again");
+        let change = Change { retired: row.state == ClusterState::Retired, ..Change::default() };
+        let sequence = row.sequence.max(above);
+        self.change(tx, ClusterRow { sequence, ..row }, change).await
     }
 
     /// Signs the membership that a row says.
@@ -178,29 +184,6 @@ impl Fleet {
         Ok(())
     }
 
-    async fn create(
-        &self,
-        tx: &mut Tx,
-        order: TokenOrder,
-        replaces: Option<ClusterId>,
-    ) -> Result<JoinToken, FleetError> {
-        let at = now();
-        if order.uses == 0 || order.uses > MAX_USES {
-            return Err(FleetError::BadOrder("a token has 1 to 1,000,000 uses"));
-        }
-        if order.expires_at <= at {
-            return Err(FleetError::BadOrder("a token can't have expired already"));
-        }
-        let made = order.make(replaces, at).map_err(|_| FleetError::NoRandom)?;
-        tx.add_join_token(&made.row).await?;
-        Ok(JoinToken {
-            hub: self.address.to_string(),
-            authority: self.keys.authority().fingerprint(),
-            id: made.row.id,
-            secret: made.secret,
-        })
-    }
-
     async fn change(&self, tx: &mut Tx, mut row: ClusterRow, change: Change) -> Result<ClusterRow, FleetError> {
         row.sequence = Sequence(row.sequence.0 + 1);
         self.seal(&mut row, now(), change)?;
@@ -220,12 +203,25 @@ impl Fleet {
         }
     }
 
-    /// The assignments of a stream's newest state; true where it is ours to apply.
-    fn modes(&self, stream: &Stream) -> BTreeMap<String, bool> {
-        let Some(issued) = self.board.watch(stream).borrow().clone() else { return BTreeMap::new() };
-        let state = Envelope::from_json(&issued.envelope).ok();
-        let state = state.and_then(|envelope| serde_json::from_slice::<DesiredState>(&envelope.payload).ok());
-        let entries = state.map(|state| state.entries).unwrap_or_default();
-        entries.into_iter().map(|entry| (entry.assignment, matches!(entry.mode, Mode::Apply(_)))).collect()
+    fn newest(&self, stream: &Stream) -> Option<DesiredState> {
+        let issued = self.board.watch(stream).borrow().clone()?;
+        let envelope = Envelope::from_json(&issued.envelope).ok()?;
+        serde_json::from_slice(&envelope.payload).ok()
     }
+}
+
+/// Its key is refused for good, and it counts nowhere any more.
+pub(super) async fn shut_out(tx: &mut Tx, row: ClusterRow, state: ClusterState) -> Result<ClusterRow, FleetError> {
+    if row.state == ClusterState::Active {
+        tx.place_cluster(&row.id, Some(&row.stream), None).await?;
+    }
+    let row = ClusterRow { state, ..row };
+    tx.change_cluster(&row).await?;
+    Ok(row)
+}
+
+/// The membership before, from our own database.
+fn last(row: &ClusterRow) -> Result<Membership, FleetError> {
+    let envelope = Envelope::from_json(&row.membership)?;
+    Ok(serde_json::from_slice(&envelope.payload).map_err(EnvelopeError::Payload)?)
 }

@@ -8,11 +8,12 @@ use hyper::body::Incoming;
 use kedge_model::wire::{ClusterId, Envelope, JoinAnswer, JoinRequest, Sequence, Stream, Timestamp};
 
 use super::answer::{Answer, Refusal, json};
-use super::fleet::Change;
+use super::fleet::{Change, FleetError, shut_out};
 use super::request::{JOIN, malformed};
 use super::route::Caller;
 use super::token::{NoRandom, Unfit};
 use crate::keys::authority::{self, AuthorityError, IssuedCertificate};
+use crate::metrics::JoinOutcome;
 use crate::store::agents::tokens::TokenRow;
 use crate::store::agents::{CertificateNote, ClusterRow, ClusterState, NewCluster};
 use crate::store::{Tx, now};
@@ -54,10 +55,16 @@ pub async fn join(caller: &Caller, body: Incoming) -> Result<Answer, Refusal> {
         attempts.refused(caller.address, Instant::now());
         tracing::info!(address = %caller.address, reason = refusal.reason, "a join was refused");
     }
-    answered
+    let outcome = match &answered {
+        Ok((_, outcome)) => *outcome,
+        Err(refusal) if refusal.status.is_client_error() => JoinOutcome::Refused,
+        Err(_) => JoinOutcome::Unavailable,
+    };
+    caller.service.metrics.joins.get_or_create(&outcome.into()).inc();
+    answered.map(|(answer, _)| answer)
 }
 
-async fn admit(caller: &Caller, request: JoinRequest) -> Result<Answer, Refusal> {
+async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOutcome), Refusal> {
     let service = &caller.service;
     check_words(&request)?;
     let applicant = Applicant::of(&request.csr)?;
@@ -80,6 +87,10 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<Answer, Refusal>
         None => None,
     };
     let entry = judge(&mut tx, &request, &applicant, &token, replaced.as_ref(), at).await?;
+    let outcome = match &entry {
+        Entry::Same(_) => JoinOutcome::Again,
+        Entry::New(_) | Entry::Back(_) => JoinOutcome::Joined,
+    };
     let row = match entry {
         Entry::New(mut row) => {
             seal(caller, &mut row, at)?;
@@ -96,13 +107,15 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<Answer, Refusal>
                 // The same key in two requests at once: the other one was quicker, the next try finds its row.
                 return Err(Refusal::unavailable());
             }
+            tx.place_cluster(&row.id, None, Some(&row.stream)).await?;
             if let Some(old) = replaced {
-                tx.change_cluster(&ClusterRow { state: ClusterState::Replaced, ..old }).await?;
+                shut_out(&mut tx, old, ClusterState::Replaced).await.map_err(failed)?;
             }
             row
         }
         Entry::Back(mut row) => {
             seal(caller, &mut row, at)?;
+            tx.place_cluster(&row.id, None, Some(&row.stream)).await?;
             tx.change_cluster(&row).await?;
             tx.note_certificate(&row.id, &note(&certificate)).await?;
             row
@@ -121,7 +134,7 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<Answer, Refusal>
     })?;
     let answer =
         JoinAnswer { certificate: certificate.pem, key_sets: service.keys.key_sets_after(0), membership, time: at };
-    Ok(json(StatusCode::OK, &answer))
+    Ok((json(StatusCode::OK, &answer), outcome))
 }
 
 async fn judge(
@@ -204,6 +217,16 @@ fn seal(caller: &Caller, row: &mut ClusterRow, at: Timestamp) -> Result<(), Refu
         tracing::error!(%error, "a membership can't be signed");
         Refusal::internal()
     })
+}
+
+fn failed(error: FleetError) -> Refusal {
+    match error {
+        FleetError::Store(error) => error.into(),
+        other => {
+            tracing::error!(error = %other, "a join failed");
+            Refusal::internal()
+        }
+    }
 }
 
 /// Without a PromotionPolicy there is one ring.

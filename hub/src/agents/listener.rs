@@ -18,6 +18,7 @@ use super::guard::Guarded;
 use super::route::{self, Caller};
 use super::tls::{self, TlsError};
 use super::{AgentService, Counted};
+use crate::metrics::At;
 
 /// The configuration of the next handshake.
 type Current = Arc<RwLock<Arc<ServerConfig>>>;
@@ -77,7 +78,10 @@ async fn accept(
         match accepted {
             Ok((socket, address)) => {
                 // Past the bound a connection is closed at once, so that the client knows and tries another hub.
-                let Ok(permit) = Arc::clone(room).try_acquire_owned() else { continue };
+                let Ok(permit) = Arc::clone(room).try_acquire_owned() else {
+                    service.metrics.connections_refused.get_or_create(&At::Agents.into()).inc();
+                    continue;
+                };
                 let config = Arc::clone(&current.read().unwrap_or_else(PoisonError::into_inner));
                 tokio::spawn(connection(socket, address, config, Arc::clone(service), permit, shutdown.clone()));
             }
@@ -105,8 +109,7 @@ async fn connection(
     permit: OwnedSemaphorePermit,
     mut shutdown: watch::Receiver<bool>,
 ) {
-    let figures = Arc::clone(&service.figures);
-    let _counted = Counted::one(&figures.connections);
+    let _counted = Counted::one(&service.metrics.connections.get_or_create_owned(&At::Agents.into()));
     let _permit = permit;
     // Small answers go out at once; a socket that refuses this still works.
     let _ = socket.set_nodelay(true);

@@ -10,13 +10,15 @@ use tokio::time::Instant;
 
 use super::Counted;
 use super::answer::{Answer, Content, Refusal, with_type};
+use super::fleet::FleetError;
 use super::pace::{Load, Pace};
-use super::request::POLL;
-use super::rooms::Contact;
+use super::request::{POLL, malformed};
 use super::roster::Standing;
 use super::route::{Caller, Known, refuse_shut_out};
+use crate::metrics::PollOutcome;
 use crate::store::agents::ClusterState;
 use crate::store::now;
+use crate::truth::Contact;
 
 /// What the agent has, as far as holding needs it.
 #[derive(Clone, Copy)]
@@ -35,14 +37,29 @@ struct News {
 
 /// Whoever must prove a generation comes back after this, if it couldn't.
 const PROVE_AGAIN: u64 = 30;
+/// Exact in JSON, and more than anybody moves a cluster.
+const MAX_SEQUENCE: u64 = 1 << 53;
 /// After a stop: time for a restart, or for another hub.
 const AFTER_STOP: std::ops::RangeInclusive<u64> = 1..=8;
 
 pub async fn poll(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
+    let told = tell(caller, known, body).await;
+    let outcome = match &told {
+        Ok((_, true)) => PollOutcome::News,
+        Ok((_, false)) => PollOutcome::Idle,
+        Err(refusal) if refusal.status.is_server_error() => PollOutcome::Unavailable,
+        Err(_) => PollOutcome::Refused,
+    };
+    caller.service.metrics.polls.get_or_create(&outcome.into()).inc();
+    told.map(|(answer, _)| answer)
+}
+
+/// The answer, and whether there is news in it.
+async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer, bool), Refusal> {
     let service = &caller.service;
     let request: PollRequest = service.reading.json(body, POLL).await?;
     let load = Load {
-        held: service.figures.held(),
+        held: usize::try_from(service.metrics.polls_held.get()).unwrap_or(0),
         profile: request.profile,
         asked: request.wait,
         roll: rand::random_range(0.0..1.0),
@@ -58,14 +75,42 @@ pub async fn poll(caller: &Caller, known: &Known, body: Incoming) -> Result<Answ
         heads: request.status,
     };
     service.intake.contact(&known.peer.cluster, contact).await;
+    if has.membership > known.member.standing().sequence {
+        catch_up(caller, known, has).await?;
+    }
     if unknown_generation(caller, known, has).await? {
         let mut answer = blank(PROVE_AGAIN);
         answer.want_proof = true;
         answer.want_status = want_status;
-        return written(News { answer, state: None }, true);
+        return Ok((written(News { answer, state: None }, true)?, true));
     }
     let news = Box::pin(hold(caller, known, has, pace, want_status)).await?;
-    written(news, pace.keep && !*caller.shutdown.borrow())
+    let is_news = news.state.is_some() || news.answer.membership.is_some() || !news.answer.key_sets.is_empty();
+    Ok((written(news, pace.keep && !*caller.shutdown.borrow())?, is_news))
+}
+
+/// The cluster has a newer membership than this hub knows. Another hub's is known within a second; one that a restored backup
+/// has forgotten is issued again, above it.
+async fn catch_up(caller: &Caller, known: &Known, has: Has) -> Result<(), Refusal> {
+    let fleet = &caller.service.fleet;
+    fleet.refresh().await;
+    if has.membership <= known.member.standing().sequence {
+        return Ok(());
+    }
+    if has.membership.0 > MAX_SEQUENCE {
+        return Err(malformed(format!("membership {} is beyond what a hub could have issued", has.membership)));
+    }
+    let mut tx = caller.service.store.write().await?;
+    fleet.reissue(&mut tx, &known.peer.cluster, has.membership).await.map_err(|error| match error {
+        FleetError::Store(error) => error.into(),
+        other => {
+            tracing::error!(cluster = %known.peer.cluster, error = %other, "a membership can't be issued again");
+            Refusal::internal()
+        }
+    })?;
+    tx.commit().await?;
+    fleet.refresh().await;
+    Ok(())
 }
 
 /// Whether the cluster is ahead of everything that the hub ever wrote: a restored backup has forgotten it.
@@ -85,7 +130,7 @@ async fn unknown_generation(caller: &Caller, known: &Known, has: Has) -> Result<
 /// Waits until there is something to say, the time is over, or the hub stops.
 async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status: bool) -> Result<News, Refusal> {
     let service = &caller.service;
-    let _held = Counted::one(&service.figures.held);
+    let _held = Counted::one(&service.metrics.polls_held);
     let mut shutdown = caller.shutdown.clone();
     let until = Instant::now() + pace.hold;
     let mut over = want_status || pace.hold.is_zero();

@@ -8,6 +8,7 @@ use super::answer::{Answer, Refusal, json};
 use super::join::{certify, note};
 use super::request::RENEW;
 use super::route::{Caller, Known};
+use crate::metrics::JoinOutcome;
 use crate::store::now;
 
 pub async fn renew(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
@@ -17,5 +18,6 @@ pub async fn renew(caller: &Caller, known: &Known, body: Incoming) -> Result<Ans
     let mut tx = service.store.write().await?;
     tx.note_certificate(&known.peer.cluster, &note(&certificate)).await?;
     tx.commit().await?;
+    service.metrics.joins.get_or_create(&JoinOutcome::Renewed.into()).inc();
     Ok(json(StatusCode::OK, &RenewAnswer { certificate: certificate.pem, time: now() }))
 }

@@ -3,38 +3,33 @@
 use std::path::PathBuf;
 
 use async_trait::async_trait;
-use kedge_model::wire::{ClusterId, Digest, Envelope, Generation, Heads, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, Digest, Envelope, Heads, Stream};
+
+use crate::truth::{Contact, TakeError, Taken, Truth};
 
 /// Takes in what agents say of themselves.
 #[async_trait]
 pub trait Intake: Send + Sync {
     /// Answers once the document is stored for good. `carrier` is who brought it: the owner or somebody else.
-    async fn take(&self, carrier: &ClusterId, envelope: Envelope) -> Result<(), TakeRefusal>;
+    async fn take(&self, carrier: &ClusterId, envelope: Envelope) -> Result<Taken, TakeError>;
     async fn contact(&self, cluster: &ClusterId, contact: Contact);
     /// Whether the hub lacks the document that these heads name.
     fn wants(&self, cluster: &ClusterId, heads: &Heads) -> bool;
 }
 
-/// What a poll tells beside its question.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Contact {
-    pub generation: Generation,
-    /// Seconds since the last full look.
-    pub look_age: u64,
-    /// The next contact is expected before this.
-    pub promise_until: Timestamp,
-    pub heads: Heads,
-}
+#[async_trait]
+impl Intake for Truth {
+    async fn take(&self, carrier: &ClusterId, envelope: Envelope) -> Result<Taken, TakeError> {
+        Truth::take(self, Some(carrier), envelope).await
+    }
 
-/// Why a document isn't taken.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TakeRefusal {
-    #[error("{message}")]
-    Refused { reason: &'static str, message: String },
-    #[error("the document is too large")]
-    TooLarge,
-    #[error("the database is away")]
-    Unavailable,
+    async fn contact(&self, cluster: &ClusterId, contact: Contact) {
+        Truth::contact(self, cluster, contact).await;
+    }
+
+    fn wants(&self, cluster: &ClusterId, heads: &Heads) -> bool {
+        Truth::wants(self, cluster, heads)
+    }
 }
 
 /// Packages and artifacts by digest.

@@ -15,6 +15,7 @@ use super::answer::{Answer, Refusal};
 use super::roster::Member;
 use super::tls::Peer;
 use super::{blobs, join, poll, renew, status};
+use crate::metrics::{self, Route, Status};
 use crate::store::now;
 
 /// One connection's other side.
@@ -35,7 +36,21 @@ pub struct Known {
 const PREFIX: &str = "/agent/v1/";
 
 pub async fn answer(caller: Arc<Caller>, request: Request<Incoming>) -> Result<Answer, Infallible> {
-    Ok(dispatch(caller, request).await.unwrap_or_else(Refusal::answer))
+    let metrics = Arc::clone(&caller.service.metrics);
+    let route = route(request.uri().path());
+    let answer = dispatch(caller, request).await.unwrap_or_else(Refusal::answer);
+    metrics.requests.get_or_create(&metrics::Request { route, status: Status::of(answer.status()) }).inc();
+    Ok(answer)
+}
+
+fn route(path: &str) -> Route {
+    match path.strip_prefix(PREFIX).unwrap_or_default() {
+        "join" | "renew" => Route::Join,
+        "poll" => Route::Poll,
+        "status" | "proof" => Route::Status,
+        other if other.starts_with("blobs/") => Route::Blob,
+        _ => Route::Other,
+    }
 }
 
 /// Each route's future is boxed on its own, so that a held poll keeps only its own.

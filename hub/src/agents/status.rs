@@ -5,21 +5,50 @@ use hyper::body::Incoming;
 
 use super::answer::{Answer, Refusal, bare};
 use super::request::{PROOF, STATUS};
-use super::rooms::{ProofRefusal, TakeRefusal};
+use super::rooms::ProofRefusal;
 use super::route::{Caller, Known};
+use crate::metrics::DocumentResult;
+use crate::truth::{TakeError, Taken};
 
-/// 200 means stored for good.
+/// 200 means stored for good, or that something at least as new is.
 pub async fn take(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
     let envelope = caller.service.reading.envelope(body, STATUS).await?;
-    match caller.service.intake.take(&known.peer.cluster, envelope).await {
-        Ok(()) => Ok(bare(StatusCode::OK)),
-        Err(TakeRefusal::Unavailable) => Err(Refusal::unavailable()),
-        Err(TakeRefusal::TooLarge) => {
-            Err(Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", "the document is too large"))
+    let taken = caller.service.intake.take(&known.peer.cluster, envelope).await;
+    caller.service.metrics.documents.get_or_create(&result(&taken).into()).inc();
+    match taken {
+        Ok(_) => Ok(bare(StatusCode::OK)),
+        Err(TakeError::Unavailable) => Err(Refusal::unavailable()),
+        Err(error) => Err(Refusal::new(status(&error), error.reason(), error.to_string())),
+    }
+}
+
+/// Who gets a 4xx keeps the document and doesn't send it again as it is.
+fn status(error: &TakeError) -> StatusCode {
+    match error {
+        TakeError::Malformed(_) => StatusCode::BAD_REQUEST,
+        TakeError::Forged(_) | TakeError::WrongCluster(_) | TakeError::UnknownCluster(_) | TakeError::Retired(_) => {
+            StatusCode::FORBIDDEN
         }
-        Err(TakeRefusal::Refused { reason, message }) => {
-            Err(Refusal::new(StatusCode::UNPROCESSABLE_ENTITY, reason, message))
+        TakeError::TooLarge(_) => StatusCode::PAYLOAD_TOO_LARGE,
+        TakeError::Unsupported(_) => StatusCode::UNPROCESSABLE_ENTITY,
+        TakeError::Cloned(_) => StatusCode::CONFLICT,
+        TakeError::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+    }
+}
+
+fn result(taken: &Result<Taken, TakeError>) -> DocumentResult {
+    match taken {
+        Ok(Taken::Stored) => DocumentResult::Stored,
+        Ok(Taken::AlreadyKnown) => DocumentResult::AlreadyKnown,
+        Ok(Taken::Older) => DocumentResult::Older,
+        Err(TakeError::Malformed(_) | TakeError::Unsupported(_)) => DocumentResult::Malformed,
+        Err(TakeError::Forged(_)) => DocumentResult::Forged,
+        Err(TakeError::WrongCluster(_) | TakeError::UnknownCluster(_) | TakeError::Retired(_)) => {
+            DocumentResult::WrongCluster
         }
+        Err(TakeError::TooLarge(_)) => DocumentResult::TooLarge,
+        Err(TakeError::Cloned(_)) => DocumentResult::Cloned,
+        Err(TakeError::Unavailable) => DocumentResult::Unavailable,
     }
 }
 

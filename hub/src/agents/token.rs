@@ -17,6 +17,8 @@ pub struct TokenOrder {
     pub cluster_type: String,
     pub labels: Labels,
     pub site: Option<String>,
+    /// The new cluster takes the whole place of this one, which is shut out from then on.
+    pub replaces: Option<ClusterId>,
     pub uses: u64,
     pub expires_at: Timestamp,
     /// Who asks, for the list.
@@ -45,7 +47,7 @@ const ID_BYTES: usize = 6;
 const SECRET_BYTES: usize = 32;
 
 impl TokenOrder {
-    pub(super) fn make(self, replaces: Option<ClusterId>, created_at: Timestamp) -> Result<Made, NoRandom> {
+    pub(super) fn make(self, created_at: Timestamp) -> Result<Made, NoRandom> {
         let secret = BASE64.encode(random::<SECRET_BYTES>()?);
         let row = TokenRow {
             id: hex(&random::<ID_BYTES>()?),
@@ -54,7 +56,7 @@ impl TokenOrder {
             cluster_type: self.cluster_type,
             labels: self.labels,
             site: self.site,
-            replaces,
+            replaces: self.replaces,
             uses: self.uses,
             uses_left: self.uses,
             expires_at: self.expires_at,
@@ -105,11 +107,12 @@ mod tests {
             cluster_type: "drone".to_owned(),
             labels: Labels::new(),
             site: None,
+            replaces: None,
             uses: 1,
             expires_at: Timestamp(100),
             created_by: "ada".to_owned(),
         };
-        order.make(None, Timestamp(0)).unwrap()
+        order.make(Timestamp(0)).unwrap()
     }
 
     #[test]

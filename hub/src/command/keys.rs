@@ -7,7 +7,7 @@ use kedge_model::wire::{Digest, KeyId};
 use super::Settings;
 use crate::keys::Keys;
 use crate::keys::rotation::{Listed, What};
-use crate::run::open_store;
+use crate::run::join_store;
 use crate::store::Store;
 
 /// Show and change the hub's signing keys and certificate authority
@@ -98,7 +98,7 @@ pub(super) async fn run(command: KeysCommand) -> anyhow::Result<()> {
 
 async fn open(settings: &Settings) -> anyhow::Result<(Keys, Store)> {
     let config = settings.load()?;
-    let store = open_store(&config).await?;
+    let store = join_store(&config).await?;
     let keys = Keys::open(&config.keys, &store).await?;
     Ok((keys, store))
 }

@@ -7,7 +7,7 @@ use super::access::Trust;
 use super::address::{Address, Refused, Scheme};
 use super::credential::SecretError;
 use super::program::{Program, ProgramError, Said};
-use super::repository::RefName;
+use super::repository::{RefName, Repository};
 
 /// A push of some commits takes seconds; hooks of the server may take longer.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -21,6 +21,9 @@ pub enum PushError {
     /// A person has to do something: rights, a protected branch, a hook.
     #[error("the server refused the push: {message}")]
     Refused { message: String },
+    /// The credential isn't taken, or gives no right to write.
+    #[error("the credential isn't accepted: {message}")]
+    Denied { message: String },
     /// Worth another try.
     #[error("the server can't be reached: {message}")]
     Unreachable { message: String },
@@ -37,30 +40,12 @@ impl Mirrors {
     pub async fn push(&self, url: &str, commit: &str, branch: &str, expected: Option<&str>) -> Result<(), PushError> {
         let repository = self.repository(url, Trust::Platform)?;
         let want = RefName::Branch(branch.to_owned()).want()?;
-        let is_id = |text: &str| gix::ObjectId::from_hex(text.as_bytes()).is_ok();
-        if !is_id(commit) || expected.is_some_and(|expected| !is_id(expected)) {
-            return Err(Refused::new("a push needs full commit ids", "this is a fault of the hub").into());
-        }
-        let address = repository.address.clone();
-        let remote = address.url();
+        full_ids([Some(commit), expected])?;
         let _turn = repository.turn.lock().await;
-        let full = want.theirs();
-        let lease = format!("--force-with-lease={full}:{}", expected.unwrap_or_default());
-        let mut program = Program::new(&repository.path).args(["push", "--porcelain", "--no-verify", &lease]);
-        match &address {
-            // Its hooks and settings are the repository's own business, its owner is ours.
-            Address::Local(_) => program = program.args(["--receive-pack=git -c safe.directory=* receive-pack"]),
-            Address::Server(server) => {
-                let rules = &self.around().rules;
-                if server.scheme == Scheme::Ssh {
-                    program = program.ssh(rules.credentials.ssh_key(server));
-                } else if let Some(secret) = rules.credentials.secret(server)? {
-                    program = program.authorization(&remote, &secret.basic());
-                }
-            }
-        }
-        let said = program.args(["--", &remote, &format!("{commit}:{full}")]).run(PATIENCE).await?;
-        judge(&said)?;
+        let lease = format!("--force-with-lease={}:{}", want.theirs(), expected.unwrap_or_default());
+        let program = self.pushing(&repository, &lease)?;
+        let spec = format!("{commit}:{}", want.theirs());
+        judge(&program.args(["--", &repository.address.url(), &spec]).run(PATIENCE).await?)?;
         let reference = Program::new(&repository.path).args(["update-ref", "--no-deref", want.local(), commit]);
         if !reference.run(PATIENCE).await?.success {
             tracing::warn!(repo = url, branch, "the mirror's ref can't be moved; the next fetch does it");
@@ -68,6 +53,47 @@ impl Mirrors {
         repository.pushed(self.around(), branch, commit).await;
         tracing::info!(repo = url, branch, commit, "pushed");
         Ok(())
+    }
+
+    /// Deletes a branch that is where we expect it, and follows it no more.
+    pub async fn delete(&self, url: &str, branch: &str, expected: &str) -> Result<(), PushError> {
+        let repository = self.repository(url, Trust::Platform)?;
+        let want = RefName::Branch(branch.to_owned()).want()?;
+        full_ids([Some(expected), None])?;
+        let _turn = repository.turn.lock().await;
+        let lease = format!("--force-with-lease={}:{expected}", want.theirs());
+        let program = self.pushing(&repository, &lease)?;
+        let spec = format!(":{}", want.theirs());
+        judge(&program.args(["--", &repository.address.url(), &spec]).run(PATIENCE).await?)?;
+        repository.deleted(self.around(), branch).await;
+        tracing::info!(repo = url, branch, "branch deleted");
+        Ok(())
+    }
+
+    fn pushing(&self, repository: &Repository, lease: &str) -> Result<Program, PushError> {
+        let program = Program::new(&repository.path).args(["push", "--porcelain", "--no-verify", lease]);
+        let server = match &repository.address {
+            // Its hooks and settings are the repository's own business, its owner is ours.
+            Address::Local(_) => return Ok(program.args(["--receive-pack=git -c safe.directory=* receive-pack"])),
+            Address::Server(server) => server,
+        };
+        let rules = &self.around().rules;
+        if server.scheme == Scheme::Ssh {
+            return Ok(program.ssh(rules.credentials.ssh_key(server)));
+        }
+        Ok(match rules.credentials.secret(server)? {
+            Some(secret) => program.authorization(&repository.address.url(), &secret.basic()),
+            None => program,
+        })
+    }
+}
+
+/// What is not an id could be an option or another ref.
+fn full_ids(commits: [Option<&str>; 2]) -> Result<(), Refused> {
+    let is_id = |text: &str| gix::ObjectId::from_hex(text.as_bytes()).is_ok();
+    match commits.into_iter().flatten().all(is_id) {
+        true => Ok(()),
+        false => Err(Refused::new("a push needs full commit ids", "this is a fault of the hub")),
     }
 }
 
@@ -77,7 +103,13 @@ fn judge(said: &Said) -> Result<(), PushError> {
     }
     // `!<tab>from:to<tab>[reason]`: the server was reached and said no.
     let Some(verdict) = said.out.lines().find_map(|line| line.strip_prefix("!\t")) else {
-        return Err(PushError::Unreachable { message: said.reason() });
+        let (message, text) = (said.reason(), said.error.to_lowercase());
+        let denied =
+            ["authentication failed", "could not read username", "error: 401", "error: 403", "permission denied"];
+        return Err(match denied.iter().any(|words| text.contains(words)) {
+            true => PushError::Denied { message },
+            false => PushError::Unreachable { message },
+        });
     };
     let summary = verdict.rsplit('\t').next().unwrap_or(verdict);
     let moved = ["stale info", "fetch first", "non-fast-forward", "cannot lock ref", "failed to update ref"];

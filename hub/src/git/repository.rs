@@ -82,9 +82,9 @@ pub struct Tracked {
     pub moved_at: Option<Timestamp>,
     pub failing: Option<Failure>,
     pub forced: Option<Forced>,
-    /// The server was asked for it since the start.
+    /// The server was asked for it since the start, in vain or not.
     #[serde(skip)]
-    asked: bool,
+    tried: bool,
 }
 
 /// Why something can't be had, since when.
@@ -203,9 +203,19 @@ impl Repository {
         }
         match (&tracked.failing, &state.failing) {
             (Some(failing), _) => Known::Failing(failing.clone()),
-            (None, Some(failing)) if tracked.asked => Known::Failing(failing.clone()),
+            (None, Some(failing)) if tracked.tried => Known::Failing(failing.clone()),
             _ => Known::NotYet,
         }
+    }
+
+    /// After a deletion: nothing fails, it was meant.
+    pub async fn deleted(&self, around: &Surroundings, branch: &str) {
+        {
+            let mut state = self.state();
+            state.refs.remove(&RefName::Branch(branch.to_owned()));
+            state.unsaved = true;
+        }
+        self.save(&around.store).await;
     }
 
     /// What fails of a ref though its last good commit is known.
@@ -234,20 +244,22 @@ impl Repository {
         self.open().is_some_and(|repo| repo.has_commit(commit))
     }
 
-    /// One conversation outside of the rounds, for a commit.
-    pub async fn bring(&self, around: &Surroundings, want: Want) -> Result<(), Fault> {
+    /// One conversation outside of the rounds, for a commit or for where a ref is just now.
+    pub async fn bring(&self, around: &Surroundings, want: Want) -> Result<Option<Found>, Fault> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let _place = self.server.acquire().await;
-        transfer(&around.rules, &self.address, vec![Ask { want, before: None }], turn).await.map(|_| ())
+        let found = transfer(&around.rules, &self.address, vec![Ask { want, before: None }], turn).await?;
+        Ok(found.into_iter().next().flatten())
     }
 
-    /// After a push: the ref is known to be there.
+    /// After a push: the ref is known to be there. A branch that nobody follows stays so: when a forge deletes one that
+    /// was merged, nothing fails.
     pub async fn pushed(&self, around: &Surroundings, branch: &str, commit: &str) {
         {
             let mut state = self.state();
-            let tracked = state.refs.entry(RefName::Branch(branch.to_owned())).or_default();
-            *tracked =
-                Tracked { commit: Some(commit.to_owned()), moved_at: Some(now()), asked: true, ..Tracked::default() };
+            let Some(tracked) = state.refs.get_mut(&RefName::Branch(branch.to_owned())) else { return };
+            let commit = Some(commit.to_owned());
+            *tracked = Tracked { commit, moved_at: Some(now()), tried: true, ..Tracked::default() };
             state.unsaved = true;
         }
         self.save(&around.store).await;
@@ -341,9 +353,11 @@ impl Repository {
         state.last_good = Some(now());
         for (name, found) in asked.into_iter().zip(found) {
             let Some(tracked) = state.refs.get_mut(&name) else { continue };
-            tracked.asked = true;
+            tracked.tried = true;
+            // A branch that we began ourselves is empty until the first merge.
+            let known = |found: &Found| tracked.commit.as_deref() == Some(found.commit.to_string().as_str());
             let change = match found {
-                Some(found) if !found.empty => tracked.take(&self.name, &name, found),
+                Some(found) if !found.empty || known(&found) => tracked.take(&self.name, &name, found),
                 Some(_) => tracked.refuse(&self.name, &name, "was emptied", "push the files again"),
                 None if tracked.commit.is_some() => {
                     tracked.refuse(&self.name, &name, "was deleted", "push it again, or name another one")
@@ -363,7 +377,7 @@ impl Repository {
         let mut state = self.state();
         for name in &asked {
             if let Some(tracked) = state.refs.get_mut(name) {
-                tracked.asked = true;
+                tracked.tried = true;
             }
         }
         let attempts = state.failing.as_ref().map_or(0, |failing| failing.attempts).saturating_add(1);
@@ -408,7 +422,7 @@ impl Tracked {
         let commit = found.commit.to_string();
         let mended = self.failing.take().is_some();
         if self.commit.as_deref() == Some(commit.as_str()) {
-            return mended.then(|| What::Moved { reference: name.clone(), commit, forced: false });
+            return mended.then_some(What::Recovered);
         }
         let from = self.commit.replace(commit.clone());
         self.moved_at = Some(now());

@@ -194,6 +194,12 @@ impl std::fmt::Debug for BlobWriter {
     }
 }
 
+impl crate::agents::rooms::Packages for Blobs {
+    fn path(&self, digest: &Digest) -> PathBuf {
+        Blobs::path(self, digest)
+    }
+}
+
 impl BlobWriter {
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
         self.size += bytes.len() as u64;

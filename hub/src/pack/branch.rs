@@ -11,9 +11,10 @@ use kedge_model::name::{check_cluster_type_name, check_path_name};
 use super::fault::PackError;
 use super::memory::Remembered;
 use super::objects::{Item, ItemKind, Objects, ObjectsError};
+use super::platform;
 use super::platform::{RECONCILER, in_folder, origin};
 use super::reconciler::{self, Purpose, SourceName};
-use super::{BranchHead, platform};
+use crate::git::Head;
 
 /// Every assignment of a branch.
 #[derive(Debug)]
@@ -37,19 +38,18 @@ pub(super) struct Folder {
 const README: &str = "README.md";
 const MAX_FILE: u64 = kedge_model::decode::MAX_FILE_BYTES as u64;
 
-pub(super) async fn read(head: &BranchHead, remembered: &Remembered) -> Result<Listed, PackError> {
+pub(super) async fn read(head: &Head, remembered: &Remembered) -> Result<Listed, PackError> {
     let (head, known) = (head.clone(), remembered.listed());
     let reading = tokio::task::spawn_blocking(move || {
-        let objects = Objects::open(&head.mirror).map_err(|source| unreadable(&head, source))?;
+        let objects = Objects::open(&head.path).map_err(|source| unreadable(&head, source))?;
         list(&objects, &head, &known)
     });
     reading.await.map_err(|_| PackError::Interrupted)?
 }
 
-fn list(objects: &Objects, head: &BranchHead, known: &BTreeMap<String, ListedType>) -> Result<Listed, PackError> {
+fn list(objects: &Objects, head: &Head, known: &BTreeMap<String, ListedType>) -> Result<Listed, PackError> {
     let failed = |source| unreadable(head, source);
     let root = objects.root(&head.commit).map_err(failed)?;
-    let root = objects.folder(root, &head.folder).map_err(failed)?;
     let items = objects.list(root, "").map_err(failed)?;
     if items.is_empty() {
         let (repo, branch, commit) = (head.repo.clone(), head.branch.clone(), head.commit.clone());
@@ -75,7 +75,7 @@ fn list(objects: &Objects, head: &BranchHead, known: &BTreeMap<String, ListedTyp
 /// None for a folder that is somebody else's: no README of ours, and no assignment in it.
 fn list_type(
     objects: &Objects,
-    head: &BranchHead,
+    head: &Head,
     item: &Item,
     before: Option<&ListedType>,
 ) -> Result<Option<ListedType>, ObjectsError> {
@@ -98,12 +98,7 @@ fn list_type(
     Ok((ours || !folders.is_empty()).then(|| ListedType { tree: item.id, folders: Arc::new(folders) }))
 }
 
-fn read_folder(
-    objects: &Objects,
-    head: &BranchHead,
-    path: &str,
-    tree: ObjectId,
-) -> Result<Option<Folder>, ObjectsError> {
+fn read_folder(objects: &Objects, head: &Head, path: &str, tree: ObjectId) -> Result<Option<Folder>, ObjectsError> {
     let items = objects.list(tree, path)?;
     let Some(item) = items.iter().find(|item| item.name == RECONCILER) else { return Ok(None) };
     let folder = platform::origin(&head.repo, &head.branch, &head.commit, path);
@@ -124,7 +119,7 @@ fn read_folder(
     Ok(Some(Folder { tree, purpose: purpose.map(Arc::new).map_err(Arc::new) }))
 }
 
-fn unreadable(head: &BranchHead, source: ObjectsError) -> PackError {
+fn unreadable(head: &Head, source: ObjectsError) -> PackError {
     PackError::Branch { repo: head.repo.clone(), branch: head.branch.clone(), source }
 }
 
@@ -145,6 +140,6 @@ impl Purpose {
 }
 
 /// An assignment's folder, for problems.
-pub(super) fn folder_origin(head: &BranchHead, cluster_type: &str, assignment: &str) -> kedge_model::Origin {
+pub(super) fn folder_origin(head: &Head, cluster_type: &str, assignment: &str) -> kedge_model::Origin {
     origin(&head.repo, &head.branch, &head.commit, &format!("{cluster_type}/{assignment}"))
 }

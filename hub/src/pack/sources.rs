@@ -13,7 +13,9 @@ use kedge_model::kinds::SourceRef;
 use tokio::task::JoinSet;
 
 use super::branch::Listed;
+use super::fault::chain;
 use super::reconciler::{Reference, SourceName};
+use crate::git::{Mirrors, Trust};
 
 /// Resolves what application teams wrote, under the rules for what may be fetched from where.
 #[async_trait]
@@ -34,6 +36,16 @@ pub struct SourceHead {
 pub struct SourceFault {
     pub message: String,
     pub hint: Option<String>,
+}
+
+#[async_trait]
+impl Sources for Mirrors {
+    async fn resolve(&self, repo: &str, reference: &SourceRef) -> Result<SourceHead, SourceFault> {
+        match Mirrors::resolve(self, repo, reference, Trust::Application).await {
+            Ok(head) => Ok(SourceHead { commit: head.commit, mirror: head.path }),
+            Err(error) => Err(SourceFault { message: chain(&error), hint: error.hint() }),
+        }
+    }
 }
 
 /// By repository and reference.

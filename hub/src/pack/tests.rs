@@ -62,13 +62,12 @@ impl World {
         self.packer = packer(self.folder.path(), &self.store, &self.shelves, Path::new("/nowhere/kustomize"));
     }
 
-    pub fn head(&self, commit: String) -> BranchHead {
-        BranchHead {
+    pub fn head(&self, commit: String) -> Head {
+        Head {
             repo: "https://git.example.com/gitops".to_owned(),
             branch: "dev".to_owned(),
-            folder: String::new(),
             commit,
-            mirror: self.platform.path.clone(),
+            path: self.platform.path.clone(),
         }
     }
 

@@ -7,6 +7,7 @@ use super::message::{self, Summary};
 use super::plan::Guard;
 use super::remote::{PushError, Seen};
 use super::{ATTEMPTS, Outcome, PublishError, PublishJob, Published, Publisher};
+use crate::git::Head;
 use crate::store::publish::{Publication, PublicationState, Settlement};
 use crate::store::{Term, now};
 
@@ -41,13 +42,14 @@ pub(super) async fn publish(
         }
         if plan.changes.is_empty() {
             desk.settle(store, term, environment, settlement).await?;
-            let outcome = Outcome::Unchanged;
-            return Ok(Published { head: target.head(&seen), outcome, waiting: plan.removals, foreign });
+            let (outcome, waiting) = (Outcome::Unchanged, plan.removals.clone());
+            desk.hold(plan, job, desk.listing.tree());
+            return Ok(Published { head: target.head(&seen, desk), outcome, waiting, foreign });
         }
         let summary = Summary::of(&plan, &desk.listing);
         let told = plan_without_warnings(&plan);
         let text = message::commit(environment, &summary, &told, job.causes);
-        let commit = desk.build(&seen, &plan.changes, text, publisher.author()).await?;
+        let (commit, tree) = desk.build(&seen, &plan.changes, text, publisher.author()).await?;
         let intent = Publication {
             repo: target.repo.clone(),
             branch: target.branch.clone(),
@@ -78,9 +80,11 @@ pub(super) async fn publish(
         settlement.intent = Some(PublicationState::Published);
         desk.settle(store, term, environment, settlement).await?;
         tracing::info!(environment, branch = target.branch, commit, subject, "published");
-        seen.head = Some(commit.clone());
-        let outcome = Outcome::Committed(commit);
-        return Ok(Published { head: target.head(&seen), outcome, waiting: plan.removals, foreign });
+        let (repo, branch, path) = (target.repo.clone(), target.branch.clone(), seen.mirror);
+        let head = Some(Head { repo, branch, commit: commit.clone(), path });
+        let (outcome, waiting) = (Outcome::Committed(commit), plan.removals.clone());
+        desk.hold(plan, job, Some(tree));
+        return Ok(Published { head, outcome, waiting, foreign });
     }
     Err(target.restless(&target.branch))
 }

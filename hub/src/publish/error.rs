@@ -49,7 +49,9 @@ impl PublishError {
                 PushError::Moved | PushError::Unreachable { .. } => Next::Retry(None),
             },
             PublishError::Forge { source, .. } => source.next(),
-            PublishError::Store(StoreError::Corrupt(_) | StoreError::Migration(_)) => Next::Stalled,
+            PublishError::Store(StoreError::Corrupt(_) | StoreError::Migration(_) | StoreError::Foreign(_)) => {
+                Next::Stalled
+            }
             PublishError::Store(StoreError::Fenced(_)) | PublishError::NothingWaits { .. } => Next::Wait,
             PublishError::Remote(_)
             | PublishError::Restless { .. }

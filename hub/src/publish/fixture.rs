@@ -11,9 +11,10 @@ use kedge_model::{AssignmentId, Labels, Origin, Source};
 use kedge_scheduler::{Assignment, ConfigFile, Configuration, Files, Outcome as Rendered, Schedule, Target};
 use tempfile::TempDir;
 
-use super::remote::{PushError, Remote, RemoteError, Secret, Seen};
+use super::remote::{PushError, Remote, RemoteError, Seen};
 use super::{Cause, GitOpsTarget, PublishError, PublishJob, Published, Publisher};
 use crate::config::{Config, Environment, Forge, PublishMode};
+use crate::git::Secret;
 use crate::store::{Store, Term};
 
 /// `drone/hello-test=value` is an assignment with that value; `drone/` a cluster type without any.
@@ -270,9 +271,10 @@ impl Lab {
     }
 }
 
-fn config(mode: PublishMode, forges: Vec<Forge>) -> Config {
+pub fn config(mode: PublishMode, forges: Vec<Forge>) -> Config {
     let mut config = Config::default_at(Path::new(""));
     config.git.forges = forges;
+    (config.git.author_name, config.git.author_email) = ("Kedge".to_owned(), "kedge@example.org".to_owned());
     config.environments = BTreeMap::from([("dev".to_owned(), Environment { publish: mode })]);
     config
 }

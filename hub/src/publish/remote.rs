@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 
+use crate::git::Secret;
+
 /// A mirror, and where a branch stands in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
@@ -12,22 +14,6 @@ pub struct Seen {
     pub mirror: PathBuf,
     /// None: the server has no such branch.
     pub head: Option<String>,
-}
-
-/// Where a branch stands: what packing reads.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
-    pub repo: String,
-    pub branch: String,
-    pub commit: String,
-    pub path: PathBuf,
-}
-
-/// For a server's REST API.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret {
-    pub username: Option<String>,
-    pub secret: String,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -69,8 +55,5 @@ pub trait Remote: Send + Sync + std::fmt::Debug {
     fn credential(&self, repo: &str) -> Option<Secret>;
 }
 
-impl std::fmt::Debug for Secret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Secret").field("username", &self.username).finish_non_exhaustive()
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -46,18 +46,21 @@ pub(super) async fn publish(
     let ours = format!("kedge/{}", job.environment);
     let run = Run { publisher, term, job, forge: forge(publisher, job)?, ours };
     let mut seen = run.begin().await?;
-    for _ in 0..ATTEMPTS {
+    for attempt in 0..ATTEMPTS {
         desk.look(&seen, job).await?;
+        // Whether our branch may be elsewhere than we left it.
+        let mut doubtful = attempt > 0;
         let mut row = publisher.store.pull_request(job.environment).await?;
         if let Some(known) = &mut row {
             run.recognise(known).await?;
-            if run.follow(known, desk, &mut seen).await? == Followed::Fetched {
-                continue;
+            match run.follow(known, desk, &mut seen).await? {
+                Followed::Fetched => continue,
+                Followed::Done { theirs } => doubtful |= theirs,
             }
         }
-        match run.ask(row, desk, &seen).await? {
+        match run.ask(row, desk, &seen, doubtful).await? {
             Asked::Done(published) => return Ok(*published),
-            Asked::Moved => seen = run.fetch_all().await?,
+            Asked::Moved => seen = publisher.remote.fetch(&job.target.repo, &job.target.branch).await?,
         }
     }
     Err(job.target.restless(&run.ours))
@@ -74,11 +77,11 @@ fn forge(publisher: &Publisher, job: &PublishJob<'_>) -> Result<Option<Forge>, P
     Ok(Some(Forge { address, client }))
 }
 
-#[derive(PartialEq, Eq)]
 enum Followed {
     /// The environment's branch was asked for again.
     Fetched,
-    Done,
+    /// `theirs`: the forge shows another commit on our branch than ours.
+    Done { theirs: bool },
 }
 
 enum Asked {
@@ -100,18 +103,12 @@ impl Run<'_> {
         }
         let text =
             format!("Begin the branch of {}\n\nKedge-Environment: {}\n", self.job.environment, self.job.environment);
-        let commit = Desk::default().build(&seen, &Default::default(), text, self.publisher.author()).await?;
+        let (commit, _) = Desk::default().build(&seen, &Default::default(), text, self.publisher.author()).await?;
         match remote.push(&target.repo, &commit, &target.branch, None).await {
             Ok(()) => Ok(Seen { head: Some(commit), ..seen }),
             Err(PushError::Moved) => Ok(remote.fetch(&target.repo, &target.branch).await?),
             Err(source) => Err(target.push_failed(&target.branch, source)),
         }
-    }
-
-    async fn fetch_all(&self) -> Result<Seen, PublishError> {
-        let (remote, target) = (&self.publisher.remote, self.job.target);
-        remote.fetch(&target.repo, &self.ours).await?;
-        Ok(remote.fetch(&target.repo, &target.branch).await?)
     }
 
     /// Whether the commit that was about to be pushed to our branch is there.
@@ -132,14 +129,15 @@ impl Run<'_> {
         seen: &mut Seen,
     ) -> Result<Followed, PublishError> {
         if matches!(row.state, RequestState::Merged | RequestState::Withdrawn) {
-            return Ok(Followed::Done);
+            return Ok(Followed::Done { theirs: false });
         }
         let head = seen.head.clone().unwrap_or_default();
         let landed = row.asked.as_ref().is_some_and(|ask| ask.base != head && desk.holds(&ask.changes));
-        let mut merged_ours = landed;
+        let (mut merged_ours, mut theirs) = (landed, false);
         let state = match (&self.forge, row.number) {
             (Some(forge), Some(number)) => match forge.get(number).await {
                 Ok(pull) => {
+                    theirs = row.asked.as_ref().is_some_and(|ask| ask.commit != pull.head);
                     merged_ours = landed || self.holds_ours(forge, &pull, row).await?;
                     Some(pull.state)
                 }
@@ -160,7 +158,7 @@ impl Run<'_> {
             (false, None) => {}
         }
         if row.state == before && before != RequestState::Landed {
-            return Ok(Followed::Done);
+            return Ok(Followed::Done { theirs });
         }
         let environment = self.job.environment;
         let mut settlement = Settlement::default();
@@ -176,7 +174,7 @@ impl Run<'_> {
             row.state = RequestState::Merged;
         }
         if row.state == before {
-            return Ok(Followed::Done);
+            return Ok(Followed::Done { theirs });
         }
         tracing::info!(environment, number = row.number, state = row.state.word(), "the pull request has moved on");
         settlement.pull_request = Some(row.clone());
@@ -184,7 +182,7 @@ impl Run<'_> {
         if row.state == RequestState::Merged {
             self.tidy(row).await;
         }
-        Ok(Followed::Done)
+        Ok(Followed::Done { theirs })
     }
 
     /// Whether a merged pull request had the commit that we pushed last, and not only an older one.
@@ -206,19 +204,28 @@ impl Run<'_> {
     }
 
     /// Plans, and brings our branch and the pull request to it.
-    async fn ask(&self, row: Option<PullRequestRow>, desk: &mut Desk, seen: &Seen) -> Result<Asked, PublishError> {
+    async fn ask(
+        &self,
+        row: Option<PullRequestRow>,
+        desk: &mut Desk,
+        seen: &Seen,
+        doubtful: bool,
+    ) -> Result<Asked, PublishError> {
         let (environment, target, store) = (self.job.environment, self.job.target, &self.publisher.store);
         let plan = desk.plan(seen, self.job, Guard::Warn)?;
         let foreign = desk.who_edited(seen, &plan).await?;
         self.record(desk, &plan, &foreign).await?;
+        let head = target.head(seen, desk);
         let done = |outcome| {
-            let (head, waiting) = (target.head(seen), Default::default());
+            let waiting = Default::default();
+            let head = head.clone();
             Ok(Asked::Done(Box::new(Published { head, outcome, waiting, foreign: foreign.clone() })))
         };
         if plan.changes.is_empty() {
             if let Some(mut row) = row.filter(|row| row.state == RequestState::Open) {
                 self.withdraw(&mut row).await?;
             }
+            desk.hold(plan, self.job, desk.listing.tree());
             return done(Outcome::Unchanged);
         }
         if let Some(row) = &row
@@ -228,8 +235,14 @@ impl Run<'_> {
             let (number, url) = (row.number.unwrap_or_default(), row.url.clone().unwrap_or_default());
             return done(Outcome::Declined { number, url });
         }
-        let branch = self.publisher.remote.head(&target.repo, &self.ours).await?;
         let asked = row.as_ref().and_then(|row| row.asked.as_ref());
+        let branch = match (&row, asked) {
+            // Where we left it; a push notices if it isn't.
+            (Some(row), Some(ask)) if row.state == RequestState::Open && !doubtful => {
+                Seen { mirror: seen.mirror.clone(), head: Some(ask.commit.clone()) }
+            }
+            _ => self.publisher.remote.fetch(&target.repo, &self.ours).await?,
+        };
         if let Some(head) = branch.head.as_ref().filter(|head| asked.is_none_or(|ask| ask.commit != **head)) {
             let author = author_of(&branch).await.unwrap_or_default();
             let (branch, commit) = (self.ours.clone(), head.clone());
@@ -265,7 +278,7 @@ impl Run<'_> {
         };
         if !pushed {
             let text = message::commit(environment, &summary, &plan, self.job.causes);
-            ask.commit = desk.build(seen, &plan.changes, text, self.publisher.author()).await?;
+            (ask.commit, _) = desk.build(seen, &plan.changes, text, self.publisher.author()).await?;
             wanted.intended = Some(ask.clone());
             store.save_pull_request(self.term, environment, &wanted).await?;
             match self.publisher.remote.push(&target.repo, &ask.commit, &self.ours, branch.head.as_deref()).await {

@@ -290,6 +290,22 @@ async fn another_branch_starts_anew() {
 }
 
 #[tokio::test]
+async fn a_branch_that_was_deleted_is_published_anew() {
+    let lab = Lab::direct().await;
+    lab.publish(TEN).await;
+    git(&lab.folders.origin, &["branch", "-D", "dev"]);
+    lab.folders.fetch("", "dev").await.unwrap();
+    let published = lab.publish(TEN).await;
+    assert_eq!((committed(&published), published.foreign.len()), (&*lab.head("dev"), 0));
+    assert_eq!(lab.files("dev").len(), 32);
+    // And the guard hasn't forgotten.
+    git(&lab.folders.origin, &["branch", "-D", "dev"]);
+    lab.folders.fetch("", "dev").await.unwrap();
+    let published = lab.publish("drone/a-t=1").await;
+    assert_eq!((published.head, published.waiting["drone"].gone.len()), (None, 9));
+}
+
+#[tokio::test]
 async fn a_stale_leader_pushes_nothing() {
     let lab = Lab::direct().await;
     lab.publish("drone/a-t=1").await;

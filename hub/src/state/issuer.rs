@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use kedge_model::wire::{DesiredState, Digest, EnvelopeError, Generation, Stream};
+use kedge_model::wire::{DesiredState, Digest, EnvelopeError, Generation, Stream, Tombstone};
 use tokio::sync::{Mutex, watch};
 
 use super::board::{Board, Issued};
@@ -35,12 +35,14 @@ pub trait Confirmations: Send + Sync {
     async fn settled(&self, stream: &Stream, tombstones: &[Tomb]) -> Result<BTreeSet<String>, StoreError>;
 }
 
-/// A tombstone that may have been confirmed: the assignment, and since when it is listed.
-pub type Tomb = (String, Generation);
-
-/// Nobody confirms anything: tombstones stay, and each set is its own confirmed one.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Unconfirmed;
+/// A tombstone that may have been confirmed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tomb {
+    pub assignment: String,
+    pub since: Generation,
+    /// Or only stops managing it.
+    pub removes: bool,
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum IssueError {
@@ -185,12 +187,11 @@ impl Issuer {
 
     async fn settled(&self, before: Option<&Newest>) -> Result<BTreeSet<String>, IssueError> {
         let Some(state) = before.map(|before| &before.state) else { return Ok(BTreeSet::new()) };
-        let tombs: Vec<Tomb> = state
-            .removed
-            .iter()
-            .chain(&state.unmanaged)
-            .map(|tombstone| (tombstone.assignment.clone(), tombstone.since))
-            .collect();
+        let tombs = |all: &[Tombstone], removes: bool| -> Vec<Tomb> {
+            let tomb = |one: &Tombstone| Tomb { assignment: one.assignment.clone(), since: one.since, removes };
+            all.iter().map(tomb).collect()
+        };
+        let tombs = [tombs(&state.removed, true), tombs(&state.unmanaged, false)].concat();
         match tombs.is_empty() {
             true => Ok(BTreeSet::new()),
             false => Ok(self.truth.settled(&state.stream, &tombs).await?),
@@ -261,17 +262,6 @@ fn above(before: Option<&Newest>, floor: Generation) -> Generation {
 
 fn content_of(state: &DesiredState) -> Result<Digest, IssueError> {
     plan::content(state).map_err(|source| IssueError::Content { stream: state.stream.clone(), source })
-}
-
-#[async_trait]
-impl Confirmations for Unconfirmed {
-    async fn confirmed_sizes(&self, _environment: &str) -> Result<BTreeMap<String, u64>, StoreError> {
-        Ok(BTreeMap::new())
-    }
-
-    async fn settled(&self, _stream: &Stream, _tombstones: &[Tomb]) -> Result<BTreeSet<String>, StoreError> {
-        Ok(BTreeSet::new())
-    }
 }
 
 #[cfg(test)]

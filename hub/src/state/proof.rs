@@ -1,10 +1,20 @@
 //! A cluster's proof that a higher generation was issued than this hub knows: after a restored backup, a lost disk. It
 //! is believed for its signature alone; the next generation of the stream is above it. Called for `/agent/v1/proof`.
 
+use async_trait::async_trait;
 use kedge_model::Problem;
-use kedge_model::wire::{ClusterId, DesiredState, Envelope, EnvelopeError, Generation, KeyState, Stream, VerifyingKey};
+use kedge_model::wire::{DesiredState, Envelope, EnvelopeError, Generation, Stream, VerifyingKey};
 
+use crate::agents::rooms::{ProofRefusal, Proofs};
+use crate::keys::Keys;
 use crate::store::{Store, StoreError, now};
+
+/// Takes proofs for the agents' room.
+#[derive(Clone, Debug)]
+pub struct Prover {
+    pub store: Store,
+    pub keys: Keys,
+}
 
 /// What a proof came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +29,8 @@ pub enum Proven {
 pub enum ProofError {
     #[error("the proof isn't signed by a key of this hub")]
     Forged(#[source] EnvelopeError),
+    #[error("it proves something of {0}, not of the cluster's own stream")]
+    OtherStream(Stream),
     #[error("generation {0} is beyond what a hub could have issued")]
     Absurd(Generation),
     #[error(transparent)]
@@ -32,10 +44,13 @@ const MAX_GENERATION: u64 = 1 << 53;
 pub async fn take(
     store: &Store,
     keys: &[VerifyingKey],
+    stream: &Stream,
     envelope: &Envelope,
-    by: &ClusterId,
 ) -> Result<Proven, ProofError> {
     let state: DesiredState = envelope.open(keys).map_err(ProofError::Forged)?;
+    if state.stream != *stream {
+        return Err(ProofError::OtherStream(state.stream));
+    }
     if state.generation.0 > MAX_GENERATION {
         return Err(ProofError::Absurd(state.generation));
     }
@@ -44,27 +59,25 @@ pub async fn take(
     if known >= state.generation {
         return Ok(Proven::AlreadyKnown);
     }
-    let raised = tx.raise_floor(&state.stream, state.generation, known, by, now()).await?;
+    let raised = tx.raise_floor(stream, state.generation, known, now()).await?;
     tx.commit().await?;
     if !raised {
         return Ok(Proven::AlreadyKnown);
     }
-    tracing::error!(stream = %state.stream, proven = %state.generation, %known, cluster = %by,
+    tracing::error!(%stream, proven = %state.generation, %known,
         "a cluster runs a generation that this hub doesn't know: was the database restored from an older copy?");
     Ok(Proven::Raised { stream: state.stream, generation: state.generation })
 }
 
-/// Every key that ever signed for this hub.
-pub async fn own_keys(store: &Store) -> Result<Vec<VerifyingKey>, StoreError> {
-    let mut keys: Vec<VerifyingKey> = Vec::new();
-    for set in store.own_key_sets().await? {
-        for key in set.keys {
-            if key.state != KeyState::Announced && !keys.contains(&key.public) {
-                keys.push(key.public);
-            }
+#[async_trait]
+impl Proofs for Prover {
+    async fn prove(&self, stream: &Stream, envelope: Envelope) -> Result<(), ProofRefusal> {
+        match take(&self.store, &self.keys.every_key(), stream, &envelope).await {
+            Ok(_) => Ok(()),
+            Err(ProofError::Store(StoreError::Unavailable(_))) => Err(ProofRefusal::Unavailable),
+            Err(error) => Err(ProofRefusal::Refused(error.to_string())),
         }
     }
-    Ok(keys)
 }
 
 /// What people should know about proofs, and how to move on.
@@ -74,8 +87,8 @@ pub async fn problems(store: &Store) -> Result<Vec<Problem>, StoreError> {
         Problem::warning(
             "GenerationsWentBack",
             format!(
-                "cluster {} showed generation {} of {}, and this hub knew {} at most: its database is an older copy",
-                proven.proven_by, proven.floor, proven.stream, proven.known
+                "a cluster showed generation {} of {}, and this hub knew {} at most: its database is an older copy",
+                proven.floor, proven.stream, proven.known
             ),
         )
         .hint("the hub has gone on above it with what Git says now; look at `kedge get assignments` whether that is what should run, and push again what was lost. Clusters, tokens and confirmations made since the copy have to be made again")

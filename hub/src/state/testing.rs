@@ -1,13 +1,32 @@
 //! Packed environments for tests of this room.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use kedge_model::kinds::{Conflicts, Destination, Drift, Rollback, Scope};
-use kedge_model::wire::{ApplyParameters, Digest, Observation, PackageRef, Packages, PlatformSource, SigningKey};
+use kedge_model::wire::{
+    ApplyParameters, Digest, Observation, PackageRef, Packages, PlatformSource, SigningKey, Stream,
+};
 
 use crate::pack::{Packed, PackedEntry, PackedType};
-use crate::store::Store;
+use crate::state::issuer::{Confirmations, Tomb};
+use crate::store::{Store, StoreError};
+
+/// Nobody confirms anything: tombstones stay, and each set is its own confirmed one.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unconfirmed;
+
+#[async_trait]
+impl Confirmations for Unconfirmed {
+    async fn confirmed_sizes(&self, _environment: &str) -> Result<BTreeMap<String, u64>, StoreError> {
+        Ok(BTreeMap::new())
+    }
+
+    async fn settled(&self, _stream: &Stream, _tombstones: &[Tomb]) -> Result<BTreeSet<String>, StoreError> {
+        Ok(BTreeSet::new())
+    }
+}
 
 pub fn key() -> SigningKey {
     SigningKey::from_seed(&[7; 32]).unwrap()

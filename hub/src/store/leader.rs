@@ -100,17 +100,75 @@ async fn begin_term(connection: &mut AnyConnection, holder: &str) -> Result<Term
 
 #[cfg(test)]
 mod tests {
+    use super::super::trial;
     use super::*;
 
     #[tokio::test]
     async fn each_leadership_is_a_new_term_and_ends_the_one_before() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&format!("sqlite:{}", folder.path().join("hub.db").display())).await.unwrap();
+        let (_folder, store) = trial::sqlite().await;
         let first = store.stand("one").await.unwrap().unwrap();
         assert!(store.write_as(first.term()).await.is_ok());
         let second = store.stand("two").await.unwrap().unwrap();
         assert!(second.term() > first.term());
         assert!(matches!(store.write_as(first.term()).await, Err(StoreError::Fenced(_))));
         assert_eq!(store.leader().await.unwrap(), ("two".to_owned(), second.term()));
+    }
+
+    #[tokio::test]
+    async fn one_of_two_hubs_on_postgres_leads_and_the_other_follows_it() {
+        let Some(url) = trial::postgres_url().await else { return };
+        let (one, other) = (Store::open(&url).await.unwrap(), Store::open(&url).await.unwrap());
+        let first = one.stand("one").await.unwrap().unwrap();
+        assert!(other.stand("other").await.unwrap().is_none());
+        first.resign().await;
+        let second = stand_soon(&other, "other").await;
+        assert!(matches!(one.write_as(Term(second.term().0 - 1)).await, Err(StoreError::Fenced(_))));
+        assert!(other.write_as(second.term()).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_leader_on_postgres_whose_connection_breaks_knows_it_and_another_takes_over() {
+        let Some(url) = trial::postgres_url().await else { return };
+        let (one, other) = (Store::open(&url).await.unwrap(), Store::open(&url).await.unwrap());
+        let mut first = one.stand("one").await.unwrap().unwrap();
+        let begun = std::time::Instant::now();
+        let kill = "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' \
+             AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+        sqlx::query(kill).execute(other.pool()).await.unwrap();
+        let lost = first.hold().await;
+        assert!(matches!(lost, StoreError::Unavailable(_)), "{lost:?}");
+        let second = stand_soon(&other, "other").await;
+        assert!(second.term() > first.term());
+        assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+        assert!(matches!(one.write_as(first.term()).await, Err(StoreError::Fenced(_))));
+    }
+
+    #[tokio::test]
+    async fn connections_that_the_server_of_postgres_cut_are_made_again() {
+        let Some(url) = trial::postgres_url().await else { return };
+        let store = Store::open(&url).await.unwrap();
+        let mut tx = store.write().await.unwrap();
+        let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
+             AND pid <> pg_backend_pid()";
+        let second = Store::open(&url).await.unwrap();
+        sqlx::query(cut).execute(second.pool()).await.unwrap();
+        let error = tx.set_meta("lost", "x").await.unwrap_err();
+        assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
+        drop(tx);
+        let mut tx = store.write().await.unwrap();
+        tx.set_meta("kept", "x").await.unwrap();
+        tx.commit().await.unwrap();
+        assert_eq!(store.meta("lost").await.unwrap(), None);
+    }
+
+    /// The server notices a closed connection in its own time.
+    async fn stand_soon(store: &Store, holder: &str) -> Leadership {
+        let begun = std::time::Instant::now();
+        loop {
+            if let Some(leadership) = store.stand(holder).await.unwrap() {
+                return leadership;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(5), "nobody could take over");
+        }
     }
 }

@@ -1,11 +1,9 @@
-//! Desired states, picks, floors of generations, and the membership part of a cluster's row.
+//! Desired states, picks, and floors of generations.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use kedge_model::wire::{
-    BlobRef, ClusterId, DesiredState, Digest, Envelope, Generation, KeySet, Membership, Stream, Timestamp,
-};
+use kedge_model::wire::{BlobRef, DesiredState, Digest, Envelope, Generation, Stream, Timestamp};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
@@ -23,14 +21,6 @@ pub struct NewState {
     pub moves: Vec<Move>,
 }
 
-/// What a cluster's row says of its membership.
-#[derive(Clone, Debug)]
-pub struct Member {
-    pub membership: Membership,
-    /// `active`, `retired`, `revoked`, `replaced`.
-    pub state: String,
-}
-
 /// Numbers that the next generations must be above.
 #[derive(Clone, Debug, Default)]
 pub struct Floors {
@@ -44,7 +34,6 @@ pub struct ProvenFloor {
     pub stream: Stream,
     pub floor: Generation,
     pub known: Generation,
-    pub proven_by: String,
     pub proven_at: Timestamp,
 }
 
@@ -59,9 +48,6 @@ pub struct Pick {
     pub previous_commit: Option<String>,
     pub previous_digest: Option<String>,
 }
-
-/// In `meta`: what every stream's next generation is above. Written by `restore`.
-pub const GENERATION_FLOOR: &str = "generation_floor";
 
 impl Floors {
     pub fn floor(&self, stream: &Stream) -> Generation {
@@ -109,17 +95,13 @@ impl Store {
     }
 
     pub async fn generation_floors_of(&self, environment: &str) -> Result<Floors, StoreError> {
-        let everywhere: Option<String> = sqlx::query_scalar("SELECT value FROM meta WHERE name = $1")
-            .bind(GENERATION_FLOOR)
-            .fetch_optional(self.pool())
-            .await?;
-        let everywhere = everywhere.map(|text| text.parse().map_err(corrupt)).transpose()?.map(Generation);
+        let everywhere = Generation(self.floor().await?);
         let rows =
             sqlx::query("SELECT environment, cluster_type, ring, floor FROM generation_floors WHERE environment = $1");
         let rows = rows.bind(environment).fetch_all(self.pool()).await?;
         let streams: Result<_, StoreError> =
             rows.iter().map(|row| Ok((stream_of(row)?, generation_of(row.try_get(3)?)?))).collect();
-        Ok(Floors { everywhere: everywhere.unwrap_or_default(), streams: streams? })
+        Ok(Floors { everywhere, streams: streams? })
     }
 
     /// Streams whose newest state isn't above what was proven.
@@ -135,7 +117,7 @@ impl Store {
 
     pub async fn proven_floors(&self) -> Result<Vec<ProvenFloor>, StoreError> {
         let rows = sqlx::query(
-            "SELECT environment, cluster_type, ring, floor, known, proven_by, proven_at FROM generation_floors \
+            "SELECT environment, cluster_type, ring, floor, known, proven_at FROM generation_floors \
              ORDER BY environment, cluster_type, ring",
         );
         let rows = rows.fetch_all(self.pool()).await?;
@@ -144,21 +126,44 @@ impl Store {
                 stream: stream_of(row)?,
                 floor: generation_of(row.try_get(3)?)?,
                 known: generation_of(row.try_get(4)?)?,
-                proven_by: row.try_get(5)?,
-                proven_at: Timestamp(row.try_get(6)?),
+                proven_at: Timestamp(row.try_get(5)?),
             })
         });
         proven.collect()
     }
 
-    /// Every version of our own key set.
-    pub async fn own_key_sets(&self) -> Result<Vec<KeySet>, StoreError> {
-        let rows = sqlx::query("SELECT envelope FROM key_sets ORDER BY version").fetch_all(self.pool()).await?;
-        let sets = rows.iter().map(|row| {
-            let envelope = Envelope::from_json(row.try_get(0)?).map_err(corrupt)?;
-            serde_json::from_slice(&envelope.payload).map_err(corrupt)
-        });
-        sets.collect()
+    /// Sizes of the guard's sets, by cluster type.
+    pub async fn confirmed_set_sizes(&self, environment: &str) -> Result<BTreeMap<String, u64>, StoreError> {
+        let rows = sqlx::query("SELECT cluster_type, size FROM confirmed_sets WHERE environment = $1");
+        let rows = rows.bind(environment).fetch_all(self.pool()).await?;
+        rows.iter().map(|row| Ok((row.try_get(0)?, generation_of(row.try_get(1)?)?.0))).collect()
+    }
+
+    /// Assignments that some member of the stream reports, whatever it says of them.
+    pub async fn reported_assignments(&self, stream: &Stream) -> Result<BTreeSet<String>, StoreError> {
+        let rows = sqlx::query_scalar(
+            "SELECT DISTINCT assignment FROM counts WHERE environment = $1 AND cluster_type = $2 AND ring = $3 AND count > 0",
+        );
+        let rows = rows
+            .bind(stream.environment.as_str())
+            .bind(stream.cluster_type.as_str())
+            .bind(stream.ring.as_str())
+            .fetch_all(self.pool())
+            .await?;
+        Ok(rows.into_iter().collect())
+    }
+
+    /// The lowest generation that an active member has accepted; none without members.
+    pub async fn lowest_generation(&self, stream: &Stream) -> Result<Option<Generation>, StoreError> {
+        let lowest: Option<i64> = sqlx::query_scalar(
+            "SELECT MIN(generation) FROM clusters WHERE environment = $1 AND cluster_type = $2 AND ring = $3 AND state = 'active'",
+        )
+        .bind(stream.environment.as_str())
+        .bind(stream.cluster_type.as_str())
+        .bind(stream.ring.as_str())
+        .fetch_one(self.pool())
+        .await?;
+        lowest.map(generation_of).transpose()
     }
 
     /// The picks of an environment, for people.
@@ -262,92 +267,29 @@ impl Tx {
         generation_of(newest.unwrap_or_default())
     }
 
-    pub async fn newest_state(&mut self, stream: &Stream) -> Result<Option<DesiredState>, StoreError> {
-        let row = sqlx::query(
-            "SELECT envelope FROM states WHERE environment = $1 AND cluster_type = $2 AND ring = $3 \
-             ORDER BY generation DESC LIMIT 1",
-        )
-        .bind(stream.environment.as_str())
-        .bind(stream.cluster_type.as_str())
-        .bind(stream.ring.as_str())
-        .fetch_optional(self.connection())
-        .await?;
-        row.map(|row| state_of(row.try_get(0)?)).transpose()
-    }
-
     /// Whether the floor went up.
     pub async fn raise_floor(
         &mut self,
         stream: &Stream,
         floor: Generation,
         known: Generation,
-        by: &ClusterId,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         let raised = sqlx::query(
-            "INSERT INTO generation_floors (environment, cluster_type, ring, floor, known, proven_by, proven_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7) \
+            "INSERT INTO generation_floors (environment, cluster_type, ring, floor, known, proven_at) \
+             VALUES ($1, $2, $3, $4, $5, $6) \
              ON CONFLICT (environment, cluster_type, ring) DO UPDATE SET floor = excluded.floor, known = excluded.known, \
-             proven_by = excluded.proven_by, proven_at = excluded.proven_at WHERE excluded.floor > generation_floors.floor",
+             proven_at = excluded.proven_at WHERE excluded.floor > generation_floors.floor",
         )
         .bind(stream.environment.as_str())
         .bind(stream.cluster_type.as_str())
         .bind(stream.ring.as_str())
         .bind(number(floor))
         .bind(number(known))
-        .bind(by.to_string())
         .bind(at.0)
         .execute(self.connection())
         .await?;
         Ok(raised.rows_affected() > 0)
-    }
-
-    pub async fn member(&mut self, cluster: &ClusterId) -> Result<Option<Member>, StoreError> {
-        let row = sqlx::query("SELECT membership, state FROM clusters WHERE id = $1")
-            .bind(cluster.to_string())
-            .fetch_optional(self.connection())
-            .await?;
-        let Some(row) = row else { return Ok(None) };
-        let envelope = Envelope::from_json(row.try_get(0)?).map_err(corrupt)?;
-        let membership = serde_json::from_slice(&envelope.payload).map_err(corrupt)?;
-        Ok(Some(Member { membership, state: row.try_get(1)? }))
-    }
-
-    /// The row follows the membership. Refused when another change came first.
-    pub async fn set_membership(
-        &mut self,
-        membership: &Membership,
-        envelope: &[u8],
-        state: &str,
-    ) -> Result<(), StoreError> {
-        let tick = self.tick().await?;
-        let sequence = i64::try_from(membership.sequence.0).unwrap_or(i64::MAX);
-        let changed = sqlx::query(
-            "UPDATE clusters SET name = $1, environment = $2, cluster_type = $3, ring = $4, labels = $5, site = $6, \
-             state = $7, sequence = $8, membership = $9, tick = $10 WHERE id = $11 AND sequence = $12",
-        )
-        .bind(membership.name.as_str())
-        .bind(membership.stream.environment.as_str())
-        .bind(membership.stream.cluster_type.as_str())
-        .bind(membership.stream.ring.as_str())
-        .bind(serde_json::to_string(&membership.labels).map_err(corrupt)?)
-        .bind(membership.site.as_deref())
-        .bind(state)
-        .bind(sequence)
-        .bind(envelope.to_vec())
-        .bind(tick)
-        .bind(membership.cluster.to_string())
-        .bind(sequence - 1)
-        .execute(self.connection())
-        .await?;
-        match changed.rows_affected() {
-            1 => Ok(()),
-            _ => Err(StoreError::Corrupt(format!(
-                "the membership of {} isn't number {}",
-                membership.cluster,
-                sequence - 1
-            ))),
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use kedge_model::wire::{ClusterId, Timestamp};
 use tokio::sync::watch;
@@ -14,6 +14,8 @@ use super::tally::{Deltas, Weight};
 use crate::store::truth::promises::ContactRow;
 use crate::store::{Store, StoreError, Tx, now};
 
+/// Counts of nobody are taken away so often.
+const SWEEP: Duration = Duration::from_secs(300);
 /// Contacts of so long go into one commit, and promises are judged as often.
 const EVERY: Duration = Duration::from_secs(2);
 /// Rows of one transaction: short enough for others to get their turn.
@@ -28,6 +30,7 @@ pub const LOOK_PATIENCE_MS: i64 = 30 * 60 * 1000;
 /// Runs until told to stop; then writes the contacts that wait.
 pub async fn run(store: Store, contacts: Arc<Contacts>, figures: Arc<Figures>, mut shutdown: watch::Receiver<bool>) {
     let mut failing = false;
+    let mut swept = Instant::now();
     loop {
         let stopping = *shutdown.borrow_and_update();
         match step(&store, &contacts, &figures, now()).await {
@@ -45,11 +48,23 @@ pub async fn run(store: Store, contacts: Arc<Contacts>, figures: Arc<Figures>, m
         if stopping {
             return;
         }
+        if swept.elapsed() > SWEEP && !failing {
+            swept = Instant::now();
+            if let Err(error) = sweep(&store).await {
+                tracing::warn!(%error, "counts of nobody can't be taken away; trying again later");
+            }
+        }
         tokio::select! {
             () = tokio::time::sleep(EVERY) => {}
             changed = shutdown.changed() => if changed.is_err() { return },
         }
     }
+}
+
+async fn sweep(store: &Store) -> Result<(), StoreError> {
+    let mut tx = store.write().await?;
+    tx.sweep_counts().await?;
+    tx.commit().await
 }
 
 /// Writes what came, says that a hub is alive, and only then judges: a contact that waits must not be judged as missing.
@@ -89,7 +104,7 @@ async fn write(store: &Store, batch: &[(ClusterId, ContactRow)]) -> Result<(), S
         turned.push((*cluster, unknown));
     }
     turn(&mut tx, &turned).await?;
-    tx.apply(&deltas).await?;
+    tx.apply(deltas).await?;
     tx.commit().await
 }
 
@@ -120,7 +135,7 @@ async fn judge(store: &Store, figures: &Figures, at: Timestamp) -> Result<(), St
         }
         let turned: Vec<_> = due.iter().map(|due| (due.cluster, Some(due.promise_until))).collect();
         turn(&mut tx, &turned).await?;
-        tx.apply(&deltas).await?;
+        tx.apply(deltas).await?;
         tx.commit().await?;
         figures.broken_promises.fetch_add(due.len() as u64, Ordering::Relaxed);
         for due in &due {

@@ -140,7 +140,7 @@ async fn write(store: &Store, batch: &[Job]) -> Result<Vec<Result<Outcome, TakeE
         };
         outcomes.push(outcome);
     }
-    tx.apply(&deltas).await?;
+    tx.apply(deltas).await?;
     tx.commit().await?;
     Ok(outcomes)
 }

@@ -13,6 +13,8 @@ use super::{Agent, AgentError};
 #[derive(Debug)]
 pub struct Crowd {
     seen: Vec<watch::Receiver<Generation>>,
+    /// Of the one that is furthest.
+    newest: watch::Receiver<Generation>,
     tasks: JoinSet<()>,
 }
 
@@ -44,20 +46,30 @@ impl Crowd {
     pub fn start(agents: Vec<Agent>) -> Crowd {
         let room = Arc::new(Semaphore::new(AT_ONCE));
         let mut tasks = JoinSet::new();
+        let (furthest, newest) = watch::channel(Generation(0));
+        let furthest = Arc::new(furthest);
         let seen = agents
             .into_iter()
             .map(|agent| {
                 let (sender, receiver) = watch::channel(agent.generation);
-                tasks.spawn(live(agent, sender, Arc::clone(&room)));
+                tasks.spawn(live(agent, sender, Arc::clone(&furthest), Arc::clone(&room)));
                 receiver
             })
             .collect();
-        Crowd { seen, tasks }
+        Crowd { seen, newest, tasks }
     }
 
     /// How many have at least this generation.
     pub fn reached(&self, generation: Generation) -> usize {
         self.seen.iter().filter(|seen| *seen.borrow() >= generation).count()
+    }
+
+    /// The moment at which anybody has it.
+    pub async fn first_reaches(&mut self, generation: Generation) -> Instant {
+        let mut newest = self.newest.clone();
+        // The crowd itself holds the sender.
+        let _ = newest.wait_for(|has| *has >= generation).await;
+        Instant::now()
     }
 
     /// Waits until all have it; how long the last one took.
@@ -75,7 +87,36 @@ impl Crowd {
     }
 }
 
-async fn live(mut agent: Agent, seen: watch::Sender<Generation>, room: Arc<Semaphore>) {
+/// A process of its own: joins, holds, and prints a line for each step: `holding`, then `reached GENERATION SECONDS` with the
+/// time since the first of the crowd had it. Ends when its input ends.
+pub async fn run(token: &JoinToken, count: usize) -> Result<(), AgentError> {
+    let agents = Crowd::join(token, count).await?;
+    println!("joined {count}");
+    let mut crowd = Crowd::start(agents);
+    let mut next = Generation(1);
+    let input = tokio::task::spawn_blocking(|| std::io::stdin().lines().for_each(drop));
+    let watched = async {
+        loop {
+            let first = crowd.first_reaches(next).await;
+            let took = crowd.all_reach(next, first).await;
+            println!("reached {next} {:.3}", took.as_secs_f64());
+            next.0 += 1;
+        }
+    };
+    tokio::select! {
+        () = watched => {}
+        _ = input => {}
+    }
+    crowd.stop().await;
+    Ok(())
+}
+
+async fn live(
+    mut agent: Agent,
+    seen: watch::Sender<Generation>,
+    furthest: Arc<watch::Sender<Generation>>,
+    room: Arc<Semaphore>,
+) {
     loop {
         if agent.is_disconnected() {
             let _place = room.acquire().await;
@@ -84,6 +125,11 @@ async fn live(mut agent: Agent, seen: watch::Sender<Generation>, room: Arc<Semap
         match agent.poll().await {
             Ok(answer) => {
                 seen.send_replace(agent.generation);
+                furthest.send_if_modified(|known| {
+                    let further = *known < agent.generation;
+                    *known = agent.generation.max(*known);
+                    further
+                });
                 // What was verified isn't needed again: a crowd stays small.
                 (agent.state, agent.state_envelope) = (None, None);
                 tokio::time::sleep(Duration::from_secs(answer.next)).await;

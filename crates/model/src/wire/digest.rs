@@ -44,7 +44,13 @@ impl Digest {
 
 /// Lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |half: u8| char::from(if half < 10 { b'0' + half } else { b'a' + half - 10 });
+    let mut out = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        out.push(digit(byte >> 4));
+        out.push(digit(byte & 0xf));
+    }
+    out
 }
 
 /// The bytes that so many lower-case hexadecimal digits stand for.

@@ -67,7 +67,7 @@ impl KeySet {
     /// The next set, if an active key of this one signed it.
     pub fn follow(&self, next: &Envelope) -> Result<KeySet, KeySetError> {
         let set: KeySet = next.open(&self.active())?;
-        if set.version != self.version + 1 {
+        if Some(set.version) != self.version.checked_add(1) {
             return Err(KeySetError::Gap { known: self.version, found: set.version });
         }
         set.check()

@@ -45,6 +45,7 @@ fn apply(platform: &mut Platform, change: &Change) {
         Change::Broken(broken) => platform.broken.clone_from(broken),
         Change::Failing(failing) => platform.failing.clone_from(failing),
         Change::Published(published) => platform.published.clone_from(published),
+        Change::Problems(problems) => platform.problems.clone_from(problems),
     }
 }
 

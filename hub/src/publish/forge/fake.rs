@@ -21,6 +21,9 @@ pub struct Fake {
     inner: Arc<Mutex<Inner>>,
 }
 
+/// Status, headers, body.
+type Fault = (u16, Vec<(&'static str, String)>, Vec<u8>);
+
 #[derive(Debug, Default)]
 pub struct Inner {
     pub pulls: Vec<Value>,
@@ -31,7 +34,7 @@ pub struct Inner {
     /// So many calls are answered before the faults come.
     pub skip: usize,
     /// Answers that come instead of the next ones.
-    pub faults: VecDeque<(u16, Vec<(&'static str, String)>, Vec<u8>)>,
+    pub faults: VecDeque<Fault>,
     /// Where branches are.
     pub origin: Option<PathBuf>,
 }
@@ -126,7 +129,8 @@ async fn answer(
         ("POST", ["issues", number, "labels"]) => state.put_labels(kind, number, &body),
         ("DELETE", ["issues", number, "labels", which]) => state.pull(number).map(|pull| {
             let labels = pull["labels"].as_array_mut().unwrap();
-            labels.retain(|label| label["id"].to_string() != **which && label["name"] != **which);
+            let id = which.parse::<i64>().ok();
+            labels.retain(|label| id.is_none_or(|id| label["id"] != id) && label["name"] != **which);
             Value::Null
         }),
         _ => Err(404),

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::ForgeError;
 use crate::config::ForgeKind;
-use crate::publish::remote::Secret;
+use crate::git::Secret;
 
 /// A forge that doesn't answer by then won't.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);

@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::fake::{Fake, REPO};
 use super::*;
-use crate::publish::remote::Secret;
+use crate::git::Secret;
 
 fn forge(fake: &Fake, username: Option<&str>) -> Forge {
     let address = Address::of(REPO, &[fake.config()]).unwrap().unwrap();

@@ -8,6 +8,7 @@ use super::*;
 use crate::config::{ForgeKind, PublishMode};
 use crate::publish::fixture::{Lab, git, schedule};
 use crate::publish::forge::fake::{Fake, REPO};
+use crate::publish::remote::Remote;
 
 async fn lab(kind: ForgeKind) -> (Lab, Fake) {
     let fake = Fake::start(kind).await;
@@ -189,13 +190,9 @@ async fn a_crash_at_any_call_ends_in_one_pull_request() {
     // So many calls answer, then the forge is away; then the hub starts again.
     for answered in 0..6 {
         let (mut lab, fake) = lab(ForgeKind::Gitea).await;
-        let error = {
-            let mut state = fake.state();
-            state.skip = answered;
-            state.faults.push_back((500, Vec::new(), Vec::new()));
-            drop(state);
-            lab.try_publish(&schedule("drone/a-t=1")).await.err()
-        };
+        fake.state().skip = answered;
+        fake.fail(500, &[], "");
+        let error = lab.try_publish(&schedule("drone/a-t=1")).await.err();
         assert!(error.is_none_or(|error| error.next() == Next::Retry(None)));
         fake.state().faults.clear();
         lab.restart();
@@ -240,4 +237,18 @@ async fn content_that_is_there_before_the_forge_marks_it_waits_for_the_mark() {
     fake.set(1, json!({"state": "closed", "merged": true}));
     assert_eq!(lab.publish("drone/a-t=1").await.outcome, Outcome::Unchanged);
     assert_eq!(lab.store.pull_request("dev").await.unwrap().unwrap().state, RequestState::Merged);
+}
+
+#[tokio::test]
+async fn a_deleted_environment_branch_is_asked_for_anew_and_confirms_nothing() {
+    let (lab, fake) = lab(ForgeKind::Gitea).await;
+    lab.publish("drone/a-t drone/b-t").await;
+    merge(&lab, &fake, 1).await;
+    lab.publish("drone/a-t drone/b-t").await;
+    git(&lab.folders.origin, &["branch", "-D", "dev"]);
+    lab.folders.fetch("", "dev").await.unwrap();
+    let published = lab.publish("drone/a-t drone/b-t").await;
+    assert_eq!((published.head, number(&published.outcome)), (None, 2));
+    assert_eq!(lab.store.confirmed_size("dev", "drone").await.unwrap(), Some(2));
+    assert_eq!(lab.files("kedge/dev").len(), 8);
 }

@@ -1,12 +1,15 @@
 //! Counts: written as differences in the transaction that changes a cluster, read as a lookup.
 
-use kedge_model::wire::{ClusterId, Envelope, Stream, Timestamp};
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use kedge_model::wire::{ClusterId, Envelope, Generation, PackagesKey, Stream, Timestamp};
 use sqlx::Row as _;
 
 use super::{corrupt, stream_of};
 use crate::store::{Store, StoreError, Tx};
 use crate::truth::prepared::Prepared;
-use crate::truth::tally::{Deltas, Presence, Weight, Word};
+use crate::truth::tally::{CountKey, Deltas, Presence, Weight, Word};
 
 /// So many clusters of a stream say the same of an assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +43,24 @@ pub struct Members {
     pub count: i64,
 }
 
+/// Rows of one statement: most of a statement's time is the way to the database and back.
+const CHUNK: usize = 24;
+static ADD_CHUNK: LazyLock<String> = LazyLock::new(|| add(CHUNK));
+static ADD_ONE: LazyLock<String> = LazyLock::new(|| add(1));
+
+fn add(rows: usize) -> String {
+    let row = |index: usize| {
+        let at = |column: usize| 4 + index * 5 + column;
+        format!("($1, $2, $3, ${}, ${}, ${}, ${}, ${})", at(0), at(1), at(2), at(3), at(4))
+    };
+    format!(
+        "INSERT INTO counts (environment, cluster_type, ring, assignment, packages, running, condition, count) \
+         VALUES {} ON CONFLICT (environment, cluster_type, ring, assignment, packages, running, condition) \
+         DO UPDATE SET count = counts.count + excluded.count",
+        (0..rows).map(row).collect::<Vec<_>>().join(", ")
+    )
+}
+
 impl Store {
     pub async fn counts(&self, filter: &CountFilter<'_>) -> Result<Vec<Count>, StoreError> {
         let asked = [
@@ -69,6 +90,40 @@ impl Store {
         rows.iter().map(count).collect()
     }
 
+    /// Which assignments are gone from every member of a stream: all have accepted the generation that removed them, and
+    /// none reports them any more.
+    pub async fn gone(
+        &self,
+        stream: &Stream,
+        removed: &[(String, Generation)],
+    ) -> Result<BTreeSet<String>, StoreError> {
+        let slowest = sqlx::query_scalar(
+            "SELECT MIN(generation) FROM clusters \
+             WHERE environment = $1 AND cluster_type = $2 AND ring = $3 AND state = 'active'",
+        );
+        let slowest: Option<i64> = slowest
+            .bind(stream.environment.as_str())
+            .bind(stream.cluster_type.as_str())
+            .bind(stream.ring.as_str())
+            .fetch_one(self.pool())
+            .await?;
+        let mut gone = BTreeSet::new();
+        for (assignment, since) in removed {
+            let passed = slowest.is_none_or(|slowest| u64::try_from(slowest).is_ok_and(|slowest| slowest >= since.0));
+            let filter = CountFilter {
+                environment: &stream.environment,
+                cluster_type: Some(&stream.cluster_type),
+                ring: Some(&stream.ring),
+                assignment: Some(assignment),
+                ..CountFilter::default()
+            };
+            if passed && self.counts(&filter).await?.is_empty() {
+                gone.insert(assignment.clone());
+            }
+        }
+        Ok(gone)
+    }
+
     /// How many members the streams of an environment have.
     pub async fn population(&self, environment: &str) -> Result<Vec<Members>, StoreError> {
         let found = sqlx::query("SELECT * FROM population WHERE count <> 0 AND environment = $1").bind(environment);
@@ -83,47 +138,61 @@ impl Store {
 }
 
 impl Tx {
-    /// Adds to the counts, in the order of their keys, so that two hubs never wait for each other in a circle.
-    pub async fn apply(&mut self, deltas: &Deltas) -> Result<(), StoreError> {
-        for (key, delta) in deltas.counts.iter().filter(|(_, delta)| **delta != 0) {
-            let put = sqlx::query(
-                "INSERT INTO counts (environment, cluster_type, ring, assignment, packages, running, condition, count) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7, $8) \
-                 ON CONFLICT (environment, cluster_type, ring, assignment, packages, running, condition) \
-                 DO UPDATE SET count = counts.count + excluded.count",
-            );
-            let gone = "DELETE FROM counts WHERE environment = $1 AND cluster_type = $2 AND ring = $3 \
-                 AND assignment = $4 AND packages = $5 AND running = $6 AND condition = $7 AND count = 0";
-            let of_key = |query: sqlx::query::Query<'static, sqlx::Any, sqlx::any::AnyArguments>| {
-                query
-                    .bind(key.stream.environment.clone())
-                    .bind(key.stream.cluster_type.clone())
-                    .bind(key.stream.ring.clone())
-                    .bind(key.assignment.clone())
-                    .bind(key.packages.clone())
-                    .bind(key.running.clone())
-                    .bind(key.condition.as_str())
-            };
-            of_key(put).bind(*delta).execute(self.connection()).await?;
-            if *delta < 0 {
-                of_key(sqlx::query(gone)).execute(self.connection()).await?;
+    /// Adds to the counts, in the order of their keys, so that two hubs never wait for each other in a circle. A count
+    /// that comes to nothing stays as a row until `sweep_counts`.
+    pub async fn apply(&mut self, deltas: Deltas) -> Result<(), StoreError> {
+        for (stream, deltas) in &deltas.settled().0 {
+            let mut rows = Vec::new();
+            for (assignment, keys) in &deltas.counts {
+                rows.extend(keys.iter().map(|(key, delta)| (assignment.as_str(), key, *delta)));
+            }
+            let (whole, rest) = rows.as_chunks::<CHUNK>();
+            for chunk in whole {
+                self.add_counts(ADD_CHUNK.as_str(), stream, chunk).await?;
+            }
+            for row in rest {
+                self.add_counts(ADD_ONE.as_str(), stream, std::slice::from_ref(row)).await?;
+            }
+            for (presence, delta) in &deltas.population {
+                let put = sqlx::query(
+                    "INSERT INTO population (environment, cluster_type, ring, presence, count) \
+                     VALUES ($1, $2, $3, $4, $5) ON CONFLICT (environment, cluster_type, ring, presence) \
+                     DO UPDATE SET count = population.count + excluded.count",
+                );
+                put.bind(stream.environment.as_str())
+                    .bind(stream.cluster_type.as_str())
+                    .bind(stream.ring.as_str())
+                    .bind(presence.as_str())
+                    .bind(*delta)
+                    .execute(self.connection())
+                    .await?;
             }
         }
-        for ((stream, presence), delta) in deltas.population.iter().filter(|(_, delta)| **delta != 0) {
-            let put = sqlx::query(
-                "INSERT INTO population (environment, cluster_type, ring, presence, count) VALUES ($1, $2, $3, $4, $5) \
-                 ON CONFLICT (environment, cluster_type, ring, presence) \
-                 DO UPDATE SET count = population.count + excluded.count",
-            );
-            put.bind(stream.environment.as_str())
-                .bind(stream.cluster_type.as_str())
-                .bind(stream.ring.as_str())
-                .bind(presence.as_str())
-                .bind(*delta)
-                .execute(self.connection())
-                .await?;
-        }
         Ok(())
+    }
+
+    async fn add_counts(
+        &mut self,
+        sql: &'static str,
+        stream: &Stream,
+        rows: &[(&str, &CountKey, i64)],
+    ) -> Result<(), StoreError> {
+        let text = |key: Option<PackagesKey>| key.map(|key| key.to_string()).unwrap_or_default();
+        let mut put = sqlx::query(sql)
+            .bind(stream.environment.as_str())
+            .bind(stream.cluster_type.as_str())
+            .bind(stream.ring.as_str());
+        for (assignment, (packages, running, condition), delta) in rows {
+            put =
+                put.bind(*assignment).bind(text(*packages)).bind(text(*running)).bind(condition.as_str()).bind(*delta);
+        }
+        put.execute(self.connection()).await?;
+        Ok(())
+    }
+
+    /// Takes away counts of nobody: what old versions left.
+    pub async fn sweep_counts(&mut self) -> Result<u64, StoreError> {
+        Ok(sqlx::query("DELETE FROM counts WHERE count = 0").execute(self.connection()).await?.rows_affected())
     }
 
     /// A cluster comes into a stream (join), goes to another (move), or goes (retired, revoked, replaced): the counts
@@ -155,7 +224,7 @@ impl Tx {
             (None, Some(_)) if tally.is_some() => self.restore_conditions(cluster).await?,
             _ => {}
         }
-        self.apply(&deltas).await
+        self.apply(deltas).await
     }
 
     /// A cluster that is back has its exceptions from the document that it left.

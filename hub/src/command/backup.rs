@@ -1,0 +1,63 @@
+//! `kedge-hub backup` and `kedge-hub restore`: a hub in one file, and back.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::Settings;
+use crate::backup;
+use crate::private;
+use crate::run::data::DataFolder;
+use crate::run::{database_url, join_store};
+
+/// Write the hub's database, keys and configuration to one file
+///
+/// Works while the hub runs and is of one moment. The file holds the private keys: keep it where only you can read it. Make
+/// one after each change of keys. Mirrors and packages are made again and aren't in it.
+#[derive(Debug, Args)]
+pub(super) struct BackupArgs {
+    #[command(flatten)]
+    settings: Settings,
+    /// The file to write; it must not exist yet
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
+/// Bring a hub back from a backup, into an empty data folder and database
+///
+/// Everything issued from then on has higher numbers than the lost hub can have given, so agents accept it. What happened
+/// after the backup is unknown: clusters that joined since join again, tokens that were revoked since must be revoked again.
+#[derive(Debug, Args)]
+pub(super) struct RestoreArgs {
+    #[command(flatten)]
+    settings: Settings,
+    /// The backup
+    #[arg(value_name = "FILE")]
+    from: PathBuf,
+}
+
+pub(super) async fn run(args: BackupArgs) -> anyhow::Result<()> {
+    let config = args.settings.load()?;
+    let store = join_store(&config).await?;
+    let made = backup::backup(&store, &config.keys, args.settings.config.as_deref(), &args.output).await;
+    store.close().await;
+    let made = made?;
+    println!("{}: {} rows of {} tables, {} key files", args.output.display(), made.rows, made.tables, made.keys);
+    Ok(())
+}
+
+pub(super) async fn restore(args: RestoreArgs) -> anyhow::Result<()> {
+    let config = args.settings.load()?;
+    // A running hub has the folder, and is no place to restore into.
+    let _folder = DataFolder::open(&config.data)?;
+    private::folder(&config.keys)?;
+    let url = database_url(&config)?;
+    let reference = config.data.join("restored-hub.toml");
+    let made = backup::restore(&args.from, &url, &config.keys, &reference).await?;
+    println!("restored {} rows of {} tables and {} key files", made.rows, made.tables, made.keys);
+    if reference.exists() {
+        println!("the configuration that was in force then is in {}", reference.display());
+    }
+    println!("start the hub again: kedge-hub serve");
+    Ok(())
+}

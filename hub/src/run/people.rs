@@ -1,0 +1,225 @@
+//! What the API asks of the other rooms, done by them. Made by `run`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::{HeaderMap, StatusCode};
+use kedge_model::Labels;
+use kedge_model::wire::{ClusterId, Stream, Timestamp};
+use kedge_status::Condition;
+
+use crate::agents::{Fleet, FleetError, TokenOrder};
+use crate::api::{
+    ApiError, Caller, ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, Rooms,
+};
+use crate::git::Mirrors;
+use crate::git::webhook::{self, HookError};
+use crate::publish::{PublishError, Publisher};
+use crate::store::agents::tokens::TokenRow;
+use crate::store::catalog::Visible;
+use crate::store::truth::counts::CountFilter;
+use crate::store::{Store, Tx};
+use crate::truth::Truth;
+
+/// The rooms that people's requests reach.
+#[derive(Debug)]
+pub struct People {
+    pub store: Store,
+    pub fleet: Fleet,
+    pub truth: Truth,
+    pub mirrors: Mirrors,
+    pub publisher: Arc<Publisher>,
+    /// Read anew for each webhook, so that it can be changed.
+    pub webhook_secret: Option<PathBuf>,
+}
+
+#[async_trait]
+impl Rooms for People {
+    async fn create_join_token(&self, tx: &mut Tx, wish: JoinWish) -> Result<MadeToken, ApiError> {
+        let order = TokenOrder {
+            environment: wish.environment,
+            cluster_type: wish.cluster_type,
+            labels: wish.labels,
+            site: wish.site,
+            replaces: wish.replaces,
+            uses: wish.uses,
+            expires_at: wish.expires_at,
+            created_by: wish.created_by,
+        };
+        let made = self.fleet.create_join_token(tx, order).await.map_err(refuse)?;
+        Ok(MadeToken { text: made.to_string(), id: made.id })
+    }
+
+    async fn join_tokens(
+        &self,
+        before: Option<(Timestamp, String)>,
+        limit: i64,
+    ) -> Result<Vec<JoinTokenSeen>, ApiError> {
+        let before = before.as_ref().map(|(time, id)| (*time, id.as_str()));
+        Ok(self.fleet.join_tokens(before, limit).await?.into_iter().map(seen).collect())
+    }
+
+    async fn revoke_join_token(&self, tx: &mut Tx, id: &str) -> Result<bool, ApiError> {
+        Ok(self.fleet.revoke_join_token(tx, id).await?)
+    }
+
+    async fn move_cluster(&self, tx: &mut Tx, cluster: &ClusterId, to: &MoveWish) -> Result<(), ApiError> {
+        let row = tx.cluster(cluster).await?.ok_or_else(|| ApiError::not_found("such cluster"))?;
+        let stream = Stream {
+            environment: to.environment.clone().unwrap_or(row.stream.environment),
+            cluster_type: to.cluster_type.clone().unwrap_or(row.stream.cluster_type),
+            ring: to.ring.clone().unwrap_or(row.stream.ring),
+        };
+        self.fleet.move_to(tx, cluster, stream).await.map(|_| ()).map_err(refuse)
+    }
+
+    async fn relabel_cluster(&self, tx: &mut Tx, cluster: &ClusterId, labels: Labels) -> Result<(), ApiError> {
+        self.fleet.relabel(tx, cluster, Some(labels), None, None).await.map(|_| ()).map_err(refuse)
+    }
+
+    async fn retire_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError> {
+        self.fleet.retire(tx, cluster).await.map(|_| ()).map_err(refuse)
+    }
+
+    async fn revoke_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError> {
+        self.fleet.revoke(tx, cluster).await.map(|_| ()).map_err(refuse)
+    }
+
+    async fn cluster_changed(&self, _cluster: &ClusterId) {
+        self.fleet.refresh().await;
+    }
+
+    async fn counts(&self, query: &CountQuery) -> Result<Vec<CountSeen>, ApiError> {
+        let filter = CountFilter {
+            environment: &query.environment,
+            cluster_type: query.cluster_type.as_deref(),
+            ring: query.ring.as_deref(),
+            assignment: query.assignment.as_deref(),
+            packages: None,
+            running: query.packages.as_deref(),
+        };
+        // What is desired is counted apart in the database; who asks what runs wants the sum.
+        let mut sums: BTreeMap<(Stream, String, String, &'static str), u64> = BTreeMap::new();
+        for count in self.store.counts(&filter).await? {
+            let key = (count.stream, count.assignment, count.running, count.condition.as_str());
+            *sums.entry(key).or_default() += u64::try_from(count.count).unwrap_or(0);
+        }
+        let shown = sums.into_iter().map(|((stream, assignment, packages, condition), count)| CountSeen {
+            cluster_type: stream.cluster_type,
+            ring: stream.ring,
+            assignment,
+            packages,
+            condition: condition.to_owned(),
+            count,
+        });
+        Ok(shown.collect())
+    }
+
+    async fn conditions(&self, cluster: &ClusterId) -> Result<Vec<ConditionSeen>, ApiError> {
+        let Some(status) = self.truth.status(cluster).await? else { return Ok(Vec::new()) };
+        let rows = self.store.clusters_named(&Visible::All, &cluster.to_string()).await?;
+        let unknown_since = rows.first().and_then(|row| row.unknown_since);
+        let shown = status.reports.iter().map(|(assignment, report)| {
+            let time = |at| status.true_time(report.clock, at).0.0;
+            let (reason, message) = match &report.condition {
+                Condition::Failed { reason, message } => (Some(reason.clone()), Some(message.clone())),
+                _ => (None, report.drift.clone()),
+            };
+            let known = ConditionSeen {
+                assignment: assignment.clone(),
+                condition: report.condition.word().to_owned(),
+                reason,
+                message: message.filter(|text| !text.is_empty()),
+                desired: report.desired.as_ref().map(ToString::to_string),
+                running: report.running.as_ref().map(ToString::to_string),
+                since: moment(time(report.since)),
+                observed_at: Some(moment(time(report.observed_at))),
+            };
+            match unknown_since {
+                // Nothing stays green by silence: what was last heard is the message.
+                Some(since) => ConditionSeen {
+                    condition: Condition::Unknown.word().to_owned(),
+                    reason: Some("Silent".to_owned()),
+                    message: Some(format!("last heard: {}", known.condition)),
+                    since: moment(since),
+                    ..known
+                },
+                None => known,
+            }
+        });
+        Ok(shown.collect())
+    }
+
+    async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError> {
+        match self.publisher.confirm(environment, cluster_type, &caller.name).await {
+            Ok(_) => Ok(()),
+            Err(error @ PublishError::NothingWaits { .. }) => {
+                Err(ApiError::new(StatusCode::NOT_FOUND, "NothingWaits", error.to_string()))
+            }
+            Err(PublishError::Store(error)) => Err(error.into()),
+            Err(error) => Err(ApiError::conflict("NotConfirmed", error.to_string())),
+        }
+    }
+
+    fn fetch(&self, url: &str) {
+        // A repository that nobody follows isn't fetched because a webhook names it.
+        self.mirrors.nudge(url);
+    }
+
+    fn webhook(&self, headers: &HeaderMap, body: &[u8]) -> Result<Vec<String>, ApiError> {
+        let Some(file) = &self.webhook_secret else {
+            let off = ApiError::new(StatusCode::NOT_FOUND, "HookOff", "this hub takes no webhooks");
+            return Err(off.hint("set `webhook_secret_file` in [git] of the hub's configuration"));
+        };
+        let secret = std::fs::read_to_string(file).map_err(|error| {
+            tracing::error!(%error, file = %file.display(), "the webhooks' secret can't be read");
+            ApiError::unavailable("the hub can't check webhooks just now")
+        })?;
+        let pushed = webhook::parse(headers, body, secret.trim_end().as_bytes()).map_err(|error| {
+            let status = match error {
+                HookError::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+                HookError::Unsigned | HookError::Forged => StatusCode::FORBIDDEN,
+                HookError::Malformed => StatusCode::BAD_REQUEST,
+            };
+            ApiError::new(status, "BadHook", error.to_string())
+        })?;
+        Ok(pushed.urls)
+    }
+}
+
+fn seen(row: TokenRow) -> JoinTokenSeen {
+    JoinTokenSeen {
+        id: row.id,
+        environment: row.environment,
+        cluster_type: row.cluster_type,
+        labels: row.labels,
+        site: row.site,
+        replaces: row.replaces,
+        uses: row.uses,
+        uses_left: row.uses_left,
+        expires_at: row.expires_at,
+        created_by: row.created_by,
+        created_at: row.created_at,
+        revoked_at: row.revoked_at,
+    }
+}
+
+fn refuse(error: FleetError) -> ApiError {
+    match error {
+        FleetError::Store(error) => error.into(),
+        FleetError::Unknown(id) => ApiError::not_found(format!("cluster {id}")),
+        FleetError::WrongState(_) => ApiError::conflict("WrongState", error.to_string()),
+        FleetError::BadOrder(why) => ApiError::invalid("BadOrder", why),
+        FleetError::Sign(_) | FleetError::NoRandom => {
+            let shown = &error as &dyn std::error::Error;
+            tracing::error!(error = shown, "a change of a cluster can't be signed");
+            ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal", error.to_string())
+        }
+    }
+}
+
+fn moment(millis: i64) -> String {
+    jiff::Timestamp::from_millisecond(millis).map_or_else(|_| String::new(), |moment| moment.to_string())
+}

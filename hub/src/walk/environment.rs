@@ -1,0 +1,487 @@
+//! The task of one environment: waits for news that concern it, walks from where they begin, and tries again what
+//! failed, later and later. Owned by the leader's work.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kedge_model::{Platform, Problem, Tenant};
+use kedge_platform::RepoKey;
+use kedge_scheduler::{Delta, Schedule, Scheduler};
+use tokio::sync::{broadcast, mpsc};
+
+use super::board::Board;
+use super::notes;
+use super::steps::{From, Steps, Stop};
+use super::{DEBOUNCE, Mail, RESYNC, Walks};
+use crate::catalog::CatalogNotes;
+use crate::git::{Head, RefName, RepoChange, Trust, What};
+use crate::metrics::{StepName, WalkOutcome};
+use crate::pack::Packed;
+use crate::platform::{Environment, EnvironmentReader, Input, PlatformReader, ReadError};
+use crate::publish::{Cause, GitOpsTarget, Next, Outcome, PublishJob, Published, PullState};
+use crate::store::Term;
+
+/// The first pause after a failure; doubled with each further one.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_secs(120);
+
+/// A pull request that was closed tells nobody: it is looked at so often.
+const PULL_REQUEST: Duration = Duration::from_secs(60);
+
+/// Inputs that fail are looked at again; most tell themselves when they are there.
+const FAILING_INPUT: Duration = Duration::from_secs(60);
+
+/// As many causes as a commit's message has room for.
+const CAUSES: usize = 10;
+
+pub(super) struct EnvironmentWalk<S> {
+    steps: Arc<S>,
+    shared: PlatformReader,
+    board: Board,
+    term: Term,
+    environment: Environment,
+    reader: Option<EnvironmentReader>,
+    scheduler: Option<Scheduler>,
+    target: Option<GitOpsTarget>,
+    inputs: BTreeSet<Input>,
+    commits: BTreeMap<Input, String>,
+    /// Commits that aren't published yet, the newest first.
+    causes: Vec<Cause>,
+    head: Option<Head>,
+    /// The catalog missed something: everything is compared.
+    catalog_behind: bool,
+    failures: u32,
+}
+
+/// What became of publishing and what follows it.
+#[derive(Default)]
+struct Delivered {
+    published: Option<Published>,
+    packed: Option<Packed>,
+    /// The first thing that failed, and where to begin again.
+    stop: Option<(From, Stop)>,
+    /// The stop was in publishing.
+    publish_failed: Option<Stop>,
+}
+
+/// How a walk ended.
+struct Ended {
+    stop: Option<(From, Stop)>,
+    /// Until the next look without news, and where it begins.
+    again: (Duration, From),
+}
+
+impl<S: Steps> EnvironmentWalk<S> {
+    pub fn new(walks: &Walks<S>, term: Term, environment: Environment) -> EnvironmentWalk<S> {
+        EnvironmentWalk {
+            steps: Arc::clone(&walks.steps),
+            shared: walks.reader.clone(),
+            board: walks.board.clone(),
+            term,
+            environment,
+            reader: None,
+            scheduler: None,
+            target: None,
+            inputs: BTreeSet::new(),
+            commits: BTreeMap::new(),
+            causes: Vec::new(),
+            head: None,
+            catalog_behind: true,
+            failures: 0,
+        }
+    }
+
+    /// Until it is dropped.
+    pub async fn run(mut self, mut inbox: mpsc::Receiver<Mail>) {
+        let mut changes = self.shared.mirrors().changed();
+        let mut from = From::Read;
+        loop {
+            let ended = self.walk(from).await;
+            let (pause, again) = self.judge(ended);
+            from = match self.wait(&mut inbox, &mut changes, pause, again).await {
+                Some(from) => from,
+                None => return,
+            };
+        }
+    }
+
+    /// Waits for news or for the time to look again. None: nobody sends any more.
+    async fn wait(
+        &mut self,
+        inbox: &mut mpsc::Receiver<Mail>,
+        changes: &mut broadcast::Receiver<RepoChange>,
+        pause: Duration,
+        again: From,
+    ) -> Option<From> {
+        let until = tokio::time::Instant::now() + pause;
+        // What failed is tried with whatever else begins.
+        let failed = (self.failures > 0).then_some(again);
+        let first = loop {
+            tokio::select! {
+                mail = inbox.recv() => break self.open(mail?),
+                change = changes.recv() => match change {
+                    Ok(change) => match self.concerns(&change) {
+                        Some(from) => break from,
+                        None => continue,
+                    },
+                    Err(broadcast::error::RecvError::Lagged(_)) => break From::Read,
+                    Err(broadcast::error::RecvError::Closed) => return None,
+                },
+                () = tokio::time::sleep_until(until) => return Some(again),
+            }
+        };
+        tokio::time::sleep(DEBOUNCE).await;
+        let mut from = failed.map_or(first, |failed| first.min(failed));
+        while let Ok(mail) = inbox.try_recv() {
+            from = from.min(self.open(mail));
+        }
+        loop {
+            match changes.try_recv() {
+                Ok(change) => from = self.concerns(&change).map_or(from, |found| from.min(found)),
+                Err(broadcast::error::TryRecvError::Lagged(_)) => from = From::Read,
+                Err(_) => return Some(from),
+            }
+        }
+    }
+
+    fn open(&mut self, mail: Mail) -> From {
+        match mail {
+            Mail::Go(from) => from,
+            Mail::Described(environment) => {
+                self.environment = environment.clone();
+                if let Some(reader) = &mut self.reader {
+                    reader.set_environment(environment);
+                }
+                From::Read
+            }
+        }
+    }
+
+    /// Where a walk begins after a repository changed.
+    fn concerns(&self, change: &RepoChange) -> Option<From> {
+        let own = RepoKey::new(&self.environment.control_plane.repo) == change.key;
+        let read = own || self.inputs.iter().any(|input| input.repo == change.key);
+        let publish = self.target.as_ref().is_some_and(|target| RepoKey::new(&target.repo) == change.key);
+        let What::Moved { reference, commit, .. } = &change.what else {
+            // Failing or not: what is shown of it is another.
+            return match (read, publish) {
+                (true, _) => Some(From::Read),
+                (false, true) => Some(From::Publish),
+                (false, false) => Some(From::Pack),
+            };
+        };
+        let RefName::Branch(branch) = reference else { return Some(From::Pack) };
+        let input = Input { repo: change.key.clone(), branch: Some(branch.clone()) };
+        // The walk that just ended has read it.
+        if self.commits.get(&input) == Some(commit) || self.is_head(change, branch, commit) {
+            return None;
+        }
+        if self.inputs.contains(&input) || (own && *branch == self.environment.control_plane.branch) {
+            return Some(From::Read);
+        }
+        let ours = |target: &GitOpsTarget| *branch == target.branch || branch.starts_with("kedge/");
+        if publish && self.target.as_ref().is_some_and(ours) {
+            return Some(From::Publish);
+        }
+        Some(From::Pack)
+    }
+
+    fn is_head(&self, change: &RepoChange, branch: &str, commit: &str) -> bool {
+        self.head.as_ref().is_some_and(|head| {
+            head.commit == commit && head.branch == branch && RepoKey::new(&head.repo) == change.key
+        })
+    }
+
+    async fn walk(&mut self, from: From) -> Ended {
+        let begun = Instant::now();
+        let mut delta = None;
+        if from == From::Read || self.scheduler.is_none() {
+            match self.read().await {
+                Ok(update) => delta = update,
+                Err(stop) => return Ended { stop: Some((From::Read, stop)), again: (RESYNC, From::Read) },
+            }
+        }
+        let Some(scheduler) = self.scheduler.take() else {
+            return Ended { stop: None, again: (RESYNC, From::Read) };
+        };
+        let mut early = CatalogNotes::default();
+        if from == From::Read {
+            early.inputs = Some(notes::inputs(&self.commits));
+        }
+        let whole = self.catalog_behind || (from == From::Read && delta.is_none());
+        let nothing = Delta::default();
+        let told = if whole { None } else { Some(delta.as_ref().unwrap_or(&nothing)) };
+        // What people read is written beside what agents get: neither waits for the other.
+        let (catalog, delivered) = tokio::join!(
+            self.catalog(&scheduler, told, &early, from == From::Read || whole),
+            self.deliver(&scheduler, delta.as_ref(), from),
+        );
+        self.catalog_behind = catalog.is_err();
+        let mut stop = delivered.stop.clone().or_else(|| catalog.err().map(|stop| (From::Publish, stop)));
+        self.learn(&delivered);
+        if let Err(failed) = self.conclude(&scheduler, &delivered).await {
+            self.catalog_behind = true;
+            stop = stop.or(Some((From::Publish, failed)));
+        }
+        let again = self.again(&scheduler, &delivered);
+        self.scheduler = Some(scheduler);
+        tracing::info!(
+            environment = self.environment.name,
+            ?from,
+            rendered = delta.map_or(0, |delta| delta.rendered),
+            took_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            "walked"
+        );
+        Ended { stop, again }
+    }
+
+    /// Reads the environment and schedules what changed. None: from scratch.
+    async fn read(&mut self) -> Result<Option<Delta>, Stop> {
+        let begun = Instant::now();
+        let name = self.environment.name.clone();
+        let mut reader = match self.reader.take() {
+            Some(reader) => reader,
+            None => self.shared.environment(self.environment.clone()).await.map_err(|error| Stop::from(&error))?,
+        };
+        let update = reader.read(self.term, self.scheduler.as_ref().map(Scheduler::platform)).await;
+        self.reader = Some(reader);
+        let update = match update {
+            Ok(update) => update,
+            Err(ReadError::Unusable { problem, hint, inputs, .. }) => {
+                self.inputs = inputs;
+                return Err(self.unusable(problem, hint).await);
+            }
+            Err(ReadError::Store(error)) => return Err(Stop::from(&error)),
+            Err(error @ ReadError::Interrupted) => return Err(Stop::of(&error, Next::Retry(None), None)),
+        };
+        self.measured(StepName::Read, begun);
+        self.inputs = update.inputs;
+        self.commits = update.commits;
+        self.target = update.gitops.map(|at| GitOpsTarget { repo: at.repo, branch: at.branch, path: at.path });
+        let cause = update.cause.map(|cause| Cause {
+            repo: cause.repo,
+            commit: cause.commit,
+            subject: cause.subject,
+            author: cause.author,
+        });
+        self.causes.splice(0..0, cause);
+        self.causes.truncate(CAUSES);
+        let begun = Instant::now();
+        let (platform, changes) = (update.platform, update.changes);
+        let before = self.scheduler.take();
+        let schedule = move || match before {
+            Some(mut scheduler) => {
+                let delta = scheduler.update(changes);
+                (scheduler, Some(delta))
+            }
+            None => (Scheduler::new(platform), None),
+        };
+        let scheduled = tokio::task::spawn_blocking(schedule).await;
+        // A scheduler that broke down is lost; the next walk begins with a new one.
+        let (scheduler, delta) = scheduled.map_err(|_| Stop::retry(format!("scheduling {name} was interrupted")))?;
+        self.scheduler = Some(scheduler);
+        self.measured(StepName::Schedule, begun);
+        Ok(delta)
+    }
+
+    /// There is no platform and never was one: people see why.
+    async fn unusable(&mut self, problem: String, hint: Option<String>) -> Stop {
+        let stop = Stop { message: problem.clone(), hint: hint.clone(), next: Next::Wait };
+        let mut shown = Problem::error("EnvironmentFailed", problem);
+        shown.hint = hint;
+        let environment = self.environment.name.clone();
+        let platform = Platform { environment: environment.clone(), problems: vec![shown], ..Platform::default() };
+        let empty = Scheduler::new(platform);
+        let shown = self.steps.catalog(self.term, &environment, &empty, None, &CatalogNotes::default()).await;
+        self.catalog_behind = true;
+        shown.err().unwrap_or(stop)
+    }
+
+    async fn catalog(
+        &self,
+        scheduler: &Scheduler,
+        delta: Option<&Delta>,
+        notes: &CatalogNotes,
+        needed: bool,
+    ) -> Result<(), Stop> {
+        if !needed {
+            return Ok(());
+        }
+        let begun = Instant::now();
+        self.steps.catalog(self.term, &self.environment.name, scheduler, delta, notes).await?;
+        self.measured(StepName::Catalog, begun);
+        Ok(())
+    }
+
+    async fn deliver(&self, scheduler: &Scheduler, delta: Option<&Delta>, from: From) -> Delivered {
+        let mut delivered = Delivered::default();
+        let Some(target) = &self.target else {
+            let stop = Stop {
+                message: format!("environment {} has no GitOpsRepo, so nothing is published", self.environment.name),
+                hint: Some("add a GitOpsRepo to the environment's branch".to_owned()),
+                next: Next::Wait,
+            };
+            delivered.publish_failed = Some(stop.clone());
+            delivered.stop = Some((From::Read, stop));
+            return delivered;
+        };
+        let mut head = self.head.clone();
+        if from != From::Pack || head.is_none() {
+            let begun = Instant::now();
+            let job = PublishJob {
+                environment: &self.environment.name,
+                target,
+                schedule: scheduler.schedule(),
+                delta,
+                causes: &self.causes,
+            };
+            match self.steps.publish(self.term, job).await {
+                Ok(published) => {
+                    self.measured(StepName::Publish, begun);
+                    head.clone_from(&published.head);
+                    delivered.published = Some(published);
+                }
+                Err(stop) => {
+                    // What is on the branch goes on: an application's new commit doesn't wait for this.
+                    head = self.last_head(target).await;
+                    delivered.publish_failed = Some(stop.clone());
+                    delivered.stop = Some((From::Publish, stop));
+                }
+            }
+        }
+        let Some(head) = head else { return delivered };
+        if let Err(stop) = self.pack(&head, &mut delivered).await {
+            delivered.stop.get_or_insert((From::Pack, stop));
+        }
+        delivered
+    }
+
+    async fn pack(&self, head: &Head, delivered: &mut Delivered) -> Result<(), Stop> {
+        let begun = Instant::now();
+        let packed = self.steps.pack(&self.environment.name, head).await?;
+        self.measured(StepName::Pack, begun);
+        let begun = Instant::now();
+        let issued = self.steps.issue(self.term, &packed).await;
+        self.measured(StepName::Issue, begun);
+        delivered.packed = Some(packed);
+        if issued? > 0 {
+            tracing::info!(environment = self.environment.name, commit = head.commit, "new desired states");
+        }
+        Ok(())
+    }
+
+    /// The branch as the mirror knows it.
+    async fn last_head(&self, target: &GitOpsTarget) -> Option<Head> {
+        self.shared.mirrors().head(&target.repo, &target.branch, Trust::Platform).await.ok()
+    }
+
+    fn learn(&mut self, delivered: &Delivered) {
+        let Some(published) = &delivered.published else { return };
+        self.causes.clear();
+        self.head.clone_from(&published.head);
+    }
+
+    /// Writes down what came of it: names on the branch, and what people should know.
+    async fn conclude(&mut self, scheduler: &Scheduler, delivered: &Delivered) -> Result<(), Stop> {
+        if let (Some(packed), Some(reader)) = (&delivered.packed, &mut self.reader) {
+            let names: BTreeSet<String> = packed.types.values().flat_map(|entries| entries.keys().cloned()).collect();
+            let known = tenants(scheduler.schedule());
+            reader.set_published(self.term, &names, &known).await.map_err(|error| Stop::from(&error))?;
+        }
+        let mut late = CatalogNotes { repositories: Some(self.repositories(scheduler)), ..CatalogNotes::default() };
+        match (&delivered.published, &delivered.publish_failed) {
+            (Some(published), _) => {
+                late.published = Some(notes::published(published));
+                late.waiting = Some(notes::waiting(published));
+                late.notices = Some(notes::hand_edits(published));
+            }
+            (None, Some(stop)) => late.published = Some(notes::failed(stop)),
+            (None, None) => {}
+        }
+        late.pack_quarantines = delivered.packed.as_ref().map(notes::quarantines);
+        let nothing = Delta::default();
+        self.steps.catalog(self.term, &self.environment.name, scheduler, Some(&nothing), &late).await
+    }
+
+    fn repositories(&self, scheduler: &Scheduler) -> Vec<crate::catalog::view::RepositoryView> {
+        let mut mine: BTreeSet<RepoKey> = self.inputs.iter().map(|input| input.repo.clone()).collect();
+        mine.insert(RepoKey::new(&self.environment.control_plane.repo));
+        mine.extend(self.target.iter().map(|target| RepoKey::new(&target.repo)));
+        for assignment in scheduler.schedule().assignments.values() {
+            mine.extend(assignment.target.manifests.get("repo").map(|repo| RepoKey::new(repo)));
+        }
+        notes::repositories(&self.shared.mirrors().status(), scheduler.platform(), &mine)
+    }
+
+    /// When to look again though nobody says anything.
+    fn again(&self, scheduler: &Scheduler, delivered: &Delivered) -> (Duration, From) {
+        let outcome = delivered.published.as_ref().map(|published| &published.outcome);
+        if matches!(outcome, Some(Outcome::PullRequest { state: PullState::Open, .. } | Outcome::BranchPushed(_))) {
+            return (PULL_REQUEST, From::Publish);
+        }
+        match scheduler.platform().failing.is_empty() {
+            true => (RESYNC, From::Read),
+            false => (FAILING_INPUT, From::Read),
+        }
+    }
+
+    /// What happens next, and what is said about it.
+    fn judge(&mut self, ended: Ended) -> (Duration, From) {
+        let Ended { stop, again } = ended;
+        let name = &self.environment.name;
+        let (pause, from, outcome) = match &stop {
+            None => {
+                self.failures = 0;
+                (again.0, again.1, WalkOutcome::Done)
+            }
+            Some((from, stop)) => {
+                self.failures = self.failures.saturating_add(1);
+                let (error, hint) = (&stop.message, stop.hint.as_deref());
+                match stop.next {
+                    Next::Retry(least) => {
+                        let pause = backoff(self.failures).max(least.unwrap_or_default());
+                        tracing::warn!(environment = name, error, hint, ?from, "the walk stopped and is tried again");
+                        (pause, *from, WalkOutcome::Retry)
+                    }
+                    Next::Wait => {
+                        tracing::warn!(environment = name, error, hint, ?from, "the walk waits for new input");
+                        (again.0, *from, WalkOutcome::Waiting)
+                    }
+                    Next::Stalled => {
+                        tracing::error!(environment = name, error, hint, ?from, "the walk needs a person");
+                        (again.0, *from, WalkOutcome::Failed)
+                    }
+                }
+            }
+        };
+        self.steps.ended(outcome);
+        self.board.ended(name, stop.as_ref().map(|(_, stop)| stop), pause);
+        (pause, from)
+    }
+
+    fn measured(&self, step: StepName, begun: Instant) {
+        let took = begun.elapsed();
+        self.steps.measured(step, took);
+        self.board.measured(&self.environment.name, step, took);
+        tracing::debug!(environment = self.environment.name, ?step, took_us = took.as_micros(), "step");
+    }
+}
+
+/// Whose each target's name is.
+fn tenants(schedule: &Schedule) -> BTreeMap<String, Tenant> {
+    let tenant = |assignment: &Arc<kedge_scheduler::Assignment>| {
+        let target = &assignment.target;
+        let tenant = Tenant {
+            registration: target.registration.clone().unwrap_or_default(),
+            workload: target.workload.to_string(),
+            target: target.short_name.clone(),
+        };
+        (target.name.to_string(), tenant)
+    };
+    schedule.assignments.values().map(tenant).collect()
+}
+
+fn backoff(failures: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
+}

@@ -1,0 +1,154 @@
+//! What the walk knows besides the schedule, in the form that the catalog shows. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kedge_model::wire::Timestamp;
+use kedge_model::{Kind, Platform, Spec};
+use kedge_platform::RepoKey;
+
+use super::steps::Stop;
+use crate::catalog::view::{FailingView, FindingView, InputView, PublishView, RepositoryView, WaitingView};
+use crate::git::{Failure, RefName, RepoStatus};
+use crate::pack::Packed;
+use crate::platform::Input;
+use crate::publish::{Outcome, Published, PullState};
+
+pub(super) fn inputs(commits: &BTreeMap<Input, String>) -> Vec<InputView> {
+    let view = |(input, commit): (&Input, &String)| InputView { repo: input.repo.to_string(), commit: commit.clone() };
+    commits.iter().map(view).collect()
+}
+
+/// The repositories of an environment: its inputs, where it is published, what it delivers.
+pub(super) fn repositories(
+    status: &[RepoStatus],
+    platform: &Platform,
+    mine: &BTreeSet<RepoKey>,
+) -> Vec<RepositoryView> {
+    let mut workspaces: BTreeMap<RepoKey, BTreeSet<String>> = BTreeMap::new();
+    for object in platform.of_kind(Kind::WorkloadRegistration) {
+        if let Spec::WorkloadRegistration(registration) = &object.spec {
+            let key = RepoKey::new(&registration.workload.repo);
+            let workspace = registration.workspace.clone().unwrap_or_default();
+            workspaces.entry(key).or_default().insert(workspace);
+        }
+    }
+    let views = status.iter().filter_map(|repo| {
+        let key = RepoKey::new(&repo.url);
+        let of = workspaces.get(&key);
+        (of.is_some() || mine.contains(&key)).then(|| RepositoryView {
+            url: repo.url.clone(),
+            branches: heads(repo),
+            last_good: repo.last_good.map(rfc3339),
+            failing: failing(repo),
+            forced: forced(repo),
+            workspaces: of.into_iter().flatten().cloned().collect(),
+        })
+    });
+    views.collect()
+}
+
+fn heads(repo: &RepoStatus) -> BTreeMap<String, String> {
+    let branch = |(name, commit): (&RefName, &Option<String>)| match (name, commit) {
+        (RefName::Branch(name), Some(commit)) => Some((name.clone(), commit.clone())),
+        _ => None,
+    };
+    repo.refs.iter().filter_map(|(name, tracked)| branch((name, &tracked.commit))).collect()
+}
+
+fn failing(repo: &RepoStatus) -> Option<FailingView> {
+    let of_ref = || repo.refs.values().find_map(|tracked| tracked.failing.clone());
+    let Failure { error, hint, since, .. } = repo.failing.clone().or_else(of_ref)?;
+    let hint = Some(hint).filter(|hint| !hint.is_empty());
+    Some(FailingView { error, hint, since: rfc3339(since), next_try: repo.next_try.map(rfc3339) })
+}
+
+fn forced(repo: &RepoStatus) -> Vec<String> {
+    repo.refs.iter().filter(|(_, tracked)| tracked.forced.is_some()).map(|(name, _)| name.to_string()).collect()
+}
+
+pub(super) fn published(published: &Published) -> PublishView {
+    let view = |outcome: &str| PublishView { outcome: outcome.to_owned(), ..PublishView::default() };
+    let head = published.head.as_ref().map(|head| head.commit.clone());
+    match &published.outcome {
+        Outcome::Unchanged if !published.waiting.is_empty() => PublishView { commit: head, ..view("waiting") },
+        Outcome::Unchanged => PublishView { commit: head, ..view("unchanged") },
+        Outcome::Committed(commit) => PublishView { commit: Some(commit.clone()), ..view("committed") },
+        Outcome::PullRequest { number, url, state } => PublishView {
+            commit: head,
+            link: Some(url.clone()),
+            message: Some(format!("pull request {number} is {}", pull_state(*state))),
+            ..view("pullRequest")
+        },
+        Outcome::BranchPushed(name) => PublishView {
+            commit: head,
+            link: Some(name.clone()),
+            message: Some(format!("merge the branch {name}")),
+            ..view("branchPushed")
+        },
+        Outcome::Declined { number, url } => PublishView {
+            commit: head,
+            link: Some(url.clone()),
+            message: Some(format!("pull request {number} was closed; it is asked again when its content changes")),
+            ..view("declined")
+        },
+        Outcome::ForeignCommits { branch, commit, author } => PublishView {
+            commit: head,
+            link: Some(branch.clone()),
+            message: Some(format!("{author} pushed {commit} to {branch}; it is left alone")),
+            ..view("waiting")
+        },
+    }
+}
+
+fn pull_state(state: PullState) -> &'static str {
+    match state {
+        PullState::Open => "open",
+        PullState::Merged => "merged",
+        PullState::Closed => "closed",
+    }
+}
+
+pub(super) fn failed(stop: &Stop) -> PublishView {
+    let message = match &stop.hint {
+        Some(hint) => format!("{} ({hint})", stop.message),
+        None => stop.message.clone(),
+    };
+    PublishView { outcome: "failing".to_owned(), commit: None, link: None, message: Some(message) }
+}
+
+pub(super) fn waiting(published: &Published) -> Vec<WaitingView> {
+    let view = |(cluster_type, removal): (&String, &crate::publish::Removal)| WaitingView {
+        cluster_type: cluster_type.clone(),
+        removed: removal.gone.iter().cloned().collect(),
+        confirmed: removal.of as u64,
+    };
+    published.waiting.iter().map(view).collect()
+}
+
+/// Files of ours that people changed.
+pub(super) fn hand_edits(published: &Published) -> Vec<FindingView> {
+    let view = |edit: &crate::store::publish::HandEdit| FindingView {
+        severity: "warning".to_owned(),
+        code: "HandEdit".to_owned(),
+        message: format!("{} was changed by {} in {}; it is delivered as it is", edit.path, edit.author, edit.commit),
+        hint: Some("put the change into the control plane; the next publish of this file replaces it".to_owned()),
+        origin: None,
+        related: Vec::new(),
+        stage: "publish".to_owned(),
+    };
+    published.foreign.iter().map(view).collect()
+}
+
+pub(super) fn quarantines(packed: &Packed) -> BTreeMap<String, Vec<FindingView>> {
+    let mut found: BTreeMap<String, Vec<FindingView>> = BTreeMap::new();
+    for problem in &packed.problems {
+        if let Some(assignment) = &problem.assignment {
+            found.entry(assignment.clone()).or_default().push(FindingView::of(problem, "pack"));
+        }
+    }
+    found
+}
+
+pub(super) fn rfc3339(time: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(time.0).map(|time| time.to_string()).unwrap_or_default()
+}

@@ -1,0 +1,92 @@
+//! The real rooms behind the steps. Made by `run`.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use kedge_scheduler::{Delta, Scheduler};
+
+use super::steps::{Steps, Stop};
+use crate::catalog::{self, CatalogNotes};
+use crate::git::Head;
+use crate::metrics::{Metrics, StepName, WalkOutcome};
+use crate::pack::{BlobError, PackError, Packed, Packer};
+use crate::publish::{Next, PublishJob, Published, Publisher};
+use crate::state::{IssueError, Issuer};
+use crate::store::{Store, Term};
+
+pub struct Rooms {
+    pub store: Store,
+    pub publisher: Arc<Publisher>,
+    pub packer: Arc<Packer>,
+    pub issuer: Arc<Issuer>,
+    pub metrics: Arc<Metrics>,
+}
+
+impl std::fmt::Debug for Rooms {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rooms").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Steps for Rooms {
+    async fn catalog(
+        &self,
+        term: Term,
+        environment: &str,
+        scheduler: &Scheduler,
+        delta: Option<&Delta>,
+        notes: &CatalogNotes,
+    ) -> Result<(), Stop> {
+        let updated = catalog::update(&self.store, term, environment, scheduler, delta, notes).await;
+        updated.map_err(|error| Stop::from(&error))
+    }
+
+    async fn forget(&self, term: Term, environment: &str) -> Result<(), Stop> {
+        catalog::forget(&self.store, term, environment).await.map_err(|error| Stop::from(&error))
+    }
+
+    async fn publish(&self, term: Term, job: PublishJob<'_>) -> Result<Published, Stop> {
+        let published = self.publisher.publish(term, job).await;
+        published.map_err(|error| Stop::of(&error, error.next(), error.hint()))
+    }
+
+    async fn pack(&self, environment: &str, head: &Head) -> Result<Packed, Stop> {
+        self.packer.pack(environment, head).await.map_err(|error| match &error {
+            PackError::Store(error) => Stop::from(error),
+            PackError::Emptied { .. } => Stop::of(&error, Next::Wait, Some("push the files again".to_owned())),
+            PackError::Blobs(BlobError::Full { .. }) => {
+                Stop::of(&error, Next::Retry(None), Some("make room for packages".to_owned()))
+            }
+            PackError::Blobs(_) | PackError::Branch { .. } | PackError::Interrupted => {
+                Stop::of(&error, Next::Retry(None), None)
+            }
+        })
+    }
+
+    async fn issue(&self, term: Term, packed: &Packed) -> Result<usize, Stop> {
+        match self.issuer.issue(term, packed).await {
+            Ok(issued) => {
+                self.metrics.states_issued.inc_by(issued.len() as u64);
+                Ok(issued.len())
+            }
+            Err(IssueError::Store(error)) => Err(Stop::from(&error)),
+            Err(error) => Err(Stop::of(&error, Next::Stalled, None)),
+        }
+    }
+
+    async fn approved(&self) -> Result<BTreeSet<String>, Stop> {
+        let approved = self.store.approved_environments().await.map_err(|error| Stop::from(&error))?;
+        Ok(approved.into_iter().collect())
+    }
+
+    fn measured(&self, step: StepName, took: Duration) {
+        self.metrics.step(step, took);
+    }
+
+    fn ended(&self, outcome: WalkOutcome) {
+        self.metrics.walks.get_or_create(&outcome.into()).inc();
+    }
+}

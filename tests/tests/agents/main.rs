@@ -1,0 +1,12 @@
+//! Agents against the hub's listener over real sockets and real TLS, in one process: what is let in, what is told, what is
+//! refused. Nothing from outside is needed.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod bad_input;
+mod blobs;
+mod fleet;
+mod hub;
+mod join;
+mod poll;
+mod renew;
+mod status;
