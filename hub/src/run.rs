@@ -7,7 +7,7 @@ pub mod leader;
 pub mod listener;
 pub mod notify;
 mod people;
-mod interim;
+mod work;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -27,11 +27,12 @@ use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
 use crate::publish::Publisher;
 use crate::state::{self, Board};
-use crate::store::{Store, StoreError, Term};
+use crate::store::{Store, StoreError};
 use crate::truth::Truth;
 use data::DataFolder;
 pub use error::RunError;
 use people::People;
+use work::Work;
 
 /// A hub that serves.
 #[derive(Debug)]
@@ -65,6 +66,8 @@ const DATABASE_PATIENCE: Duration = Duration::from_secs(60);
 const DATABASE_RETRY: Duration = Duration::from_secs(1);
 /// Answers that are under way when the hub is told to stop may take so long.
 pub const DRAIN: Duration = Duration::from_secs(10);
+/// How old the figures of repositories may be.
+const REPOSITORIES: Duration = Duration::from_secs(5);
 /// After that, tasks get a moment to notice.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
 
@@ -99,7 +102,7 @@ impl Hub {
         let service = hub.agent_service(&config, &rooms);
         hub.serve_people(&config, &rooms, &service, api)?;
         hub.serve_agents(service, agents);
-        hub.stand(&rooms);
+        hub.stand(&config, &rooms);
         tracing::info!(api = %hub.api, agents = %hub.agents, address = config.agents.address, "the hub serves");
         Ok(hub)
     }
@@ -117,9 +120,8 @@ impl Hub {
         };
         tracing::info!("the hub stops");
         self.stop.send_replace(true);
-        let drained = tokio::time::timeout(DRAIN + LAST_MOMENT, async {
-            while self.tasks.join_next().await.is_some() {}
-        });
+        let drained =
+            tokio::time::timeout(DRAIN + LAST_MOMENT, async { while self.tasks.join_next().await.is_some() {} });
         if drained.await.is_err() {
             tracing::warn!("some work didn't end in time and was cut off");
             self.tasks.shutdown().await;
@@ -130,7 +132,7 @@ impl Hub {
 
     async fn open_rooms(&mut self, config: &Config) -> Result<Rooms, RunError> {
         let mirrors = Mirrors::new(&config.git, config.data.join("mirrors"), self.store.clone())?;
-        let publisher = Arc::new(Publisher::over(Arc::new(mirrors.clone()), self.store.clone(), config));
+        let publisher = Arc::new(Publisher::new(mirrors.clone(), self.store.clone(), config));
         let blobs = Blobs::open(&config.packages_folder())?;
         let (truth, tasks) = Truth::start(self.store.clone(), self.stop.subscribe()).await?;
         self.spawn("truth", async move {
@@ -163,9 +165,9 @@ impl Hub {
             store: self.store.clone(),
             keys: self.keys.clone(),
             board: Arc::clone(&self.board),
-            packages: Arc::new(interim::P(rooms.blobs.clone())),
+            packages: Arc::new(rooms.blobs.clone()),
             intake: Arc::new(rooms.truth.clone()),
-            proofs: Arc::new(interim::Q),
+            proofs: Arc::new(state::Prover { store: self.store.clone(), keys: self.keys.clone() }),
             config: settings,
             metrics: Arc::clone(&self.metrics),
         }))
@@ -187,7 +189,8 @@ impl Hub {
             webhook_secret: config.git.webhook_secret_file.clone(),
         };
         let (metrics, stop) = (Arc::clone(&self.metrics), self.stop.subscribe());
-        let state = ApiState::new(self.store.clone(), Arc::new(people), Arc::clone(&metrics), &config.api, stop.clone());
+        let state =
+            ApiState::new(self.store.clone(), Arc::new(people), Arc::clone(&metrics), &config.api, stop.clone());
         let tls = listener::Tls::load(config.api.tls.as_ref())?;
         let served = listener::serve(listener, tls, api::router(state), metrics, At::Api, stop);
         self.spawn("api", async {
@@ -202,10 +205,18 @@ impl Hub {
         self.spawn("agents", async { Ok(served.await?) });
     }
 
-    fn stand(&mut self, _rooms: &Rooms) {
-        let leading = leader::run(self.store.clone(), Arc::clone(&self.metrics), self.stop.subscribe(), lead);
+    fn stand(&mut self, config: &Config, rooms: &Rooms) {
+        let stop = self.stop.subscribe();
+        let work = Work::new(config, &self.store, &self.keys, &self.board, rooms, &self.metrics, stop.clone());
+        let lead = move |term| work.clone().lead(term);
+        let leading = leader::run(self.store.clone(), Arc::clone(&self.metrics), stop.clone(), lead);
         self.spawn("leader", async {
             leading.await;
+            Ok(())
+        });
+        let figures = count_repositories(rooms.mirrors.clone(), Arc::clone(&self.metrics), stop);
+        self.spawn("repositories", async {
+            figures.await;
             Ok(())
         });
     }
@@ -215,8 +226,19 @@ impl Hub {
     }
 }
 
-async fn lead(_term: Term) {
-    std::future::pending().await
+/// Keeps the figures of repositories fresh.
+async fn count_repositories(mirrors: Mirrors, metrics: Arc<Metrics>, mut shutdown: watch::Receiver<bool>) {
+    let mut timer = tokio::time::interval(REPOSITORIES);
+    loop {
+        tokio::select! {
+            () = stopped(&mut shutdown) => return,
+            _ = timer.tick() => {}
+        }
+        let all = mirrors.status();
+        let failing = all.iter().filter(|repository| repository.failing.is_some()).count();
+        metrics.repositories.set(i64::try_from(all.len()).unwrap_or(i64::MAX));
+        metrics.repositories_failing.set(i64::try_from(failing).unwrap_or(i64::MAX));
+    }
 }
 
 /// A database that isn't there yet is waited for: it may start beside the hub.

@@ -116,10 +116,7 @@ impl Builder {
         let (contents, notes) = platform::contents(branch, &items, job.parameters.to, &origin)?;
         let platform = batch.add(&contents.archive()?)?;
         let mirror = mirror.as_ref().map_err(|why| {
-            Fault::of(Problem::error(
-                "SourceUnreadable",
-                format!("{} can't be read: {why}", job.source.repo),
-            ))
+            Fault::of(Problem::error("SourceUnreadable", format!("{} can't be read: {why}", job.source.repo)))
         })?;
         let origin = job.origin();
         let root = mirror.root(&job.head.commit)?;

@@ -86,7 +86,7 @@ impl std::convert::From<&StoreError> for Stop {
         let next = match error {
             StoreError::Unavailable(_) | StoreError::Refused(_) => Next::Retry(None),
             StoreError::Fenced(_) => Next::Wait,
-            StoreError::Corrupt(_) | StoreError::Migration(_) => Next::Stalled,
+            StoreError::Corrupt(_) | StoreError::Migration(_) | StoreError::Foreign(_) => Next::Stalled,
         };
         Stop::of(error, next, None)
     }

@@ -104,12 +104,8 @@ fn desired_state() -> DesiredState {
         expected_commit: Some("fedcba9876543210fedcba9876543210fedcba98".to_owned()),
         content: Digest::of(b"cart"),
     };
-    let entry = |assignment: &str, mode| Entry {
-        assignment: assignment.to_owned(),
-        mode,
-        restart: 0,
-        requires: Vec::new(),
-    };
+    let entry =
+        |assignment: &str, mode| Entry { assignment: assignment.to_owned(), mode, restart: 0, requires: Vec::new() };
     DesiredState {
         stream: Stream::new("prod", "drone", Stream::ALL),
         generation: Generation(17),

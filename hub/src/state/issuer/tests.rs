@@ -2,8 +2,8 @@ use super::*;
 use kedge_model::wire::{Envelope, Mode};
 
 use crate::state::follow::follow;
-use crate::store::trial;
 use crate::state::testing::{Unconfirmed, key, observed, ours, packed, source, store};
+use crate::store::trial;
 
 const TERM: Term = Term(0);
 

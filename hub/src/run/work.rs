@@ -1,0 +1,100 @@
+//! The leader's whole work: the walks of all environments, answers to proven generations, and the collecting of packages
+//! that nobody needs. Run by `run::leader` for as long as this hub leads; nothing of it outlives the future.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use super::Rooms;
+use crate::config::Config;
+use crate::keys::Keys;
+use crate::metrics::Metrics;
+use crate::pack::Packer;
+use crate::platform::PlatformReader;
+use crate::state::{Board, Issuer};
+use crate::store::{Store, Term};
+use crate::walk::{self, Signals, Walks};
+
+/// Everything that only a leader does. Cheap to clone: each term has its own.
+#[derive(Clone)]
+pub(super) struct Work {
+    /// None: there is no control plane to walk.
+    walks: Option<Walks<walk::Rooms>>,
+    issuer: Arc<Issuer>,
+    packer: Arc<Packer>,
+    stop: watch::Receiver<bool>,
+}
+
+/// What nobody needs any more has waited for days; an hour doesn't matter.
+const COLLECT: Duration = Duration::from_secs(3600);
+
+impl Work {
+    pub(super) fn new(
+        config: &Config,
+        store: &Store,
+        keys: &Keys,
+        board: &Arc<Board>,
+        rooms: &Rooms,
+        metrics: &Arc<Metrics>,
+        stop: watch::Receiver<bool>,
+    ) -> Work {
+        let mirrors = rooms.mirrors.clone();
+        let scratch = config.data.join("scratch");
+        let packer = Arc::new(Packer::new(
+            store.clone(),
+            rooms.blobs.clone(),
+            Arc::new(mirrors.clone()),
+            &config.packages,
+            scratch,
+        ));
+        let (signer, truth) = (Arc::new(keys.clone()), Arc::new(store.clone()));
+        let issuer = Arc::new(Issuer::new(store.clone(), Arc::clone(board), signer, truth));
+        let walks = config.git.control_plane.is_some().then(|| {
+            let steps = walk::Rooms {
+                store: store.clone(),
+                publisher: Arc::clone(&rooms.publisher),
+                packer: Arc::clone(&packer),
+                issuer: Arc::clone(&issuer),
+                metrics: Arc::clone(metrics),
+            };
+            let reader = PlatformReader::new(&config.git, mirrors, store.clone());
+            let signals =
+                Signals { confirmations: rooms.publisher.confirmations(), downloads: packer.downloads().changed() };
+            Walks::new(reader, Arc::new(steps), signals)
+        });
+        Work { walks, issuer, packer, stop }
+    }
+
+    /// Leads until it is dropped, or until one part can't go on in this term.
+    pub(super) async fn lead(self, term: Term) {
+        let walks = async {
+            match self.walks {
+                Some(walks) => walks.lead(term).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = walks => {}
+            () = collect(&self.packer) => {}
+            watched = self.issuer.watch_floors(term, self.stop) => {
+                if let Err(error) = watched {
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(error, "proven generations can't be answered in this term");
+                }
+            }
+        }
+    }
+}
+
+/// Deletes packages for ever; a failure waits for the next time.
+async fn collect(packer: &Packer) {
+    let mut timer = tokio::time::interval(COLLECT);
+    loop {
+        timer.tick().await;
+        if let Err(error) = packer.collect().await {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "packages that nobody needs can't be deleted now");
+        }
+    }
+}
