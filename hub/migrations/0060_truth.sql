@@ -55,3 +55,5 @@ CREATE TABLE population (
 DROP INDEX clusters_by_promise;
 CREATE INDEX clusters_by_promise ON clusters (promise_until) WHERE unknown_since IS NULL AND state = 'active';
 CREATE INDEX clusters_unknown ON clusters (environment, cluster_type, ring, unknown_since) WHERE unknown_since IS NOT NULL AND state = 'active';
+-- The member of a stream that is furthest behind: a tombstone stays until it has been there.
+CREATE INDEX clusters_by_generation ON clusters (environment, cluster_type, ring, generation) WHERE state = 'active';

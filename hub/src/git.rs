@@ -8,7 +8,6 @@ mod program;
 pub mod push;
 mod remote;
 pub mod repository;
-mod sources;
 #[cfg(test)]
 pub(crate) mod testing;
 mod transfer;

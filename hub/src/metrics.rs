@@ -85,8 +85,7 @@ label!(
     /// What became of a status document.
     Document, result, DocumentResult {
         Stored = "stored", AlreadyKnown = "already_known", Older = "older", Malformed = "malformed", Forged = "forged",
-        WrongCluster = "wrong_cluster", TooLarge = "too_large", Cloned = "cloned", Unsupported = "unsupported",
-        UnknownCluster = "unknown_cluster", Retired = "retired", Unavailable = "unavailable",
+        WrongCluster = "wrong_cluster", TooLarge = "too_large", Cloned = "cloned", Unavailable = "unavailable",
     }
 );
 label!(

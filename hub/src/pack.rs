@@ -12,6 +12,7 @@ pub mod archive;
 pub mod blobs;
 mod branch;
 mod build;
+mod builder;
 pub mod downloads;
 mod environment_file;
 mod fault;
@@ -40,7 +41,7 @@ pub use downloads::{Downloads, Progress};
 pub use fault::PackError;
 pub use sources::{SourceFault, SourceHead, Sources};
 
-use build::Builder;
+use builder::Builder;
 use memory::{Remembered, Shelf};
 use workload::program::Programs;
 

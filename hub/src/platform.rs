@@ -172,7 +172,7 @@ impl EnvironmentReader {
             let inputs = Inputs::new(mirrors.clone(), Arc::clone(&self.shared.cache));
             let (environment, path, head) =
                 (self.environment.name.clone(), at.path.clone(), own.as_ref().ok().cloned());
-            let (request, refused) = (request.clone(), own.as_ref().err().map(describe));
+            let (request, refused) = (request.clone(), own.as_ref().err().map(|error| Box::new(describe(error))));
             let last_good = self.memory.objects();
             let work = move || {
                 let loaded = match refused {
@@ -219,13 +219,13 @@ pub(crate) struct Seen {
     missing: BTreeSet<Request>,
 }
 
-fn load(inputs: &Inputs, request: &Request, path: &str, environment: &str) -> Result<Platform, Problem> {
+fn load(inputs: &Inputs, request: &Request, path: &str, environment: &str) -> Result<Platform, Box<Problem>> {
     let problem = |text: String, hint: Option<String>| {
         let problem = Problem::error("EnvironmentFailed", text);
-        match hint {
+        Box::new(match hint {
             Some(hint) => problem.hint(hint),
             None => problem,
-        }
+        })
     };
     let tree = inputs.open(request).map_err(|error| problem(error.to_string(), error.hint()))?;
     kedge_platform::load_tree(tree, path, environment, inputs).map_err(|error: LoadError| {
@@ -236,19 +236,19 @@ fn load(inputs: &Inputs, request: &Request, path: &str, environment: &str) -> Re
 
 /// The platform with what was good before in place of what is broken now.
 fn settle(
-    loaded: Result<Platform, Problem>,
+    loaded: Result<Platform, Box<Problem>>,
     environment: &str,
     inputs: &Inputs,
     last_good: &BTreeMap<ObjectId, Arc<Object>>,
-) -> Result<Platform, Problem> {
+) -> Result<Platform, Box<Problem>> {
     let mut platform = match loaded {
         Ok(platform) => platform,
         Err(problem) if last_good.is_empty() => return Err(problem),
         // All of it is missing: all of it stays.
         Err(problem) => Platform {
             environment: environment.to_owned(),
-            failing: vec![Failing { registration: None, problem: problem.clone() }],
-            problems: vec![problem],
+            failing: vec![Failing { registration: None, problem: (*problem).clone() }],
+            problems: vec![*problem],
             ..Platform::default()
         },
     };

@@ -32,8 +32,10 @@ pub use message::shown_repo;
 pub use remote::{PushError, Remote, RemoteError, Seen};
 pub use tree::TreeError;
 
+pub use crate::git::Head;
+
 use crate::config::{Config, Forge, PublishMode};
-use crate::git::{Head, Mirrors};
+use crate::git::Mirrors;
 use crate::store::publish::{HandEdit, WaitingRemoval};
 use crate::store::{Store, Term, now};
 use desk::Desk;

@@ -2,26 +2,36 @@
 //! the same signal to stop, and what is under way may finish.
 
 pub mod data;
+pub mod error;
 pub mod leader;
 pub mod listener;
 pub mod notify;
+mod people;
+mod interim;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use crate::agents::{self, AgentService, Parts};
+use crate::api::{self, ApiState};
 use crate::config::Config;
-use crate::keys::{Keys, KeysError};
-use crate::metrics::{At, CONTENT_TYPE, Metrics};
+use crate::git::Mirrors;
+use crate::keys::Keys;
+use crate::metrics::{At, Metrics};
+use crate::pack::Blobs;
+use crate::publish::Publisher;
+use crate::state::{self, Board};
 use crate::store::{Store, StoreError, Term};
-use data::{DataError, DataFolder};
-use listener::ListenerError;
+use crate::truth::Truth;
+use data::DataFolder;
+pub use error::RunError;
+use people::People;
 
 /// A hub that serves.
 #[derive(Debug)]
@@ -34,28 +44,19 @@ pub struct Hub {
     pub store: Store,
     pub keys: Keys,
     pub metrics: Arc<Metrics>,
+    pub board: Arc<Board>,
     stop: watch::Sender<bool>,
-    tasks: JoinSet<&'static str>,
+    tasks: JoinSet<Result<&'static str, RunError>>,
     _data: DataFolder,
 }
 
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    #[error(transparent)]
-    Data(#[from] DataError),
-    #[error("the database can't be opened")]
-    Store(#[from] StoreError),
-    #[error("the file with the database's password, {path}, can't be read")]
-    Password { path: PathBuf, source: std::io::Error },
-    #[error("the hub's keys can't be used")]
-    Keys(#[from] KeysError),
-    #[error(transparent)]
-    Listener(#[from] ListenerError),
-    /// A part that should run for ever ended: nothing is served rather than half.
-    #[error("the task `{0}` ended")]
-    TaskEnded(&'static str),
-    #[error("a task broke down")]
-    TaskFailed(#[source] tokio::task::JoinError),
+/// The rooms that several others reach.
+#[derive(Clone, Debug)]
+struct Rooms {
+    mirrors: Mirrors,
+    publisher: Arc<Publisher>,
+    blobs: Blobs,
+    truth: Truth,
 }
 
 /// A database that starts together with the hub gets this long.
@@ -79,7 +80,6 @@ impl Hub {
         let store = open_store(&config).await?;
         let keys = Keys::open(&config.keys, &store).await?;
         let first_token = data.first_token(&store).await?;
-        let metrics = Arc::new(Metrics::new());
         let api = listener::bind(config.api.listen).await?;
         let agents = listener::bind(config.agents.listen).await?;
         let mut hub = Hub {
@@ -88,16 +88,18 @@ impl Hub {
             first_token,
             store,
             keys,
-            metrics,
+            metrics: Arc::new(Metrics::new()),
+            board: Arc::new(Board::default()),
             stop: watch::Sender::new(false),
             tasks: JoinSet::new(),
             _data: data,
         };
-        hub.serve_api(&config, api)?;
-        drop(agents);
-        hub.spawn("keys", hub.keys.clone().follow(hub.store.clone(), hub.stop.subscribe()));
-        let leading = leader::run(hub.store.clone(), Arc::clone(&hub.metrics), hub.stop.subscribe(), lead);
-        hub.spawn("leader", leading);
+        let rooms = hub.open_rooms(&config).await?;
+        hub.follow_others().await?;
+        let service = hub.agent_service(&config, &rooms);
+        hub.serve_people(&config, &rooms, &service, api)?;
+        hub.serve_agents(service, agents);
+        hub.stand(&rooms);
         tracing::info!(api = %hub.api, agents = %hub.agents, address = config.agents.address, "the hub serves");
         Ok(hub)
     }
@@ -107,15 +109,17 @@ impl Hub {
         let outcome = tokio::select! {
             () = stopped(&mut shutdown) => Ok(()),
             ended = self.tasks.join_next() => Err(match ended {
-                Some(Ok(name)) => RunError::TaskEnded(name),
+                Some(Ok(Ok(name))) => RunError::TaskEnded(name),
+                Some(Ok(Err(error))) => error,
                 Some(Err(error)) => RunError::TaskFailed(error),
                 None => RunError::TaskEnded("all"),
             }),
         };
         tracing::info!("the hub stops");
         self.stop.send_replace(true);
-        let drained =
-            tokio::time::timeout(DRAIN + LAST_MOMENT, async { while self.tasks.join_next().await.is_some() {} });
+        let drained = tokio::time::timeout(DRAIN + LAST_MOMENT, async {
+            while self.tasks.join_next().await.is_some() {}
+        });
         if drained.await.is_err() {
             tracing::warn!("some work didn't end in time and was cut off");
             self.tasks.shutdown().await;
@@ -124,24 +128,90 @@ impl Hub {
         outcome
     }
 
-    fn serve_api(&mut self, config: &Config, listener: TcpListener) -> Result<(), RunError> {
-        let metrics = Arc::clone(&self.metrics);
-        let numbers = move || async move {
-            let text = metrics.encode().map_err(|_| http::StatusCode::INTERNAL_SERVER_ERROR)?;
-            Ok::<_, http::StatusCode>(([(http::header::CONTENT_TYPE, CONTENT_TYPE)], text))
-        };
-        let router = axum::Router::new().route("/metrics", get(numbers)).route("/healthz", get(async || "ok\n"));
-        let tls = listener::Tls::load(config.api.tls.as_ref())?;
-        let served = listener::serve(listener, tls, router, Arc::clone(&self.metrics), At::Api, self.stop.subscribe());
-        self.spawn("api", served);
+    async fn open_rooms(&mut self, config: &Config) -> Result<Rooms, RunError> {
+        let mirrors = Mirrors::new(&config.git, config.data.join("mirrors"), self.store.clone())?;
+        let publisher = Arc::new(Publisher::over(Arc::new(mirrors.clone()), self.store.clone(), config));
+        let blobs = Blobs::open(&config.packages_folder())?;
+        let (truth, tasks) = Truth::start(self.store.clone(), self.stop.subscribe()).await?;
+        self.spawn("truth", async move {
+            tasks.join_all().await;
+            Ok(())
+        });
+        Ok(Rooms { mirrors, publisher, blobs, truth })
+    }
+
+    /// What other hubs issue and rotate is seen here within a second.
+    async fn follow_others(&mut self) -> Result<(), RunError> {
+        let tick = self.board.load(&self.store).await?;
+        let states = state::follow(self.store.clone(), Arc::clone(&self.board), tick, self.stop.subscribe());
+        let keys = self.keys.clone().follow(self.store.clone(), self.stop.subscribe());
+        self.spawn("states", async {
+            states.await;
+            Ok(())
+        });
+        self.spawn("keys", async {
+            keys.await;
+            Ok(())
+        });
         Ok(())
     }
 
-    fn spawn(&mut self, name: &'static str, task: impl Future<Output = ()> + Send + 'static) {
-        self.tasks.spawn(async move {
-            task.await;
-            name
+    fn agent_service(&self, config: &Config, rooms: &Rooms) -> Arc<AgentService> {
+        let mut settings = config.agents.clone();
+        settings.names = config.server_names();
+        Arc::new(AgentService::new(Parts {
+            store: self.store.clone(),
+            keys: self.keys.clone(),
+            board: Arc::clone(&self.board),
+            packages: Arc::new(interim::P(rooms.blobs.clone())),
+            intake: Arc::new(rooms.truth.clone()),
+            proofs: Arc::new(interim::Q),
+            config: settings,
+            metrics: Arc::clone(&self.metrics),
+        }))
+    }
+
+    fn serve_people(
+        &mut self,
+        config: &Config,
+        rooms: &Rooms,
+        service: &AgentService,
+        listener: TcpListener,
+    ) -> Result<(), RunError> {
+        let people = People {
+            store: self.store.clone(),
+            fleet: service.fleet().clone(),
+            truth: rooms.truth.clone(),
+            mirrors: rooms.mirrors.clone(),
+            publisher: Arc::clone(&rooms.publisher),
+            webhook_secret: config.git.webhook_secret_file.clone(),
+        };
+        let (metrics, stop) = (Arc::clone(&self.metrics), self.stop.subscribe());
+        let state = ApiState::new(self.store.clone(), Arc::new(people), Arc::clone(&metrics), &config.api, stop.clone());
+        let tls = listener::Tls::load(config.api.tls.as_ref())?;
+        let served = listener::serve(listener, tls, api::router(state), metrics, At::Api, stop);
+        self.spawn("api", async {
+            served.await;
+            Ok(())
         });
+        Ok(())
+    }
+
+    fn serve_agents(&mut self, service: Arc<AgentService>, listener: TcpListener) {
+        let served = agents::serve(listener, service, self.stop.subscribe());
+        self.spawn("agents", async { Ok(served.await?) });
+    }
+
+    fn stand(&mut self, _rooms: &Rooms) {
+        let leading = leader::run(self.store.clone(), Arc::clone(&self.metrics), self.stop.subscribe(), lead);
+        self.spawn("leader", async {
+            leading.await;
+            Ok(())
+        });
+    }
+
+    fn spawn(&mut self, name: &'static str, task: impl Future<Output = Result<(), RunError>> + Send + 'static) {
+        self.tasks.spawn(async move { task.await.map(|()| name) });
     }
 }
 

@@ -354,8 +354,10 @@ impl Repository {
         for (name, found) in asked.into_iter().zip(found) {
             let Some(tracked) = state.refs.get_mut(&name) else { continue };
             tracked.tried = true;
+            // A branch that we began ourselves is empty until the first merge.
+            let known = |found: &Found| tracked.commit.as_deref() == Some(found.commit.to_string().as_str());
             let change = match found {
-                Some(found) if !found.empty => tracked.take(&self.name, &name, found),
+                Some(found) if !found.empty || known(&found) => tracked.take(&self.name, &name, found),
                 Some(_) => tracked.refuse(&self.name, &name, "was emptied", "push the files again"),
                 None if tracked.commit.is_some() => {
                     tracked.refuse(&self.name, &name, "was deleted", "push it again, or name another one")

@@ -1,5 +1,7 @@
 //! Environments of real repositories, whole and broken.
 
+mod size;
+
 use kedge_model::AssignmentId;
 use kedge_scheduler::Scheduler;
 

@@ -9,7 +9,7 @@ use gix::ObjectId;
 use kedge_platform::RepoKey;
 
 use super::guard::{Names, Removal};
-use super::plan::{Base, Change, Guard, Ids, Plan, plan};
+use super::plan::{Base, Change, Guard, Memory, Plan, plan};
 use super::remote::Seen;
 use super::tree::{self, Listing};
 use super::{PublishError, PublishJob};
@@ -25,7 +25,7 @@ pub(super) struct Desk {
     term: Option<Term>,
     target: Option<(RepoKey, String)>,
     pub listing: Listing,
-    ids: Ids,
+    memory: Memory,
     published: HashMap<String, ObjectId>,
     pub confirmed: BTreeMap<String, Names>,
     hand_edits: Vec<HandEdit>,
@@ -43,6 +43,7 @@ impl Desk {
         let target = (RepoKey::new(&job.target.repo), job.target.branch.clone());
         if self.term != Some(term) || self.target.as_ref() != Some(&target) {
             self.term = None;
+            self.memory.forget();
             let known = store.publish_target(environment).await?;
             if known.is_none_or(|(repo, branch)| (RepoKey::new(&repo), branch) != target) {
                 store.set_publish_target(term, environment, &job.target.repo, &job.target.branch).await?;
@@ -95,8 +96,10 @@ impl Desk {
         if self.listing.files.is_empty() {
             // A branch that was deleted or emptied is no hand edit of every file: it is published anew.
             self.published.clear();
+            self.memory.forget();
         }
         let base = Base {
+            tree: self.listing.tree(),
             existing: &self.listing.existing,
             files: &self.listing.files,
             published: &self.published,
@@ -110,7 +113,7 @@ impl Desk {
             let repo: &Option<gix::Repository> = repo.get_or_init(|| tree::open(&seen.mirror).ok());
             self.listing.read(repo.as_ref()?, path)
         };
-        Ok(plan(base, job.schedule, &mut self.ids, &read)?)
+        Ok(plan(base, job.schedule, &mut self.memory, &read)?)
     }
 
     /// Whether the branch holds all of these.
@@ -121,21 +124,26 @@ impl Desk {
         })
     }
 
-    /// Objects and a commit on top of the head, in the mirror; no branch is moved.
+    /// The branch holds this plan's schedule, with that tree.
+    pub fn hold(&mut self, plan: Plan, job: &PublishJob<'_>, tree: Option<ObjectId>) {
+        self.memory.hold(plan, job.schedule, tree);
+    }
+
+    /// Objects and a commit on top of the head, in the mirror; no branch is moved. Gives the commit and its tree.
     pub async fn build(
         &self,
         seen: &Seen,
         changes: &BTreeMap<String, Change>,
         message: String,
         author: tree::Author,
-    ) -> Result<String, PublishError> {
+    ) -> Result<(String, ObjectId), PublishError> {
         let (seen, changes) = (seen.clone(), changes.clone());
         let built = tokio::task::spawn_blocking(move || {
             let repo = tree::open(&seen.mirror)?;
             let parent = seen.head.as_deref().map(tree::commit_id).transpose()?;
             let root = parent.map(|parent| tree::tree_of(&repo, parent)).transpose()?;
             let tree = tree::build(&repo, root, &changes)?;
-            Ok::<_, tree::TreeError>(tree::commit(&repo, tree, parent, &message, &author)?.to_string())
+            Ok::<_, tree::TreeError>((tree::commit(&repo, tree, parent, &message, &author)?.to_string(), tree))
         });
         Ok(built.await.map_err(|_| PublishError::Interrupted)??)
     }

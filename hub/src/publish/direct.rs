@@ -42,13 +42,14 @@ pub(super) async fn publish(
         }
         if plan.changes.is_empty() {
             desk.settle(store, term, environment, settlement).await?;
-            let outcome = Outcome::Unchanged;
-            return Ok(Published { head: target.head(&seen, desk), outcome, waiting: plan.removals, foreign });
+            let (outcome, waiting) = (Outcome::Unchanged, plan.removals.clone());
+            desk.hold(plan, job, desk.listing.tree());
+            return Ok(Published { head: target.head(&seen, desk), outcome, waiting, foreign });
         }
         let summary = Summary::of(&plan, &desk.listing);
         let told = plan_without_warnings(&plan);
         let text = message::commit(environment, &summary, &told, job.causes);
-        let commit = desk.build(&seen, &plan.changes, text, publisher.author()).await?;
+        let (commit, tree) = desk.build(&seen, &plan.changes, text, publisher.author()).await?;
         let intent = Publication {
             repo: target.repo.clone(),
             branch: target.branch.clone(),
@@ -81,8 +82,9 @@ pub(super) async fn publish(
         tracing::info!(environment, branch = target.branch, commit, subject, "published");
         let (repo, branch, path) = (target.repo.clone(), target.branch.clone(), seen.mirror);
         let head = Some(Head { repo, branch, commit: commit.clone(), path });
-        let outcome = Outcome::Committed(commit);
-        return Ok(Published { head, outcome, waiting: plan.removals, foreign });
+        let (outcome, waiting) = (Outcome::Committed(commit), plan.removals.clone());
+        desk.hold(plan, job, Some(tree));
+        return Ok(Published { head, outcome, waiting, foreign });
     }
     Err(target.restless(&target.branch))
 }

@@ -7,15 +7,20 @@
 //!   flagged, until the schedule wants something new for that file.
 //! - Otherwise the wanted text is written, or the file is deleted.
 
+mod memory;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use gix::ObjectId;
 use kedge_model::wire::Digest;
-use kedge_scheduler::{Existing, Files, Kept, PROMOTED_COMMIT, Schedule, plan_output};
+use kedge_scheduler::{Existing, Files, PROMOTED_COMMIT, Schedule, plan_output};
+
+pub use memory::Memory;
+use memory::Values;
 
 use super::guard::{Names, Removal, Verdict, judge};
-use super::tree::{There, TreeError, blob_id};
+use super::tree::{There, TreeError};
 
 /// One file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +32,8 @@ pub enum Change {
 /// What a publish starts from.
 #[derive(Clone, Copy, Debug)]
 pub struct Base<'a> {
-    /// The branch as it is.
+    /// The branch as it is; no tree: an empty one.
+    pub tree: Option<ObjectId>,
     pub existing: &'a BTreeMap<String, Existing>,
     pub files: &'a HashMap<String, There>,
     /// What we last published, by path; empty when we never did.
@@ -55,19 +61,16 @@ pub struct Plan {
     pub removals: BTreeMap<String, Removal>,
     /// Paths of hand edits that stay.
     pub hand_edits: BTreeSet<String>,
-    /// Folders that would have gone, and why they stay.
-    pub kept: Vec<Kept>,
     /// Names what the schedule wants of the branch. It changes when a declined pull request is worth asking again.
     pub content: Digest,
     /// To be remembered once this is on the branch: what was published, by path.
     pub settled: BTreeMap<String, Option<ObjectId>>,
     /// And confirmed sets that are new.
     pub confirmed: BTreeMap<String, Names>,
+    /// What is wanted: of these paths when there is a scope, else of the whole branch.
+    wanted: Wanted,
+    scope: Option<BTreeSet<String>>,
 }
-
-/// Ids of the wanted texts, kept from publish to publish: hashing follows the change.
-#[derive(Debug, Default)]
-pub struct Ids(HashMap<String, (Arc<str>, ObjectId)>);
 
 /// Our files per assignment, per cluster type.
 type Counts<'a> = BTreeMap<&'a str, BTreeMap<&'a str, usize>>;
@@ -77,23 +80,44 @@ type Wanted = BTreeMap<String, (Arc<str>, ObjectId)>;
 pub fn plan(
     base: Base<'_>,
     schedule: &Schedule,
-    ids: &mut Ids,
+    memory: &mut Memory,
     read: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Plan, TreeError> {
+    if let Some(values) = memory.values(&base, schedule) {
+        return plan_values(base, values, memory, read);
+    }
     let output = plan_output(base.existing, schedule, read);
-    let wanted = ids.of(output.write)?;
-    let mut plan = Plan {
-        changes: BTreeMap::new(),
-        removals: BTreeMap::new(),
-        hand_edits: BTreeSet::new(),
-        kept: output.kept,
-        content: content(&wanted, &output.delete),
-        settled: BTreeMap::new(),
-        confirmed: BTreeMap::new(),
-    };
+    let wanted = memory.identify(output.write, true)?;
+    let mut plan = Plan::new(content(wanted.iter().map(memory::entry), &output.delete));
     plan.compare(base, &wanted, &output.delete);
     plan.guard(base);
-    plan.settle(base, schedule, &wanted);
+    let quarantined: BTreeSet<String> = schedule.quarantined().map(|(id, _)| id.to_string()).collect();
+    plan.settle(base, &wanted, base.published.keys(), |path| {
+        // Not while it may be wanted again.
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        schedule.failing.is_empty() && !quarantined.contains(folder)
+    });
+    plan.wanted = wanted;
+    Ok(plan)
+}
+
+/// The same for a part: no assignment comes or goes, so there is nothing to guard.
+fn plan_values(
+    base: Base<'_>,
+    values: Values,
+    memory: &mut Memory,
+    read: &dyn Fn(&str) -> Option<String>,
+) -> Result<Plan, TreeError> {
+    let Values { schedule, scope } = values;
+    let there = scope.iter().filter_map(|path| base.existing.get_key_value(path));
+    let existing = there.map(|(path, file)| (path.clone(), file.clone())).collect();
+    let output = plan_output(&existing, &schedule, read);
+    let wanted = memory.identify(output.write, false)?;
+    let mut plan = Plan::new(content(memory.with(&scope, &wanted), &output.delete));
+    plan.compare(base, &wanted, &output.delete);
+    let published = scope.iter().filter(|path| base.published.contains_key(*path));
+    plan.settle(base, &wanted, published, |_| schedule.failing.is_empty());
+    (plan.wanted, plan.scope) = (wanted, Some(scope));
     Ok(plan)
 }
 
@@ -116,6 +140,19 @@ pub fn merged_sets(
 }
 
 impl Plan {
+    fn new(content: Digest) -> Plan {
+        Plan {
+            changes: BTreeMap::new(),
+            removals: BTreeMap::new(),
+            hand_edits: BTreeSet::new(),
+            content,
+            settled: BTreeMap::new(),
+            confirmed: BTreeMap::new(),
+            wanted: Wanted::new(),
+            scope: None,
+        }
+    }
+
     fn compare(&mut self, base: Base<'_>, wanted: &Wanted, delete: &BTreeSet<String>) {
         for (path, (text, id)) in wanted {
             if base.holds(path, *id) {
@@ -176,20 +213,21 @@ impl Plan {
     }
 
     /// What will be published once the changes are on the branch, where that isn't on record.
-    fn settle(&mut self, base: Base<'_>, schedule: &Schedule, wanted: &Wanted) {
+    fn settle<'a>(
+        &mut self,
+        base: Base<'_>,
+        wanted: &Wanted,
+        published: impl Iterator<Item = &'a String>,
+        is_gone: impl Fn(&str) -> bool,
+    ) {
         for (path, (_, id)) in wanted {
             if base.published.get(path) != Some(id) && (base.holds(path, *id) || self.changes.contains_key(path)) {
                 self.settled.insert(path.clone(), Some(*id));
             }
         }
-        let quarantined: BTreeSet<String> = schedule.quarantined().map(|(id, _)| id.to_string()).collect();
-        for path in base.published.keys().filter(|path| !wanted.contains_key(*path)) {
-            // A file that a person deleted and that now isn't wanted either; not while it may be wanted again.
-            let vanished = || {
-                let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
-                !base.files.contains_key(path) && schedule.failing.is_empty() && !quarantined.contains(folder)
-            };
-            if self.changes.contains_key(path) || vanished() {
+        for path in published.filter(|path| !wanted.contains_key(*path)) {
+            // Deleted by us now, or by a person before and not wanted any more.
+            if self.changes.contains_key(path) || (!base.files.contains_key(path) && is_gone(path)) {
                 self.settled.insert(path.clone(), None);
             }
         }
@@ -203,29 +241,6 @@ impl Plan {
 impl Base<'_> {
     fn holds(&self, path: &str, id: ObjectId) -> bool {
         self.files.get(path) == Some(&There { id, plain: true })
-    }
-}
-
-impl Ids {
-    fn of(&mut self, texts: BTreeMap<String, Arc<str>>) -> Result<Wanted, TreeError> {
-        let mut wanted = Vec::with_capacity(texts.len());
-        for (path, text) in texts {
-            let known = self.0.get(&path).filter(|(known, _)| Arc::ptr_eq(known, &text) || *known == text);
-            let id = match known {
-                Some((_, id)) => *id,
-                None => {
-                    let id = blob_id(&text)?;
-                    self.0.insert(path.clone(), (Arc::clone(&text), id));
-                    id
-                }
-            };
-            wanted.push((path, (text, id)));
-        }
-        let wanted: Wanted = wanted.into_iter().collect();
-        if self.0.len() > wanted.len() {
-            self.0.retain(|path, _| wanted.contains_key(path));
-        }
-        Ok(wanted)
     }
 }
 
@@ -256,9 +271,9 @@ fn owned(counts: Counts<'_>) -> BTreeMap<String, Names> {
     counts.iter().map(|(name, targets)| ((*name).to_owned(), names(targets))).collect()
 }
 
-fn content(wanted: &Wanted, delete: &BTreeSet<String>) -> Digest {
+fn content<'a>(wanted: impl Iterator<Item = (&'a str, &'a ObjectId)>, delete: &BTreeSet<String>) -> Digest {
     let mut context = ring::digest::Context::new(&ring::digest::SHA256);
-    for (path, (_, id)) in wanted {
+    for (path, id) in wanted {
         context.update(path.as_bytes());
         context.update(b"\0");
         context.update(id.as_slice());

@@ -103,7 +103,7 @@ impl Run<'_> {
         }
         let text =
             format!("Begin the branch of {}\n\nKedge-Environment: {}\n", self.job.environment, self.job.environment);
-        let commit = Desk::default().build(&seen, &Default::default(), text, self.publisher.author()).await?;
+        let (commit, _) = Desk::default().build(&seen, &Default::default(), text, self.publisher.author()).await?;
         match remote.push(&target.repo, &commit, &target.branch, None).await {
             Ok(()) => Ok(Seen { head: Some(commit), ..seen }),
             Err(PushError::Moved) => Ok(remote.fetch(&target.repo, &target.branch).await?),
@@ -225,6 +225,7 @@ impl Run<'_> {
             if let Some(mut row) = row.filter(|row| row.state == RequestState::Open) {
                 self.withdraw(&mut row).await?;
             }
+            desk.hold(plan, self.job, desk.listing.tree());
             return done(Outcome::Unchanged);
         }
         if let Some(row) = &row
@@ -277,7 +278,7 @@ impl Run<'_> {
         };
         if !pushed {
             let text = message::commit(environment, &summary, &plan, self.job.causes);
-            ask.commit = desk.build(seen, &plan.changes, text, self.publisher.author()).await?;
+            (ask.commit, _) = desk.build(seen, &plan.changes, text, self.publisher.author()).await?;
             wanted.intended = Some(ask.clone());
             store.save_pull_request(self.term, environment, &wanted).await?;
             match self.publisher.remote.push(&target.repo, &ask.commit, &self.ours, branch.head.as_deref()).await {

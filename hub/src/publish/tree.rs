@@ -234,6 +234,11 @@ impl Listing {
         self.files.remove(path);
     }
 
+    /// The tree that it shows.
+    pub fn tree(&self) -> Option<ObjectId> {
+        self.root
+    }
+
     /// The text of a file that is there.
     pub fn read(&self, repo: &gix::Repository, path: &str) -> Option<String> {
         let there = self.files.get(path)?;

@@ -5,6 +5,7 @@
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
+use super::data::DataError;
 use super::*;
 
 fn config(folder: &tempfile::TempDir) -> Config {
@@ -15,11 +16,13 @@ fn config(folder: &tempfile::TempDir) -> Config {
 }
 
 async fn get(address: SocketAddr, path: &str) -> String {
+    get_with(address, path, "").await
+}
+
+async fn get_with(address: SocketAddr, path: &str, headers: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    stream
-        .write_all(format!("GET {path} HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n\r\n").as_bytes())
-        .await
-        .unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nhost: hub\r\n{headers}connection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
     answer
@@ -65,4 +68,20 @@ async fn a_second_hub_on_the_same_data_is_refused() {
     let _hub = Hub::start(config(&folder)).await.unwrap();
     let error = Hub::start(config(&folder)).await.unwrap_err();
     assert!(matches!(error, RunError::Data(DataError::InUse { .. })), "{error}");
+}
+
+#[tokio::test]
+async fn the_first_token_opens_the_api_and_a_wrong_one_does_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let hub = Hub::start(config(&folder)).await.unwrap();
+    let token = std::fs::read_to_string(hub.first_token.clone().unwrap()).unwrap();
+    let ask = |token: String| {
+        let address = hub.api;
+        async move { get_with(address, "/api/v1/whoami", &format!("authorization: Bearer {token}\r\n")).await }
+    };
+    let answer = ask(token.trim().to_owned()).await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("platform"), "{answer}");
+    let wrong = ask(token.trim().replace(|c: char| c.is_ascii_digit(), "0")).await;
+    assert!(wrong.starts_with("HTTP/1.1 401"), "{wrong}");
+    assert!(get(hub.api, "/readyz").await.starts_with("HTTP/1.1 200"));
 }

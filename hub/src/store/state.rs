@@ -49,9 +49,6 @@ pub struct Pick {
     pub previous_digest: Option<String>,
 }
 
-/// In `meta`: what every stream's next generation is above. Written by `restore`.
-pub const GENERATION_FLOOR: &str = "generation_floor";
-
 impl Floors {
     pub fn floor(&self, stream: &Stream) -> Generation {
         self.streams.get(stream).copied().unwrap_or_default().max(self.everywhere)
@@ -98,17 +95,13 @@ impl Store {
     }
 
     pub async fn generation_floors_of(&self, environment: &str) -> Result<Floors, StoreError> {
-        let everywhere: Option<String> = sqlx::query_scalar("SELECT value FROM meta WHERE name = $1")
-            .bind(GENERATION_FLOOR)
-            .fetch_optional(self.pool())
-            .await?;
-        let everywhere = everywhere.map(|text| text.parse().map_err(corrupt)).transpose()?.map(Generation);
+        let everywhere = Generation(self.floor().await?);
         let rows =
             sqlx::query("SELECT environment, cluster_type, ring, floor FROM generation_floors WHERE environment = $1");
         let rows = rows.bind(environment).fetch_all(self.pool()).await?;
         let streams: Result<_, StoreError> =
             rows.iter().map(|row| Ok((stream_of(row)?, generation_of(row.try_get(3)?)?))).collect();
-        Ok(Floors { everywhere: everywhere.unwrap_or_default(), streams: streams? })
+        Ok(Floors { everywhere, streams: streams? })
     }
 
     /// Streams whose newest state isn't above what was proven.

@@ -15,9 +15,9 @@ use super::notes;
 use super::steps::{From, Steps, Stop};
 use super::{DEBOUNCE, Mail, RESYNC, Walks};
 use crate::catalog::CatalogNotes;
-use crate::git::{RefName, RepoChange, Trust, What};
+use crate::git::{Head, RefName, RepoChange, Trust, What};
 use crate::metrics::{StepName, WalkOutcome};
-use crate::pack::{BranchHead, Packed};
+use crate::pack::Packed;
 use crate::platform::{Environment, EnvironmentReader, Input, PlatformReader, ReadError};
 use crate::publish::{Cause, GitOpsTarget, Next, Outcome, PublishJob, Published, PullState};
 use crate::store::Term;
@@ -48,7 +48,7 @@ pub(super) struct EnvironmentWalk<S> {
     commits: BTreeMap<Input, String>,
     /// Commits that aren't published yet, the newest first.
     causes: Vec<Cause>,
-    head: Option<BranchHead>,
+    head: Option<Head>,
     /// The catalog missed something: everything is compared.
     catalog_behind: bool,
     failures: u32,
@@ -339,13 +339,7 @@ impl<S: Steps> EnvironmentWalk<S> {
             match self.steps.publish(self.term, job).await {
                 Ok(published) => {
                     self.measured(StepName::Publish, begun);
-                    head = published.head.as_ref().map(|head| BranchHead {
-                        repo: head.repo.clone(),
-                        branch: head.branch.clone(),
-                        folder: String::new(),
-                        commit: head.commit.clone(),
-                        mirror: head.path.clone(),
-                    });
+                    head.clone_from(&published.head);
                     delivered.published = Some(published);
                 }
                 Err(stop) => {
@@ -363,7 +357,7 @@ impl<S: Steps> EnvironmentWalk<S> {
         delivered
     }
 
-    async fn pack(&self, head: &BranchHead, delivered: &mut Delivered) -> Result<(), Stop> {
+    async fn pack(&self, head: &Head, delivered: &mut Delivered) -> Result<(), Stop> {
         let begun = Instant::now();
         let packed = self.steps.pack(&self.environment.name, head).await?;
         self.measured(StepName::Pack, begun);
@@ -378,22 +372,14 @@ impl<S: Steps> EnvironmentWalk<S> {
     }
 
     /// The branch as the mirror knows it.
-    async fn last_head(&self, target: &GitOpsTarget) -> Option<BranchHead> {
-        let head = self.shared.mirrors().head(&target.repo, &target.branch, Trust::Platform).await.ok()?;
-        let (repo, branch) = (target.repo.clone(), target.branch.clone());
-        Some(BranchHead { repo, branch, folder: String::new(), commit: head.commit, mirror: head.path })
+    async fn last_head(&self, target: &GitOpsTarget) -> Option<Head> {
+        self.shared.mirrors().head(&target.repo, &target.branch, Trust::Platform).await.ok()
     }
 
     fn learn(&mut self, delivered: &Delivered) {
         let Some(published) = &delivered.published else { return };
         self.causes.clear();
-        self.head = published.head.as_ref().map(|head| BranchHead {
-            repo: head.repo.clone(),
-            branch: head.branch.clone(),
-            folder: String::new(),
-            commit: head.commit.clone(),
-            mirror: head.path.clone(),
-        });
+        self.head.clone_from(&published.head);
     }
 
     /// Writes down what came of it: names on the branch, and what people should know.

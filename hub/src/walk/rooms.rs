@@ -9,8 +9,9 @@ use kedge_scheduler::{Delta, Scheduler};
 
 use super::steps::{Steps, Stop};
 use crate::catalog::{self, CatalogNotes};
+use crate::git::Head;
 use crate::metrics::{Metrics, StepName, WalkOutcome};
-use crate::pack::{BlobError, BranchHead, PackError, Packed, Packer};
+use crate::pack::{BlobError, PackError, Packed, Packer};
 use crate::publish::{Next, PublishJob, Published, Publisher};
 use crate::state::{IssueError, Issuer};
 use crate::store::{Store, Term};
@@ -52,7 +53,7 @@ impl Steps for Rooms {
         published.map_err(|error| Stop::of(&error, error.next(), error.hint()))
     }
 
-    async fn pack(&self, environment: &str, head: &BranchHead) -> Result<Packed, Stop> {
+    async fn pack(&self, environment: &str, head: &Head) -> Result<Packed, Stop> {
         self.packer.pack(environment, head).await.map_err(|error| match &error {
             PackError::Store(error) => Stop::from(error),
             PackError::Emptied { .. } => Stop::of(&error, Next::Wait, Some("push the files again".to_owned())),

@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use kedge_scheduler::{Delta, Scheduler};
 
 use crate::catalog::CatalogNotes;
+use crate::git::Head;
 use crate::metrics::{StepName, WalkOutcome};
-use crate::pack::{BranchHead, Packed};
+use crate::pack::Packed;
 use crate::publish::{Next, PublishJob, Published};
 use crate::store::{StoreError, Term};
 
@@ -46,7 +47,7 @@ pub trait Steps: Send + Sync + 'static {
 
     async fn publish(&self, term: Term, job: PublishJob<'_>) -> Result<Published, Stop>;
 
-    async fn pack(&self, environment: &str, head: &BranchHead) -> Result<Packed, Stop>;
+    async fn pack(&self, environment: &str, head: &Head) -> Result<Packed, Stop>;
 
     /// How many new generations there are.
     async fn issue(&self, term: Term, packed: &Packed) -> Result<usize, Stop>;

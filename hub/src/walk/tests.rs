@@ -8,11 +8,11 @@ use kedge_scheduler::{Delta, Scheduler};
 
 use super::*;
 use crate::catalog::CatalogNotes;
-use crate::git::Mirrors;
+use crate::git::{Head, Mirrors};
 use crate::metrics::WalkOutcome;
-use crate::pack::{BranchHead, Packed, PackedEntry};
+use crate::pack::{Packed, PackedEntry};
 use crate::platform::testing::{Scene, config, environment, workload};
-use crate::publish::{Head, Next, Outcome, PublishJob, Published};
+use crate::publish::{Next, Outcome, PublishJob, Published};
 
 const TERM: Term = Term(0);
 
@@ -95,7 +95,7 @@ impl Steps for Fake {
         Ok(Published { head: Some(head), outcome, waiting: BTreeMap::new(), foreign: Vec::new() })
     }
 
-    async fn pack(&self, environment: &str, head: &BranchHead) -> Result<Packed, Stop> {
+    async fn pack(&self, environment: &str, head: &Head) -> Result<Packed, Stop> {
         self.note(Asked::Pack(environment.to_owned()));
         let entries = BTreeMap::from([("hello-dev".to_owned(), PackedEntry::Quarantined)]);
         Ok(Packed {

@@ -6,3 +6,4 @@ mod lab_gitea;
 mod lab_hub;
 mod lab_part;
 mod lab_postgres;
+mod publish_gitea;

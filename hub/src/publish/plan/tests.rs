@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::publish::fixture::schedule;
+use crate::publish::tree::blob_id;
 
 /// The branch, and what is remembered about it.
 #[derive(Default)]
@@ -12,7 +13,7 @@ struct World {
     texts: BTreeMap<String, String>,
     published: HashMap<String, ObjectId>,
     confirmed: BTreeMap<String, Names>,
-    ids: Ids,
+    memory: Memory,
 }
 
 impl World {
@@ -27,6 +28,7 @@ impl World {
             false => (path.clone(), Existing::Other),
         });
         let base = Base {
+            tree: self.tree(),
             existing: &existing.collect(),
             files: &files,
             published: &self.published,
@@ -34,7 +36,16 @@ impl World {
             approved: &BTreeMap::new(),
             guard: Guard::Wait,
         };
-        plan(base, &schedule(words), &mut self.ids, &|_| None).unwrap()
+        let planned = plan(base, &schedule(words), &mut self.memory, &|_| None).unwrap();
+        // What is remembered makes it faster and nothing else.
+        let (wanted, scope) = (planned.wanted.clone(), planned.scope.clone());
+        let anew = plan(base, &schedule(words), &mut Memory::default(), &|_| None).unwrap();
+        assert_eq!(planned, Plan { wanted, scope, ..anew });
+        planned
+    }
+
+    fn tree(&self) -> Option<ObjectId> {
+        Some(blob_id(&format!("{:?}", self.texts)).unwrap())
     }
 
     fn publish(&mut self, words: &str) -> Plan {
@@ -52,6 +63,8 @@ impl World {
             }
         }
         self.confirmed.extend(plan.confirmed.clone());
+        let tree = self.tree();
+        self.memory.hold(plan.clone(), &schedule(words), tree);
         plan
     }
 
@@ -74,6 +87,7 @@ fn the_tracking_file_stays_while_a_part_waits() {
         false => (path.clone(), Existing::Other),
     });
     let base = Base {
+        tree: None,
         existing: &existing.collect(),
         files: &files.collect(),
         published: &world.published,
@@ -81,12 +95,25 @@ fn the_tracking_file_stays_while_a_part_waits() {
         approved: &BTreeMap::new(),
         guard: Guard::Wait,
     };
-    let waits = plan(base, &next, &mut Ids::default(), &|_| None).unwrap();
+    let waits = plan(base, &next, &mut Memory::default(), &|_| None).unwrap();
     assert_eq!(waits.changes.keys().collect::<Vec<_>>(), ["large/x-t/platform-config.yaml"]);
-    let warns = plan(Base { guard: Guard::Warn, ..base }, &next, &mut Ids::default(), &|_| None).unwrap();
+    let warns = plan(Base { guard: Guard::Warn, ..base }, &next, &mut Memory::default(), &|_| None).unwrap();
     assert!(warns.promotes() && warns.removals.contains_key("drone"));
     assert_eq!(warns.content, waits.content);
     assert_eq!(world.texts, before);
+}
+
+#[test]
+fn a_change_of_values_is_planned_by_itself_and_others_with_all() {
+    let mut world = World::default();
+    world.publish("drone/a-t=1 drone/b-t=1 large/");
+    assert!(world.publish("drone/a-t=1 drone/b-t=2 large/").scope.is_some());
+    assert!(world.plan("drone/a-t=2 drone/b-t=2 large/").scope.is_some());
+    for words in ["drone/a-t=1 large/", "drone/a-t=1 drone/b-t=2", "drone/a-t=1 drone/b-t=2 drone/c-t large/"] {
+        assert!(world.plan(words).scope.is_none(), "{words}");
+    }
+    world.texts.insert("notes.md".to_owned(), "mine".to_owned());
+    assert!(world.plan("drone/a-t=1 drone/b-t=3 large/").scope.is_none(), "the branch moved");
 }
 
 #[test]

@@ -2,6 +2,7 @@ use super::*;
 use kedge_model::wire::{Envelope, Mode};
 
 use crate::state::follow::follow;
+use crate::store::trial;
 use crate::state::testing::{Unconfirmed, key, observed, ours, packed, source, store};
 
 const TERM: Term = Term(0);
@@ -122,71 +123,106 @@ async fn a_state_carries_the_confirmed_size_and_loses_confirmed_tombstones() {
     assert_eq!(issuer.issue(TERM, &fewer).await.unwrap(), []);
 }
 
-/// The databases of this machine: SQLite, and PostgreSQL where `KEDGE_TEST_POSTGRES` names one.
-async fn databases(folder: &tempfile::TempDir) -> Vec<(Store, Store)> {
-    let url = format!("sqlite:{}", folder.path().join("hub.db").display());
-    let mut all = vec![(Store::open(&url).await.unwrap(), Store::open(&url).await.unwrap())];
-    match std::env::var("KEDGE_TEST_POSTGRES") {
-        Ok(url) => all.push((Store::open(&url).await.unwrap(), Store::open(&url).await.unwrap())),
-        Err(_) => eprintln!("KEDGE_TEST_POSTGRES isn't set: SQLite only"),
+/// Two hubs on one database: SQLite, which only tests share, or PostgreSQL.
+async fn a_leader_whose_term_is_over(one: Store, other: Store) {
+    let ((old, old_board), (new, _)) = (issuer(&one), issuer(&other));
+    let content = |text: &str| packed(&[("drone", &[("a", ours(text))])]);
+    old.issue(TERM, &content("1")).await.unwrap();
+    sqlx::query("UPDATE leader SET term = term + 1").execute(other.pool()).await.unwrap();
+    let refused = old.issue(TERM, &content("2")).await;
+    assert!(matches!(refused, Err(IssueError::Store(StoreError::Fenced(_)))), "{refused:?}");
+    assert_eq!(shown(&old_board, &drone()).generation, Generation(1));
+    let issued = new.issue(Term(TERM.0 + 1), &content("3")).await.unwrap();
+    assert_eq!(issued, [(drone(), Generation(2))]);
+    // The old one's board follows.
+    let (stop, stopped) = watch::channel(false);
+    let task = tokio::spawn(follow(one.clone(), Arc::clone(&old_board), 0, stopped));
+    let mut seen = old_board.watch(&drone());
+    seen.wait_for(|state| state.as_ref().is_some_and(|state| state.generation == Generation(2))).await.unwrap();
+    stop.send(true).unwrap();
+    task.await.unwrap();
+}
+
+async fn two_issuers_of_one_term(one: Store, other: Store) {
+    let ((left, _), (right, _)) = (issuer(&one), issuer(&other));
+    let mut issued = Vec::new();
+    for round in 0..20 {
+        let content = |who: &str| packed(&[("drone", &[("a", ours(&format!("{who} {round}")))])]);
+        let (from_left, from_right) = (content("left"), content("right"));
+        let (a, b) = tokio::join!(left.issue(TERM, &from_left), right.issue(TERM, &from_right));
+        issued.extend([a, b].into_iter().flatten().flatten().map(|(_, generation)| generation));
     }
-    all
+    let distinct: BTreeSet<Generation> = issued.iter().copied().collect();
+    assert_eq!(distinct.len(), issued.len());
+    let stored: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM states").fetch_one(one.pool()).await.unwrap();
+    assert_eq!(usize::try_from(stored).unwrap(), issued.len());
+}
+
+async fn twice(url: &str) -> (Store, Store) {
+    (Store::open(url).await.unwrap(), Store::open(url).await.unwrap())
+}
+
+fn file(folder: &tempfile::TempDir) -> String {
+    format!("sqlite:{}", folder.path().join("hub.db").display())
 }
 
 #[tokio::test]
 async fn a_leader_whose_term_is_over_issues_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    for (one, other) in databases(&folder).await {
-        let environment = format!("fence-{}", rand::random::<u32>());
-        let content =
-            |text: &str| Packed { environment: environment.clone(), ..packed(&[("drone", &[("a", ours(text))])]) };
-        let term: i64 = sqlx::query_scalar("SELECT term FROM leader WHERE id = 1").fetch_one(one.pool()).await.unwrap();
-        let ((old, old_board), (new, _)) = (issuer(&one), issuer(&other));
-        old.issue(Term(term), &content("1")).await.unwrap();
-        sqlx::query("UPDATE leader SET term = term + 1").execute(other.pool()).await.unwrap();
-        let stream = Stream::new(&environment, "drone", Stream::ALL);
-        let refused = old.issue(Term(term), &content("2")).await;
-        assert!(matches!(refused, Err(IssueError::Store(StoreError::Fenced(_)))), "{refused:?}");
-        assert_eq!(shown(&old_board, &stream).generation, Generation(1));
-        let issued = new.issue(Term(term + 1), &content("3")).await.unwrap();
-        assert_eq!(issued, [(stream.clone(), Generation(2))]);
-        // The old one's board follows.
-        let (stop, stopped) = watch::channel(false);
-        let task = tokio::spawn(follow(one.clone(), Arc::clone(&old_board), 0, stopped));
-        let mut seen = old_board.watch(&stream);
-        seen.wait_for(|state| state.as_ref().is_some_and(|state| state.generation == Generation(2))).await.unwrap();
-        stop.send(true).unwrap();
-        task.await.unwrap();
-        sqlx::query("UPDATE leader SET term = $1").bind(term).execute(one.pool()).await.unwrap();
-    }
+    let (one, other) = twice(&file(&folder)).await;
+    a_leader_whose_term_is_over(one, other).await;
+}
+
+#[tokio::test]
+async fn a_leader_whose_term_is_over_issues_nothing_on_postgres() {
+    let Some(url) = trial::postgres_url().await else { return };
+    let (one, other) = twice(&url).await;
+    a_leader_whose_term_is_over(one, other).await;
 }
 
 #[tokio::test]
 async fn two_issuers_of_one_term_never_issue_a_generation_twice() {
     let folder = tempfile::tempdir().unwrap();
-    for (one, other) in databases(&folder).await {
-        let environment = format!("race-{}", rand::random::<u32>());
-        let term: i64 = sqlx::query_scalar("SELECT term FROM leader WHERE id = 1").fetch_one(one.pool()).await.unwrap();
-        let ((left, _), (right, _)) = (issuer(&one), issuer(&other));
-        let mut issued = Vec::new();
-        for round in 0..20 {
-            let content = |who: &str| Packed {
-                environment: environment.clone(),
-                ..packed(&[("drone", &[("a", ours(&format!("{who} {round}")))])])
-            };
-            let (from_left, from_right) = (content("left"), content("right"));
-            let (a, b) = tokio::join!(left.issue(Term(term), &from_left), right.issue(Term(term), &from_right));
-            issued.extend([a, b].into_iter().flatten().flatten().map(|(_, generation)| generation));
-        }
-        let distinct: BTreeSet<Generation> = issued.iter().copied().collect();
-        assert_eq!(distinct.len(), issued.len());
-        let stored: i64 = sqlx::query_scalar("SELECT COUNT(*) FROM states WHERE environment = $1")
-            .bind(environment.as_str())
-            .fetch_one(one.pool())
-            .await
-            .unwrap();
-        assert_eq!(usize::try_from(stored).unwrap(), issued.len());
+    let (one, other) = twice(&file(&folder)).await;
+    two_issuers_of_one_term(one, other).await;
+}
+
+#[tokio::test]
+async fn two_issuers_of_one_term_never_issue_a_generation_twice_on_postgres() {
+    let Some(url) = trial::postgres_url().await else { return };
+    let (one, other) = twice(&url).await;
+    two_issuers_of_one_term(one, other).await;
+}
+
+#[tokio::test]
+async fn states_picks_floors_and_packings_work_on_postgres() {
+    let Some(store) = trial::postgres().await else { return };
+    let board = Arc::new(Board::default());
+    let issuer = Issuer::new(store.clone(), Arc::clone(&board), Arc::new(key()), Arc::new(store.clone()));
+    for content in ["1", "2", "3"] {
+        issuer.issue(TERM, &packed(&[("drone", &[("a", ours(content)), ("b", ours("1"))])])).await.unwrap();
     }
+    issuer.issue(TERM, &packed(&[("drone", &[("a", ours("3"))])])).await.unwrap();
+    assert_eq!(shown(&board, &drone()).removed.len(), 1);
+    assert_eq!(store.picked_blobs().await.unwrap().len(), 4);
+    let other = Board::default();
+    other.load(&store).await.unwrap();
+    assert_eq!(shown(&other, &drone()).generation, Generation(4));
+    let mut proof = shown(&board, &drone());
+    proof.generation = Generation(40);
+    let proof = key().sign_state(&proof).unwrap();
+    crate::state::proof::take(&store, &[key().public()], &drone(), &proof).await.unwrap();
+    assert_eq!(issuer.pass_floors(TERM).await.unwrap(), [(drone(), Generation(41))]);
+    // Nobody is a member, so nobody has to confirm.
+    issuer.issue(TERM, &packed(&[("drone", &[("a", ours("3"))])])).await.unwrap();
+    assert!(shown(&board, &drone()).removed.is_empty());
+    let rows: Vec<(String, String)> = (0..900).map(|number| (format!("key-{number}"), "{}".to_owned())).collect();
+    store.remember_packings(&rows, now()).await.unwrap();
+    store.remember_packings(&rows[..10], now()).await.unwrap();
+    let keys: Vec<String> = rows.iter().map(|(key, _)| key.clone()).collect();
+    assert_eq!(store.packings(&keys).await.unwrap().len(), 900);
+    store.keep_packings(&keys[..5], kedge_model::wire::Timestamp(i64::MAX), now().0 + 1000).await.unwrap();
+    assert_eq!(store.packings(&keys).await.unwrap().len(), 5);
 }
 
 #[tokio::test]
