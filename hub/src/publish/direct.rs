@@ -1,6 +1,5 @@
 //! Publishing by a push: one commit on the environment's branch, built again on its new head when that moved.
 
-use std::collections::BTreeMap;
 
 use super::desk::{Desk, blobs};
 use super::message::{self, Summary};
@@ -116,5 +115,7 @@ async fn recognise(
 
 /// What waits isn't in the commit, so its message doesn't speak of it.
 fn plan_without_warnings(plan: &super::plan::Plan) -> super::plan::Plan {
-    super::plan::Plan { removals: BTreeMap::new(), ..plan.clone() }
+    let mut plan = plan.clone();
+    plan.removals.clear();
+    plan
 }
