@@ -113,7 +113,10 @@ pub fn head(kind: Listing, wide: bool) -> Vec<String> {
 }
 
 pub fn row(kind: Listing, item: &Value, wide: bool) -> Vec<String> {
-    shown(kind, wide).map(|(_, show, _)| show(item)).map(|cell| if cell.is_empty() { "-".to_owned() } else { cell }).collect()
+    shown(kind, wide)
+        .map(|(_, show, _)| show(item))
+        .map(|cell| if cell.is_empty() { "-".to_owned() } else { cell })
+        .collect()
 }
 
 fn shown(kind: Listing, wide: bool) -> impl Iterator<Item = &'static Column> {
@@ -136,7 +139,9 @@ fn shown(kind: Listing, wide: bool) -> impl Iterator<Item = &'static Column> {
 fn cluster_status(item: &Value) -> String {
     match item["state"].as_str() {
         Some("active") if item["clonedSince"].is_string() => "cloned".to_owned(),
-        Some("active") if item["unknownSince"].is_string() => format!("Unknown since {}", moment(&item["unknownSince"])),
+        Some("active") if item["unknownSince"].is_string() => {
+            format!("Unknown since {}", moment(&item["unknownSince"]))
+        }
         Some("active") => "in contact".to_owned(),
         Some(other) => other.to_owned(),
         None => String::new(),

@@ -80,12 +80,8 @@ async fn remember(store: &Store) {
     store.set_publish_target(TERM, "dev", "r", "other").await.unwrap();
     assert!(store.published_files("dev").await.unwrap().is_empty());
     assert_eq!(store.pull_request("dev").await.unwrap(), None);
-    let late = store.settle(
-        Term(7),
-        "dev",
-        &Settlement { confirmed: BTreeMap::from([("t".to_owned(), names("a"))]), ..Settlement::default() },
-    );
-    assert!(matches!(late.await, Err(StoreError::Fenced(_))));
+    let late = Settlement { confirmed: BTreeMap::from([("t".to_owned(), names("a"))]), ..Settlement::default() };
+    assert!(matches!(store.settle(Term(7), "dev", &late).await, Err(StoreError::Fenced(_))));
 }
 
 async fn agree(store: &Store) {
