@@ -10,6 +10,9 @@ CREATE TABLE repositories (
     updated_at BIGINT NOT NULL
 );
 
+-- Webhooks that came to a hub that doesn't lead: the leader fetches these at once.
+CREATE TABLE nudges (repo TEXT PRIMARY KEY, at BIGINT NOT NULL);
+
 -- The last good version of every object of every environment, as text and place; decoded again when it is needed.
 CREATE TABLE good_objects (
     environment TEXT NOT NULL, kind TEXT NOT NULL, owner TEXT NOT NULL, name TEXT NOT NULL,

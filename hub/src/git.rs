@@ -102,6 +102,7 @@ pub enum What {
 /// A repository for people to see.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RepoStatus {
+    pub key: RepoKey,
     pub url: String,
     pub refs: BTreeMap<RefName, Tracked>,
     /// The last time that the server answered.
@@ -286,16 +287,49 @@ impl Mirrors {
         self.inner.around.changes.subscribe()
     }
 
-    /// A webhook said that something was pushed. Says whether anybody follows that repository.
+    /// A webhook said that something was pushed. Says whether this hub follows that repository; when it doesn't, the
+    /// leader is told through the database.
     pub fn nudge(&self, url: &str) -> bool {
         let Ok(address) = self.inner.around.rules.access.locate(url) else { return false };
         let key = RepoKey::new(&address.url());
-        match self.repositories().get(&key) {
-            Some(followed) => {
-                followed.repository.nudge();
-                true
+        if self.nudge_key(&key) {
+            return true;
+        }
+        let store = self.inner.around.store.clone();
+        tokio::spawn(async move {
+            if let Err(error) = store.add_nudge(&key).await {
+                tracing::warn!(repo = %key, %error, "the leader can't be told of a push; it finds it by polling");
             }
-            None => false,
+        });
+        false
+    }
+
+    /// What webhooks told other hubs. Asked by the leader.
+    pub async fn take_nudges(&self) {
+        match self.inner.around.store.take_nudges().await {
+            Ok(repos) => {
+                for repo in repos {
+                    self.nudge_key(&RepoKey::new(&repo));
+                }
+            }
+            Err(error) => tracing::debug!(%error, "webhooks of other hubs can't be asked for"),
+        }
+    }
+
+    fn nudge_key(&self, key: &RepoKey) -> bool {
+        let known = self.repositories();
+        let followed = known.get(key);
+        if let Some(followed) = followed {
+            followed.repository.nudge();
+        }
+        followed.is_some()
+    }
+
+    /// The name that all spellings of an address share, also a relative one.
+    pub fn key(&self, url: &str) -> RepoKey {
+        match self.inner.around.rules.access.locate(url) {
+            Ok(address) => RepoKey::new(&address.url()),
+            Err(_) => RepoKey::new(url),
         }
     }
 
@@ -313,12 +347,16 @@ impl Mirrors {
 
     /// Every repository that is followed.
     pub fn status(&self) -> Vec<RepoStatus> {
-        let repositories: Vec<Arc<Repository>> =
-            self.repositories().values().map(|followed| Arc::clone(&followed.repository)).collect();
+        let repositories: Vec<Arc<Repository>> = {
+            let all = self.repositories();
+            let current = all.values().filter(|followed| !followed.repository.is_forgotten());
+            current.map(|followed| Arc::clone(&followed.repository)).collect()
+        };
         let status = repositories.into_iter().map(|repository| {
             let (saved, next_try) = repository.saved();
             let url = repository.name.clone();
-            RepoStatus { url, refs: saved.refs, last_good: saved.last_good, failing: saved.failing, next_try }
+            let key = repository.key.clone();
+            RepoStatus { key, url, refs: saved.refs, last_good: saved.last_good, failing: saved.failing, next_try }
         });
         status.collect()
     }

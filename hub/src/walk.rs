@@ -33,8 +33,8 @@ const RESYNC: Duration = Duration::from_secs(300);
 /// Between two tries to read which environments there are.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// A person's word on another hub is found by asking so often.
-const CONFIRMATIONS: Duration = Duration::from_secs(2);
+/// A person's word and a webhook on another hub are found by asking so often.
+const OTHER_HUBS: Duration = Duration::from_secs(1);
 
 /// All walks of a hub. Cheap to clone; works while this hub leads.
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl<S: Steps> Supervisor<S> {
         let mut signals = self.walks.signals.clone();
         signals.confirmations.mark_unchanged();
         signals.downloads.mark_unchanged();
-        let mut asked = tokio::time::interval(CONFIRMATIONS);
+        let mut asked = tokio::time::interval(OTHER_HUBS);
         let mut approved = BTreeSet::new();
         let mut declared = self.declare().await;
         let mut again = pause(&declared);
@@ -132,7 +132,10 @@ impl<S: Steps> Supervisor<S> {
                 }
                 Ok(()) = signals.confirmations.changed() => self.tell_all(From::Publish).await,
                 Ok(()) = signals.downloads.changed() => self.tell_all(From::Pack).await,
-                _ = asked.tick() => self.ask_for_confirmations(&mut approved).await,
+                _ = asked.tick() => {
+                    self.walks.reader.mirrors().take_nudges().await;
+                    self.ask_for_confirmations(&mut approved).await;
+                }
                 Some(ended) = self.tasks.join_next() => self.ended(ended).await,
             }
         }

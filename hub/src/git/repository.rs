@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use gix::ObjectId;
 use kedge_model::wire::Timestamp;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
 use super::address::{Address, Refused};
+use super::program::Program;
 use super::transfer::{Ask, Fault, Found, Rules, transfer};
 use super::{Head, RepoChange, What};
 use crate::store::{Store, now};
@@ -21,8 +22,16 @@ use crate::store::{Store, now};
 /// The longest pause between two tries of a repository that fails.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
+/// What nobody asked about for so long isn't asked for any more: it left the platform.
+const FORGOTTEN: Duration = Duration::from_secs(3600);
+
+/// A mirror with more packs than this, or about as many loose objects, is packed into one.
+const MANY_PACKS: usize = 50;
+const MANY_LOOSE: usize = 10_000;
+const PACKING_TIME: Duration = Duration::from_secs(600);
+
 /// A server that failed so often in a row is failing; before that it may have been the network for a moment.
-const FIRM_ATTEMPTS: u32 = 3;
+pub(crate) const FIRM_ATTEMPTS: u32 = 3;
 
 /// A branch or a tag that is followed.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -85,6 +94,9 @@ pub struct Tracked {
     /// The server was asked for it since the start, in vain or not.
     #[serde(skip)]
     tried: bool,
+    /// When somebody last wanted to know.
+    #[serde(skip)]
+    wanted: Option<Instant>,
 }
 
 /// Why something can't be had, since when.
@@ -171,11 +183,21 @@ impl Repository {
     /// Asks for a ref from now on.
     pub fn follow(&self, reference: &RefName) {
         let mut state = self.state();
-        if !state.refs.contains_key(reference) {
-            state.refs.insert(reference.clone(), Tracked::default());
-            drop(state);
+        let is_new = !state.refs.contains_key(reference);
+        let tracked = state.refs.entry(reference.clone()).or_default();
+        // Nobody looked after it meanwhile.
+        let is_old = tracked.is_forgotten();
+        tracked.wanted = Some(Instant::now());
+        drop(state);
+        if is_new || is_old {
             self.nudge.notify_one();
         }
+    }
+
+    /// Nobody asked about any of its refs for long.
+    pub fn is_forgotten(&self) -> bool {
+        let state = self.state();
+        !state.refs.is_empty() && state.refs.values().all(Tracked::is_forgotten)
     }
 
     pub fn nudge(&self) {
@@ -193,17 +215,16 @@ impl Repository {
     }
 
     pub fn known(&self, reference: &RefName) -> Known {
-        let state = self.state();
-        if !state.restored {
-            return Known::NotYet;
-        }
-        let Some(tracked) = state.refs.get(reference) else { return Known::NotYet };
+        let mut state = self.state();
+        let (restored, repo_failing) = (state.restored, state.failing.clone());
+        let Some(tracked) = state.refs.get_mut(reference).filter(|_| restored) else { return Known::NotYet };
+        tracked.wanted = Some(Instant::now());
         if let Some(commit) = &tracked.commit {
             return Known::At(self.head(reference.short(), commit));
         }
-        match (&tracked.failing, &state.failing) {
+        match (&tracked.failing, repo_failing) {
             (Some(failing), _) => Known::Failing(failing.clone()),
-            (None, Some(failing)) if tracked.tried => Known::Failing(failing.clone()),
+            (None, Some(failing)) if tracked.tried => Known::Failing(failing),
             _ => Known::NotYet,
         }
     }
@@ -249,7 +270,13 @@ impl Repository {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let _place = self.server.acquire().await;
         let found = transfer(&around.rules, &self.address, vec![Ask { want, before: None }], turn).await?;
+        self.reopen();
         Ok(found.into_iter().next().flatten())
+    }
+
+    /// A repository that stays open finds no place for more than some tens of new packs.
+    fn reopen(&self) {
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// After a push: the ref is known to be there. A branch that nobody follows stays so: when a forge deletes one that
@@ -259,7 +286,8 @@ impl Repository {
             let mut state = self.state();
             let Some(tracked) = state.refs.get_mut(&RefName::Branch(branch.to_owned())) else { return };
             let commit = Some(commit.to_owned());
-            *tracked = Tracked { commit, moved_at: Some(now()), tried: true, ..Tracked::default() };
+            let (forced, wanted) = (tracked.forced.take(), Some(Instant::now()));
+            *tracked = Tracked { commit, moved_at: Some(now()), failing: None, forced, tried: true, wanted };
             state.unsaved = true;
         }
         self.save(&around.store).await;
@@ -288,7 +316,8 @@ impl Repository {
         // A mirror that was lost has to be fetched again; the commit alone is of no use.
         let have = |tracked: &Tracked| tracked.commit.as_deref().is_some_and(|commit| self.has_commit(commit));
         let mut state = self.state();
-        for (reference, tracked) in saved.refs {
+        for (reference, mut tracked) in saved.refs {
+            tracked.wanted = Some(Instant::now());
             if have(&tracked) && state.refs.get(&reference).is_none_or(|known| known.commit.is_none()) {
                 state.refs.insert(reference, tracked);
             }
@@ -313,7 +342,7 @@ impl Repository {
             let mut state = self.state();
             state.round += 1;
             let names: Vec<(RefName, Option<String>)> =
-                state.refs.iter().map(|(name, tracked)| (name.clone(), tracked.commit.clone())).collect();
+                state.refs.iter().filter(|(_, tracked)| !tracked.is_forgotten()).map(|(name, tracked)| (name.clone(), tracked.commit.clone())).collect();
             (state.round, names)
         };
         let mut asks = Vec::new();
@@ -331,6 +360,10 @@ impl Repository {
                 Ok(found) => self.settle(asked, found),
                 Err(fault) => self.fail(asked, fault),
             };
+            if !changes.is_empty() {
+                self.reopen();
+                self.tidy().await;
+            }
             self.save(&around.store).await;
             for what in changes {
                 // Nobody listens: nothing to tell.
@@ -395,6 +428,25 @@ impl Repository {
         }
     }
 
+    /// Makes one pack of many, keeping what no ref names: a last good commit may be there.
+    async fn tidy(&self) {
+        let objects = self.path.join("objects");
+        let packs = count(&objects.join("pack"), ".pack");
+        // Loose objects spread evenly: one folder of 256 tells.
+        let loose = count(&objects.join("17"), "") * 256;
+        if packs <= MANY_PACKS && loose <= MANY_LOOSE {
+            return;
+        }
+        let _turn = self.turn.lock().await;
+        let program = Program::new(&self.path).args(["repack", "-a", "-d", "--keep-unreachable", "--quiet"]);
+        match program.run(PACKING_TIME).await {
+            Ok(said) if said.success => tracing::debug!(repo = self.name, packs, loose, "the mirror was packed"),
+            Ok(said) => tracing::warn!(repo = self.name, error = said.reason(), "the mirror can't be packed"),
+            Err(error) => tracing::warn!(repo = self.name, %error, "the mirror can't be packed"),
+        }
+        self.reopen();
+    }
+
     fn pause(&self) -> Duration {
         let mut state = self.state();
         let attempts = state.failing.as_ref().map_or(0, |failing| failing.attempts);
@@ -435,6 +487,10 @@ impl Tracked {
         Some(What::Moved { reference: name.clone(), commit, forced: found.forced })
     }
 
+    fn is_forgotten(&self) -> bool {
+        self.wanted.is_some_and(|wanted| wanted.elapsed() > FORGOTTEN)
+    }
+
     /// A head that can't: the last good one stays.
     fn refuse(&mut self, repo: &str, name: &RefName, what: &str, hint: &str) -> Option<What> {
         let error = format!("{name} {what}");
@@ -447,6 +503,12 @@ impl Tracked {
         }
         is_new.then_some(What::Failing)
     }
+}
+
+/// The files of a folder whose names end so.
+fn count(folder: &Path, ending: &str) -> usize {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter(|file| file.file_name().to_string_lossy().ends_with(ending)).count()
 }
 
 /// Doubles with each failure.

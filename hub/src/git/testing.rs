@@ -61,6 +61,12 @@ impl Remote {
         git(&self.work, &["reset", "--quiet", "--hard", "HEAD~1"]);
     }
 
+    /// The branch begins anew with its next commit.
+    pub fn rewind_all(&self, branch: &str) {
+        git(&self.work, &["checkout", "--quiet", "--detach"]);
+        git(&self.work, &["branch", "--quiet", "-D", branch]);
+    }
+
     pub fn delete(&self, branch: &str) {
         git(&self.bare, &["update-ref", "-d", &format!("refs/heads/{branch}")]);
     }

@@ -66,6 +66,67 @@ async fn a_branch_is_followed_and_an_unmoved_one_costs_one_question() {
 }
 
 #[tokio::test]
+async fn a_webhook_on_another_hub_reaches_the_one_that_follows() {
+    let scene = Scene::new().await;
+    scene.app.commit("main", &[("one.yaml", "1")]);
+    let mirrors = scene.mirrors(&scene.config());
+    mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    let mut changed = mirrors.changed();
+    scene.app.commit("main", &[("two.yaml", "2")]);
+    let other = Mirrors::new(&scene.config(), scene.root.path().join("others"), scene.store.clone()).unwrap();
+    assert!(!other.nudge(&scene.url()), "it follows nothing");
+    let told = async {
+        while changed.is_empty() {
+            mirrors.take_nudges().await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        changed.recv().await.unwrap()
+    };
+    let change = tokio::time::timeout(Duration::from_secs(10), told).await.unwrap();
+    assert!(matches!(change.what, What::Moved { .. }));
+}
+
+#[tokio::test]
+async fn a_branch_that_only_publishing_asked_for_may_go() {
+    let scene = Scene::new().await;
+    let commit = scene.app.commit("main", &[("one.yaml", "1")]);
+    scene.app.commit("kedge/dev", &[("two.yaml", "2")]);
+    let mirrors = scene.mirrors(&scene.config());
+    let remote: &dyn crate::publish::Remote = &mirrors;
+    assert_eq!(remote.head(&scene.url(), "main").await.unwrap().head, Some(commit));
+    assert!(remote.head(&scene.url(), "kedge/dev").await.unwrap().head.is_some());
+    scene.app.delete("kedge/dev");
+    assert_eq!(remote.fetch(&scene.url(), "kedge/dev").await.unwrap().head, None);
+    assert_eq!(remote.head(&scene.url(), "never").await.unwrap().head, None);
+    assert!(!mirrors.status()[0].is_failing());
+
+    // An emptied branch is as the server has it, for whoever pushes to it.
+    let emptied = scene.app.commit("main", &[]);
+    assert_eq!(remote.fetch(&scene.url(), "main").await.unwrap().head, Some(emptied));
+}
+
+#[tokio::test]
+async fn many_fetches_leave_few_packs_and_lose_nothing() {
+    let scene = Scene::new().await;
+    let first = scene.app.commit("main", &[("one.yaml", "0")]);
+    let mirrors = scene.mirrors(&scene.config());
+    mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    scene.app.rewind_all("main");
+    for number in 0..55 {
+        scene.app.commit("main", &[("one.yaml", &format!("{number}"))]);
+        mirrors.fetch_now(&scene.url()).await.unwrap();
+    }
+    let head = mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    assert_eq!(head.commit, scene.app.head("main"));
+    let packs = std::fs::read_dir(head.path.join("objects/pack")).unwrap().flatten();
+    let packs = packs.filter(|file| file.path().extension().is_some_and(|ending| ending == "pack")).count();
+    assert!(packs < 20, "{packs}");
+    let repo = mirrors.open(&scene.url(), Trust::Application).unwrap();
+    assert!(repo.has_commit(&head.commit));
+    assert!(repo.has_commit(&first), "what was once good stays");
+}
+
+#[tokio::test]
 async fn a_rewritten_branch_is_followed_and_said() {
     let scene = Scene::new().await;
     scene.app.commit("main", &[("one.yaml", "1")]);

@@ -40,7 +40,7 @@ impl PlatformReader {
             let input = Input { repo: RepoKey::new(""), branch: None };
             return Ok(Declared { environments: before, removed: Vec::new(), problems: Vec::new(), input });
         };
-        let input = Input { repo: RepoKey::new(&repo), branch: Some(self.branch.clone()) };
+        let input = Input { repo: self.mirrors.key(&repo), branch: Some(self.branch.clone()) };
         let found = match self.mirrors.head(&repo, &self.branch, Trust::Platform).await {
             Ok(_) => {
                 let inputs = Inputs::new(self.mirrors.clone(), std::sync::Arc::clone(&self.cache));

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use kedge_platform::repositories::Repositories;
-use kedge_platform::{Cache, RepoError, RepoKey, Request, Revision, Tree};
+use kedge_platform::{Cache, RepoError, Request, Revision, Tree};
 
 use super::{Input, Seen};
 use crate::git::{Failure, Head, Look, Mirrors, Trust};
@@ -55,7 +55,7 @@ impl Inputs {
 impl Repositories for Inputs {
     fn open(&self, request: &Request) -> Result<Box<dyn Tree>, RepoError> {
         let (branch, commit) = (request.branch.as_deref(), request.commit.as_deref());
-        let input = Input { repo: RepoKey::new(&request.repo), branch: request.branch.clone() };
+        let input = Input { repo: self.mirrors.key(&request.repo), branch: request.branch.clone() };
         let mut seen = self.seen.borrow_mut();
         seen.asked.insert(input.clone());
         match self.mirrors.look(&request.repo, branch, commit, Trust::Platform) {

@@ -5,7 +5,10 @@ use kedge_platform::RepoKey;
 use sqlx::Row as _;
 
 use super::{Store, StoreError, now};
-use crate::git::repository::{Failure, SavedRepository};
+use crate::git::repository::{FIRM_ATTEMPTS, Failure, SavedRepository};
+
+/// Until then every leader has looked.
+const NUDGES_KEPT_MS: i64 = 60_000;
 
 impl Store {
     pub async fn repository(&self, key: &RepoKey) -> Result<Option<SavedRepository>, StoreError> {
@@ -19,13 +22,15 @@ impl Store {
         let refs: String = row.try_get("refs")?;
         let refs = serde_json::from_str(&refs).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         let failing = match row.try_get::<Option<i64>, _>("failing_since")? {
-            Some(since) => Some(Failure {
+            Some(since) => {
+                let attempts = u32::try_from(row.try_get::<i64, _>("attempts")?).unwrap_or_default();
+                Some(Failure {
                 error: row.try_get::<Option<String>, _>("error")?.unwrap_or_default(),
                 hint: row.try_get::<Option<String>, _>("hint")?.unwrap_or_default(),
                 since: Timestamp(since),
-                attempts: u32::try_from(row.try_get::<i64, _>("attempts")?).unwrap_or_default(),
-                firm: true,
-            }),
+                attempts,
+                firm: attempts >= FIRM_ATTEMPTS,
+            })}
             None => None,
         };
         let last_good = row.try_get::<Option<i64>, _>("last_good")?.map(Timestamp);
@@ -55,5 +60,33 @@ impl Store {
         .execute(tx.connection())
         .await?;
         tx.commit().await
+    }
+
+    /// A webhook came to a hub that follows nothing: the leader looks here.
+    pub async fn add_nudge(&self, key: &RepoKey) -> Result<(), StoreError> {
+        let mut tx = self.write().await?;
+        sqlx::query("INSERT INTO nudges (repo, at) VALUES ($1, $2) ON CONFLICT (repo) DO UPDATE SET at = excluded.at")
+            .bind(key.to_string())
+            .bind(now().0)
+            .execute(tx.connection())
+            .await?;
+        // An address that no leader knows isn't kept for ever.
+        sqlx::query("DELETE FROM nudges WHERE at < $1")
+            .bind(now().0.saturating_sub(NUDGES_KEPT_MS))
+            .execute(tx.connection())
+            .await?;
+        tx.commit().await
+    }
+
+    /// What other hubs were told since the last time.
+    pub async fn take_nudges(&self) -> Result<Vec<String>, StoreError> {
+        let waiting: Option<i64> = sqlx::query_scalar("SELECT at FROM nudges LIMIT 1").fetch_optional(self.pool()).await?;
+        if waiting.is_none() {
+            return Ok(Vec::new());
+        }
+        let mut tx = self.write().await?;
+        let repos = sqlx::query_scalar("DELETE FROM nudges RETURNING repo").fetch_all(tx.connection()).await?;
+        tx.commit().await?;
+        Ok(repos)
     }
 }

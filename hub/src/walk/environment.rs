@@ -160,16 +160,19 @@ impl<S: Steps> EnvironmentWalk<S> {
 
     /// Where a walk begins after a repository changed.
     fn concerns(&self, change: &RepoChange) -> Option<From> {
-        let own = RepoKey::new(&self.environment.control_plane.repo) == change.key;
+        let own = self.key(&self.environment.control_plane.repo) == change.key;
         let read = own || self.inputs.iter().any(|input| input.repo == change.key);
-        let publish = self.target.as_ref().is_some_and(|target| RepoKey::new(&target.repo) == change.key);
-        let What::Moved { reference, commit, .. } = &change.what else {
-            // Failing or not: what is shown of it is another.
-            return match (read, publish) {
-                (true, _) => Some(From::Read),
-                (false, true) => Some(From::Publish),
-                (false, false) => Some(From::Pack),
-            };
+        let publish = self.target.as_ref().is_some_and(|target| self.key(&target.repo) == change.key);
+        let (reference, commit) = match &change.what {
+            What::Moved { reference, commit, .. } => (reference, commit),
+            // What is shown of it is another.
+            What::Failing | What::Recovered => {
+                return Some(match (read, publish) {
+                    (true, _) => From::Read,
+                    (false, true) => From::Publish,
+                    (false, false) => From::Pack,
+                });
+            }
         };
         let RefName::Branch(branch) = reference else { return Some(From::Pack) };
         let input = Input { repo: change.key.clone(), branch: Some(branch.clone()) };
@@ -187,9 +190,13 @@ impl<S: Steps> EnvironmentWalk<S> {
         Some(From::Pack)
     }
 
+    fn key(&self, repo: &str) -> RepoKey {
+        self.shared.mirrors().key(repo)
+    }
+
     fn is_head(&self, change: &RepoChange, branch: &str, commit: &str) -> bool {
         self.head.as_ref().is_some_and(|head| {
-            head.commit == commit && head.branch == branch && RepoKey::new(&head.repo) == change.key
+            head.commit == commit && head.branch == branch && self.key(&head.repo) == change.key
         })
     }
 
@@ -406,11 +413,15 @@ impl<S: Steps> EnvironmentWalk<S> {
 
     fn repositories(&self, scheduler: &Scheduler) -> Vec<crate::catalog::view::RepositoryView> {
         let mut mine: BTreeSet<RepoKey> = self.inputs.iter().map(|input| input.repo.clone()).collect();
-        mine.insert(RepoKey::new(&self.environment.control_plane.repo));
-        mine.extend(self.target.iter().map(|target| RepoKey::new(&target.repo)));
-        for assignment in scheduler.schedule().assignments.values() {
-            mine.extend(assignment.target.manifests.get("repo").map(|repo| RepoKey::new(repo)));
-        }
+        mine.insert(self.key(&self.environment.control_plane.repo));
+        mine.extend(self.target.iter().map(|target| self.key(&target.repo)));
+        let sources: BTreeSet<&String> = scheduler
+            .schedule()
+            .assignments
+            .values()
+            .filter_map(|assignment| assignment.target.manifests.get("repo"))
+            .collect();
+        mine.extend(sources.into_iter().map(|repo| self.key(repo)));
         notes::repositories(&self.shared.mirrors().status(), scheduler.platform(), &mine)
     }
 

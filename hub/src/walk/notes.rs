@@ -33,9 +33,8 @@ pub(super) fn repositories(
         }
     }
     let views = status.iter().filter_map(|repo| {
-        let key = RepoKey::new(&repo.url);
-        let of = workspaces.get(&key);
-        (of.is_some() || mine.contains(&key)).then(|| RepositoryView {
+        let of = workspaces.get(&RepoKey::new(&repo.url));
+        (of.is_some() || mine.contains(&repo.key)).then(|| RepositoryView {
             url: repo.url.clone(),
             branches: heads(repo),
             last_good: repo.last_good.map(rfc3339),

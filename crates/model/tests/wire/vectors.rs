@@ -276,3 +276,15 @@ fn the_vectors_verify() {
     let parsed: JoinToken = token["token"].as_str().unwrap().parse().unwrap();
     assert_eq!(serde_json::to_value(parsed).unwrap(), token["means"]);
 }
+
+#[test]
+fn the_page_names_every_message_and_vector() {
+    let page = std::fs::read_to_string(path("../wire.md")).unwrap();
+    for named in [KeySet::TYPE, Membership::TYPE, DesiredState::TYPE, "kedge-join-1.", "DSSEv1"] {
+        assert!(page.contains(named), "{named}");
+    }
+    for vector in std::fs::read_dir(path("")).unwrap() {
+        let name = vector.unwrap().file_name().into_string().unwrap();
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
+}

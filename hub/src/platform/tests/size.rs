@@ -10,10 +10,11 @@ use crate::git::testing::Remote;
 const CLUSTER_TYPES: usize = 100;
 const APPLICATIONS: usize = 100;
 
-/// Far above what is measured, so that a slow machine passes; a read of everything again wouldn't.
-const BOUND: Duration = Duration::from_millis(1500);
+/// Our own part of a change, in a release build.
+const BOUND: Duration = Duration::from_millis(100);
 
 #[tokio::test]
+#[ignore = "a measurement: run it alone, in a release build"]
 async fn a_changed_value_costs_little_in_a_large_platform() {
     let scene = Scene::new().await;
     let mut registrations = String::new();
@@ -30,7 +31,12 @@ async fn a_changed_value_costs_little_in_a_large_platform() {
         })
         .collect();
     let configs: Vec<(String, String)> = (0..300)
-        .map(|number| (format!("configs/{number}.yaml"), config(&format!("c{number}"), &format!("K{number}"), "v")))
+        .map(|number| {
+            let labels = format!("platform-config: \"true\", workload: w{}", number % APPLICATIONS);
+            let text =
+                config(&format!("c{number}"), &format!("K{number}"), "v").replace("platform-config: \"true\"", &labels);
+            (format!("configs/{number}.yaml"), text)
+        })
         .collect();
     let push = |value: &str| {
         let own =
