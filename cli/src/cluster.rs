@@ -105,8 +105,7 @@ pub fn run(args: &ClusterArgs) -> Result<Exit> {
     match &args.command {
         ClusterCommand::Move(to) => {
             let mut body = Map::new();
-            let wishes =
-                [("environment", &to.environment), ("clusterType", &to.cluster_type), ("ring", &to.ring)];
+            let wishes = [("environment", &to.environment), ("clusterType", &to.cluster_type), ("ring", &to.ring)];
             for (key, value) in wishes {
                 body.extend(value.as_ref().map(|value| (key.to_owned(), Value::from(value.as_str()))));
             }

@@ -209,7 +209,11 @@ impl GetArgs {
         // A cluster may be named by its id, a problem has nothing but one.
         let by_prefix = matches!(
             self.kind,
-            Listing::ClusterTypes | Listing::Workloads | Listing::Assignments | Listing::Environments | Listing::Targets
+            Listing::ClusterTypes
+                | Listing::Workloads
+                | Listing::Assignments
+                | Listing::Environments
+                | Listing::Targets
         );
         if by_prefix {
             add("namePrefix", &self.name);

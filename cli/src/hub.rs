@@ -85,7 +85,10 @@ impl Hub {
             .user_agent(concat!("kedge/", env!("CARGO_PKG_VERSION")));
         if let Some(path) = ca {
             let unreadable = |error: &dyn std::error::Error| {
-                UsageError::new(format!("{} can't be used: {error}", path.display()), "it should hold certificates in PEM")
+                UsageError::new(
+                    format!("{} can't be used: {error}", path.display()),
+                    "it should hold certificates in PEM",
+                )
             };
             let text = fs::read(path).map_err(|error| unreadable(&error))?;
             let certificates = reqwest::Certificate::from_pem_bundle(&text).map_err(|error| unreadable(&error))?;
@@ -160,7 +163,9 @@ pub fn read_token(file: &Path) -> Result<String> {
         fs::File::open(file).and_then(|file| file.take(MAX_TOKEN).read_to_string(&mut text))
     };
     let name = if file == Path::new("-") { "stdin".to_owned() } else { file.display().to_string() };
-    read.map_err(|error| UsageError::new(format!("the token can't be read from {name}: {error}"), "is that the file?"))?;
+    read.map_err(|error| {
+        UsageError::new(format!("the token can't be read from {name}: {error}"), "is that the file?")
+    })?;
     let token = text.trim().to_owned();
     if token.starts_with("kedge-join-") {
         let hint = "a join token is for agents; ask the platform team for an access token: kedge access create";

@@ -39,14 +39,18 @@ pub fn run(args: &ManArgs) -> Result<Exit> {
         None => print(&page(command)?)?,
         Some(folder) => {
             fs::create_dir_all(folder).with_context(|| format!("`{}` can't be made", folder.display()))?;
-            for subcommand in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
-                let name = format!("kedge-{}", subcommand.get_name());
-                write(folder, &name, page(subcommand.clone())?)?;
-            }
-            write(folder, "kedge", page(command)?)?;
+            write_all(folder, "kedge", &command)?;
         }
     }
     Ok(Exit::Success)
+}
+
+/// The page of a command and, named after it, those of the commands below it.
+fn write_all(folder: &Path, name: &str, command: &clap::Command) -> Result<()> {
+    for subcommand in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+        write_all(folder, &format!("{name}-{}", subcommand.get_name()), subcommand)?;
+    }
+    write(folder, name, page(command.clone())?)
 }
 
 /// As `Man::render`, but with the examples as they stand in the help, so that they can be copied.

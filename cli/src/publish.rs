@@ -48,6 +48,9 @@ pub fn run(args: &PublishArgs) -> Result<Exit> {
     let PublishCommand::Confirm(confirm) = &args.command;
     let path = ["environments", &confirm.environment, "cluster-types", &confirm.cluster_type, "confirm"];
     args.hub.open()?.post(&path, &json!({}))?;
-    say(&format!("confirmed: {} in {} is published without what was removed", confirm.cluster_type, confirm.environment));
+    say(&format!(
+        "confirmed: {} in {} is published without what was removed",
+        confirm.cluster_type, confirm.environment
+    ));
     Ok(Exit::Success)
 }

@@ -32,6 +32,9 @@ pub struct CatalogNotes {
 /// Rows in one transaction: SQLite's one writer is soon free again.
 const CHUNK: usize = 300;
 
+/// So many assignments are compared in one go: a few milliseconds.
+const TURN: usize = 50;
+
 /// Above this many changed assignments comparing all is cheaper than asking for each.
 const MANY: usize = 200;
 
@@ -157,7 +160,11 @@ impl Writer<'_> {
         let general = self.store.catalog_digests(Kind::Problem, self.environment, Some("")).await?;
         problems.retain(|name, _| !name.starts_with(PACK_PROBLEM) && !general.contains_key(name));
         let assignments = builder.scheduler().schedule().assignments.values();
-        for assignment in assignments {
+        for (index, assignment) in assignments.enumerate() {
+            if index % TURN == 0 {
+                // Comparing thousands takes a while: others have a turn.
+                tokio::task::yield_now().await;
+            }
             let (row, values) = builder.assignment(assignment);
             if rows.remove(&row.name).is_none_or(|digest| digest != row.digest()) {
                 self.changes.rows.push(row);
@@ -241,8 +248,6 @@ impl Writer<'_> {
     async fn flush_if_full(&mut self) -> Result<(), StoreError> {
         if self.changes.len() >= CHUNK {
             self.flush().await?;
-            // Comparing thousands takes a while: others have a turn.
-            tokio::task::yield_now().await;
         }
         Ok(())
     }

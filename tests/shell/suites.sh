@@ -69,4 +69,4 @@ prepare_hub() {
 cores=$(nproc)
 suite unit quick "$cores" '' "every test of the workspace that needs nothing from outside"
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
-suite hub heavy "$cores" '^kedge-tests/hub::|^kedge-hub(/[^:]*)?::.*postgres' "a real hub with real Git over HTTP, Gitea and PostgreSQL around it"
+suite hub heavy "$cores" '^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*postgres' "a real hub with real Git over HTTP, Gitea and PostgreSQL around it"

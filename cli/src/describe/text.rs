@@ -111,7 +111,8 @@ fn cell(value: &Value) -> String {
         }
         Value::Object(map) if map.values().all(Value::is_string) => labels(value),
         Value::Object(map) => {
-            let parts: Vec<String> = ordered(map).into_iter().map(|(key, value)| format!("{}: {}", spaced(key), cell(value))).collect();
+            let parts: Vec<String> =
+                ordered(map).into_iter().map(|(key, value)| format!("{}: {}", spaced(key), cell(value))).collect();
             parts.join(", ")
         }
         Value::Array(items) if items.iter().any(Value::is_object) => {

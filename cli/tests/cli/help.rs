@@ -2,7 +2,23 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 7] = ["init", "validate", "plan", "explain", "render", "completions", "man"];
+const COMMANDS: [&str; 15] = [
+    "init",
+    "validate",
+    "plan",
+    "explain",
+    "render",
+    "login",
+    "get",
+    "describe",
+    "token",
+    "access",
+    "cluster",
+    "publish",
+    "audit",
+    "completions",
+    "man",
+];
 
 #[test]
 fn the_overview_lists_the_commands_in_the_order_of_a_day() {
@@ -20,6 +36,14 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       plan         Show what a change would do: assignments, configuration keys and files
       explain      Show why an assignment is as it is
       render       Write the GitOps files of an environment to a folder
+      login        Remember a hub and an access token
+      get          Show what the hub knows: clusters, assignments, problems and more
+      describe     Show one object with everything the hub knows of it
+      token        Make, list and revoke join tokens for new clusters
+      access       Make, list and revoke access tokens for people and programs
+      cluster      Move, relabel, replace, retire or revoke a cluster
+      publish      Confirm a publish that waits because it removes much
+      audit        Show who changed what on the hub, newest first
       completions  Print a completion script for a shell
       man          Print the manual page, or write one for each command
       help         Print this message or the help of the given subcommand(s)
@@ -39,6 +63,13 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
 
       Write the files of an environment:
         kedge render -e dev -c control-plane.git --out gitops
+
+      With a hub: log in, see what is wrong, let a cluster in, follow what runs:
+        kedge login https://hub.example:7480 --token-file token
+        kedge get problems
+        kedge token create -e dev --cluster-type drone
+        kedge get clusters --watch
+        kedge describe assignment drone/hello-functional-test -e dev
 
     Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined or left
     out.
@@ -123,7 +154,7 @@ fn the_version_is_one_line() {
 #[test]
 fn completions_exist_for_each_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        Stage::empty().kedge(["completions", shell]).exits(0).shows(&["kedge", "render"]);
+        Stage::empty().kedge(["completions", shell]).exits(0).shows(&["kedge", "render", "describe"]);
     }
 }
 
@@ -143,5 +174,7 @@ fn manual_pages_are_printed_or_written_one_a_command() {
             "{command}"
         );
     }
-    assert!(stage.file("man/man1/kedge.1").is_file());
+    for page in ["kedge", "kedge-token-create", "kedge-cluster-move", "kedge-publish-confirm"] {
+        assert!(stage.file(&format!("man/man1/{page}.1")).is_file(), "{page}");
+    }
 }

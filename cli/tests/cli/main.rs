@@ -6,9 +6,11 @@
 mod bad_input;
 mod broken_inputs;
 mod explaining;
+mod fake_hub;
 mod help;
 mod json_fields;
 mod kalypso_pairs;
+mod online;
 mod planning;
 mod rendering;
 mod sample;

@@ -72,6 +72,11 @@ impl Stage {
         command.current_dir(self.path()).stdin(Stdio::null());
         command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").env("COLUMNS", "100");
         command.env("XDG_CACHE_HOME", self.file(".cache")).env("HOME", self.file(".home"));
+        for name in
+            ["KEDGE_HUB", "KEDGE_TOKEN", "XDG_CONFIG_HOME", "http_proxy", "HTTP_PROXY", "ALL_PROXY", "all_proxy"]
+        {
+            command.env_remove(name);
+        }
         command
     }
 

@@ -133,12 +133,7 @@ pub(crate) fn load(bytes: &[u8]) -> Result<Automerge, ReadError> {
     loaded.map_err(|why| ReadError::Broken(cut(&why.to_string(), MAX_MESSAGE)))
 }
 
-fn extract(
-    header: &Header,
-    events: EventLog,
-    automerge: &Automerge,
-    limits: &Limits,
-) -> Result<Status, ReadError> {
+fn extract(header: &Header, events: EventLog, automerge: &Automerge, limits: &Limits) -> Result<Status, ReadError> {
     catch_unwind(AssertUnwindSafe(|| {
         let mut history: Vec<u64> =
             automerge.get_changes_meta(&[]).iter().map(|change| short_number(&change.hash.0)).collect();

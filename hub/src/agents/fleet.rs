@@ -28,14 +28,6 @@ pub struct Fleet {
     address: Arc<str>,
 }
 
-/// What a membership says beside where the cluster belongs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Change {
-    pub remove: Vec<String>,
-    pub unmanage: Vec<String>,
-    pub retired: bool,
-}
-
 #[derive(Debug, thiserror::Error)]
 pub enum FleetError {
     #[error(transparent)]
@@ -44,7 +36,7 @@ pub enum FleetError {
     Unknown(ClusterId),
     #[error("the cluster is {}", .0.as_str())]
     WrongState(ClusterState),
-    #[error("the membership can't be signed")]
+    #[error("the membership can't be read or signed")]
     Sign(#[from] EnvelopeError),
     #[error("the system gives no random numbers")]
     NoRandom,
@@ -112,11 +104,9 @@ impl Fleet {
     /// To another stream; what the old one delivered and the new one doesn't know is removed.
     pub async fn move_to(&self, tx: &mut Tx, cluster: &ClusterId, stream: Stream) -> Result<ClusterRow, FleetError> {
         let row = self.active(tx, cluster).await?;
-        let (old, new) = (self.newest(&row.stream), self.newest(&stream));
-        let Parting { remove, unmanage } = parting(&last(&row)?, old.as_ref(), new.as_ref());
-        let change = Change { remove, unmanage, retired: false };
+        let parting = self.parting(&row, &stream)?;
         tx.place_cluster(cluster, Some(&row.stream), Some(&stream)).await?;
-        self.change(tx, ClusterRow { stream, ..row }, change).await
+        self.change(tx, ClusterRow { stream, ..row }, parting).await
     }
 
     /// Other labels, name or site, in the same stream.
@@ -132,17 +122,16 @@ impl Fleet {
         row.labels = labels.unwrap_or(row.labels);
         row.name = name.unwrap_or(row.name);
         row.site = site.unwrap_or(row.site);
-        // It may not have seen the move before this.
-        let Membership { remove, unmanage, .. } = last(&row)?;
-        self.change(tx, row, Change { remove, unmanage, retired: false }).await
+        let parting = said_before(&row)?;
+        self.change(tx, row, parting).await
     }
 
     /// It should stop, what runs stays, and it counts nowhere.
     pub async fn retire(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
         let row = self.active(tx, cluster).await?;
         tx.place_cluster(cluster, Some(&row.stream), None).await?;
-        let change = Change { retired: true, ..Change::default() };
-        self.change(tx, ClusterRow { state: ClusterState::Retired, ..row }, change).await
+        let parting = said_before(&row)?;
+        self.change(tx, ClusterRow { state: ClusterState::Retired, ..row }, parting).await
     }
 
     /// Its key is refused from now on, also on connections that are open.
@@ -160,13 +149,13 @@ impl Fleet {
     ) -> Result<ClusterRow, FleetError> {
         let row = self.find(tx, cluster).await?;
         tracing::warn!(%cluster, known = %row.sequence, told = %above, "a forgotten membership is issued again");
-        let change = Change { retired: row.state == ClusterState::Retired, ..Change::default() };
+        let parting = said_before(&row)?;
         let sequence = row.sequence.max(above);
-        self.change(tx, ClusterRow { sequence, ..row }, change).await
+        self.change(tx, ClusterRow { sequence, ..row }, parting).await
     }
 
     /// Signs the membership that a row says.
-    pub(super) fn seal(&self, row: &mut ClusterRow, at: Timestamp, change: Change) -> Result<(), EnvelopeError> {
+    pub(super) fn seal(&self, row: &mut ClusterRow, at: Timestamp, parting: Parting) -> Result<(), EnvelopeError> {
         let membership = Membership {
             cluster: row.id,
             name: row.name.clone(),
@@ -175,18 +164,20 @@ impl Fleet {
             site: row.site.clone(),
             sequence: row.sequence,
             issued_at: at,
-            remove: change.remove,
-            unmanage: change.unmanage,
-            retired: change.retired,
+            remove: parting.remove,
+            unmanage: parting.unmanage,
+            retired: row.state == ClusterState::Retired,
             requires: Vec::new(),
         };
         row.membership = self.keys.sign(&membership)?.to_json()?;
         Ok(())
     }
 
-    async fn change(&self, tx: &mut Tx, mut row: ClusterRow, change: Change) -> Result<ClusterRow, FleetError> {
-        row.sequence = Sequence(row.sequence.0 + 1);
-        self.seal(&mut row, now(), change)?;
+    async fn change(&self, tx: &mut Tx, mut row: ClusterRow, parting: Parting) -> Result<ClusterRow, FleetError> {
+        // A backup that was restored has forgotten numbers: none is given twice.
+        let floor = u64::try_from(tx.floor().await?).unwrap_or(0);
+        row.sequence = Sequence(row.sequence.0.max(floor) + 1);
+        self.seal(&mut row, now(), parting)?;
         tx.change_cluster(&row).await?;
         Ok(row)
     }
@@ -201,6 +192,12 @@ impl Fleet {
             ClusterState::Active => Ok(row),
             other => Err(FleetError::WrongState(other)),
         }
+    }
+
+    /// What leaving its stream for another takes away from a cluster.
+    pub(super) fn parting(&self, row: &ClusterRow, to: &Stream) -> Result<Parting, FleetError> {
+        let (old, new) = (self.newest(&row.stream), self.newest(to));
+        Ok(parting(&last(row)?, old.as_ref(), new.as_ref()))
     }
 
     fn newest(&self, stream: &Stream) -> Option<DesiredState> {
@@ -224,4 +221,10 @@ pub(super) async fn shut_out(tx: &mut Tx, row: ClusterRow, state: ClusterState) 
 fn last(row: &ClusterRow) -> Result<Membership, FleetError> {
     let envelope = Envelope::from_json(&row.membership)?;
     Ok(serde_json::from_slice(&envelope.payload).map_err(EnvelopeError::Payload)?)
+}
+
+/// What an earlier move took away: the cluster may have been away since before it.
+fn said_before(row: &ClusterRow) -> Result<Parting, FleetError> {
+    let Membership { remove, unmanage, .. } = last(row)?;
+    Ok(Parting { remove, unmanage })
 }

@@ -8,12 +8,13 @@ use hyper::body::Incoming;
 use kedge_model::wire::{ClusterId, Envelope, JoinAnswer, JoinRequest, Sequence, Stream, Timestamp};
 
 use super::answer::{Answer, Refusal, json};
-use super::fleet::{Change, FleetError, shut_out};
+use super::fleet::{FleetError, shut_out};
 use super::request::{JOIN, malformed};
 use super::route::Caller;
 use super::token::{NoRandom, Unfit};
 use crate::keys::authority::{self, AuthorityError, IssuedCertificate};
 use crate::metrics::JoinOutcome;
+use crate::state::Parting;
 use crate::store::agents::tokens::TokenRow;
 use crate::store::agents::{CertificateNote, ClusterRow, ClusterState, NewCluster};
 use crate::store::{Tx, now};
@@ -23,7 +24,7 @@ enum Entry {
     New(ClusterRow),
     /// Nothing changes: an answer that was lost, or a second token for the same place.
     Same(ClusterRow),
-    /// Retired before, now a member again.
+    /// Retired before, as it was; now it becomes a member again.
     Back(ClusterRow),
 }
 
@@ -93,7 +94,7 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
     };
     let row = match entry {
         Entry::New(mut row) => {
-            seal(caller, &mut row, at)?;
+            seal(caller, &mut row, at, Parting::default())?;
             let facts = serde_json::to_string(&request.facts).map_err(|why| malformed(why.to_string()))?;
             let new = NewCluster {
                 row: &row,
@@ -113,8 +114,13 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
             }
             row
         }
-        Entry::Back(mut row) => {
-            seal(caller, &mut row, at)?;
+        Entry::Back(before) => {
+            let stream = place(&token);
+            let parting = service.fleet.parting(&before, &stream).map_err(failed)?;
+            let sequence = Sequence(before.sequence.0 + 1);
+            let (labels, site, state) = (token.labels.clone(), token.site.clone(), ClusterState::Active);
+            let mut row = ClusterRow { stream, labels, site, state, sequence, token: token.id.clone(), ..before };
+            seal(caller, &mut row, at, parting)?;
             tx.place_cluster(&row.id, None, Some(&row.stream)).await?;
             tx.change_cluster(&row).await?;
             tx.note_certificate(&row.id, &note(&certificate)).await?;
@@ -195,10 +201,7 @@ async fn judge(
         }
         _ => {
             take_use(tx, token, applicant, at).await?;
-            let sequence = Sequence(row.sequence.0 + 1);
-            let (labels, site, id) = (token.labels.clone(), token.site.clone(), token.id.clone());
-            let state = ClusterState::Active;
-            Ok(Entry::Back(ClusterRow { stream: place(token), labels, site, state, sequence, token: id, ..row }))
+            Ok(Entry::Back(row))
         }
     }
 }
@@ -212,11 +215,8 @@ async fn take_use(tx: &mut Tx, token: &TokenRow, applicant: &Applicant, at: Time
 }
 
 /// Signs the membership that the row says.
-fn seal(caller: &Caller, row: &mut ClusterRow, at: Timestamp) -> Result<(), Refusal> {
-    caller.service.fleet.seal(row, at, Change::default()).map_err(|error| {
-        tracing::error!(%error, "a membership can't be signed");
-        Refusal::internal()
-    })
+fn seal(caller: &Caller, row: &mut ClusterRow, at: Timestamp, parting: Parting) -> Result<(), Refusal> {
+    caller.service.fleet.seal(row, at, parting).map_err(|error| failed(error.into()))
 }
 
 fn failed(error: FleetError) -> Refusal {

@@ -39,6 +39,8 @@ struct News {
 const PROVE_AGAIN: u64 = 30;
 /// Exact in JSON, and more than anybody moves a cluster.
 const MAX_SEQUENCE: u64 = 1 << 53;
+/// Whoever can't bring its document must not ask again and again.
+const AFTER_STATUS: std::ops::RangeInclusive<u64> = 2..=6;
 /// After a stop: time for a restart, or for another hub.
 const AFTER_STOP: std::ops::RangeInclusive<u64> = 1..=8;
 
@@ -134,6 +136,7 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
     let mut shutdown = caller.shutdown.clone();
     let until = Instant::now() + pace.hold;
     let mut over = want_status || pace.hold.is_zero();
+    let turn = known.member.take_turn();
     loop {
         let mut changed = std::pin::pin!(known.member.changed());
         changed.as_mut().enable();
@@ -155,13 +158,18 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
             answer.want_status = want_status;
             return Ok(News { answer, state: state.map(|issued| issued.envelope.clone()) });
         }
-        if over || *shutdown.borrow_and_update() {
-            let stops = *shutdown.borrow();
-            let mut answer = blank(if stops { rand::random_range(AFTER_STOP).max(pace.idle) } else { pace.idle });
-            if want_status {
-                answer = blank(pace.news);
-                answer.want_status = true;
-            }
+        let (stops, superseded) = (*shutdown.borrow_and_update(), !known.member.has_turn(turn));
+        if over || stops || superseded {
+            let next = match (want_status, stops, superseded) {
+                // The document comes at once, the next poll after it.
+                (true, ..) => rand::random_range(AFTER_STATUS).max(pace.news),
+                (_, true, _) => rand::random_range(AFTER_STOP).max(pace.idle),
+                // Two hosts with one identity would else end each other's polls all the time.
+                (_, _, true) => service.config.wait.as_secs().max(1),
+                _ => pace.idle,
+            };
+            let mut answer = blank(next);
+            answer.want_status = want_status;
             return Ok(News { answer, state: None });
         }
         tokio::select! {

@@ -2,6 +2,7 @@
 //! demand, kept fresh by ticks: this hub's own changes at once, other hubs' within a second. A held poll waits on its member.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ struct Seen {
 pub struct Member {
     standing: Mutex<Standing>,
     changed: Notify,
+    /// The number of the last poll: only that one is held.
+    turn: AtomicU64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -133,7 +136,11 @@ impl Roster {
                 Arc::clone(member)
             }
             None => {
-                let member = Arc::new(Member { standing: Mutex::new(standing), changed: Notify::new() });
+                let member = Arc::new(Member {
+                    standing: Mutex::new(standing),
+                    changed: Notify::new(),
+                    turn: AtomicU64::new(0),
+                });
                 members.insert(row.id, Arc::clone(&member));
                 member
             }
@@ -159,6 +166,18 @@ impl Member {
     /// Ends when the standing changes. Enable it before `standing` is read, so that no change falls between.
     pub fn changed(&self) -> Notified<'_> {
         self.changed.notified()
+    }
+
+    /// A new poll of this cluster; one that is held already ends. A client that lost its connection leaves no poll behind, and
+    /// nobody holds more than one.
+    pub fn take_turn(&self) -> u64 {
+        let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
+        self.changed.notify_waiters();
+        turn
+    }
+
+    pub fn has_turn(&self, turn: u64) -> bool {
+        self.turn.load(Ordering::Acquire) == turn
     }
 
     fn update(&self, new: Standing) {

@@ -62,6 +62,17 @@ pub struct Item<T> {
     pub updated_at: String,
 }
 
+/// A repository and the environment that reads it.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RepositorySeen {
+    /// Stored beside it.
+    #[serde(default)]
+    pub environment: String,
+    #[serde(flatten)]
+    pub repository: RepositoryView,
+}
+
 /// An assignment with its provenance: why it is there, where each value comes from, and what became of it.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -262,15 +273,16 @@ pub async fn problems(
 
 /// Repositories, with the last good commits and why one can't be read.
 #[utoipa::path(get, path = "/repositories", tag = "objects", params(ObjectQuery),
-    responses((status = OK, body = Page<Item<RepositoryView>>)))]
+    responses((status = OK, body = Page<Item<RepositorySeen>>)))]
 pub async fn repositories(
     State(state): State<ApiState>,
     caller: Caller,
     query: Q,
-) -> Result<Listed<Item<RepositoryView>>, ApiError> {
+) -> Result<Listed<Item<RepositorySeen>>, ApiError> {
     list(&state, &caller, &query?.0, Kind::Repository, |shown| {
-        let found: Item<RepositoryView> = item(shown)?;
-        Ok(is_own(&found.object, &caller).then_some(found))
+        let mut found: Item<RepositorySeen> = item(shown)?;
+        shown.environment.clone_into(&mut found.object.environment);
+        Ok(is_own(&found.object.repository, &caller).then_some(found))
     })
     .await
 }

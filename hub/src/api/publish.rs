@@ -20,5 +20,8 @@ pub async fn confirm_publish(
     caller.platform("confirming removals")?;
     let (environment, cluster_type) = path?.0;
     state.rooms.confirm_publish(&caller, &environment, &cluster_type).await?;
+    // The word itself is written by who publishes; this is the second transaction.
+    let entry = caller.did("publish.confirm", &cluster_type, &environment, serde_json::Value::Null);
+    state.store.audit(&entry).await?;
     Ok(StatusCode::ACCEPTED)
 }

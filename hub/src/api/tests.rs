@@ -1,5 +1,27 @@
-//! The router in memory over a real SQLite file, with fakes for the other rooms.
+//! The router in memory over real databases, with fakes for the other rooms.
 
+/// The same test on SQLite and, where `KEDGE_TEST_POSTGRES` names a server, on PostgreSQL.
+macro_rules! on_each_database {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            use crate::api::tests::fixture::Hub;
+
+            #[tokio::test]
+            async fn sqlite() {
+                super::$name(Hub::new().await).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                if let Some(hub) = Hub::on_postgres().await {
+                    super::$name(hub).await;
+                }
+            }
+        })+
+    };
+}
+
+mod figures;
 mod fixture;
 mod roles;
 mod routes;

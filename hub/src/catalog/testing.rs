@@ -135,6 +135,34 @@ pub fn region(value: &str) -> Change {
     Change::Upsert(Arc::new(object))
 }
 
+/// So many cluster types, each with as many targets; the labels of `region` are those of one cluster type.
+pub fn large(side: usize) -> Platform {
+    let mut platform = platform();
+    let mut add = |text: String, repo: &str, owner: Option<&str>| {
+        for object in objects(&text, repo, owner) {
+            platform.objects.insert(object.id(), Arc::new(object));
+        }
+    };
+    for number in 0..side {
+        let control_plane = "https://git.example/platform/control-plane";
+        add(
+            format!(
+                "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ClusterType\nmetadata: {{name: type-{number}, labels: {{all: yes-{number}, any: thing}}}}\nspec: {{reconciler: flux, namespaceService: ns}}\n---\n\
+                 apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: type-{number}, labels: {{platform-config: \"true\", cluster-type: type-{number}}}}}\ndata: {{A: a-{number}, B: b, C: c, URL: 'https://{number}.example', SETTINGS: '{{x: 1, y: [1, 2]}}'}}\n"
+            ),
+            control_plane,
+            None,
+        );
+        add(workload(&format!("w{number}")), &format!("https://git.example/w{number}"), Some("hello"));
+    }
+    add(
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: SchedulingPolicy\nmetadata: {name: all}\nspec:\n  deploymentTargetSelector: {workspace: harbour}\n  clusterTypeSelector: {labelSelector: {matchLabels: {any: thing}}}\n".to_owned(),
+        "https://git.example/platform/control-plane",
+        None,
+    );
+    platform
+}
+
 pub fn finding(code: &str, message: &str) -> FindingView {
     FindingView {
         severity: "error".to_owned(),

@@ -7,10 +7,24 @@ use super::testing::{finding, notes, region, scheduler};
 use super::*;
 use crate::store::catalog::{Filter, Visible};
 
-async fn store() -> (tempfile::TempDir, Store) {
-    let folder = tempfile::tempdir().unwrap();
-    let store = Store::open(&format!("sqlite:{}", folder.path().join("hub.db").display())).await.unwrap();
-    (folder, store)
+/// The same test on SQLite and, where `KEDGE_TEST_POSTGRES` names a server, on PostgreSQL.
+macro_rules! on_each_database {
+    ($($name:ident),+ $(,)?) => {
+        $(mod $name {
+            #[tokio::test]
+            async fn sqlite() {
+                let (_folder, store) = crate::store::trial::sqlite().await;
+                super::$name(store).await;
+            }
+
+            #[tokio::test]
+            async fn postgres() {
+                if let Some(store) = crate::store::trial::postgres().await {
+                    super::$name(store).await;
+                }
+            }
+        })+
+    };
 }
 
 async fn names(store: &Store, kind: Kind, after: Option<i64>) -> Vec<String> {
@@ -19,9 +33,7 @@ async fn names(store: &Store, kind: Kind, after: Option<i64>) -> Vec<String> {
     shown.into_iter().map(|shown| shown.name).collect()
 }
 
-#[tokio::test]
-async fn a_platform_becomes_rows() {
-    let (_folder, store) = store().await;
+async fn a_platform_becomes_rows(store: Store) {
     update(&store, Term(0), "dev", &scheduler(), None, &notes()).await.unwrap();
     assert_eq!(
         names(&store, Kind::Assignment, None).await,
@@ -35,18 +47,14 @@ async fn a_platform_becomes_rows() {
     assert!(names(&store, Kind::Problem, None).await.len() >= 2, "the quarantine and the notice");
 }
 
-#[tokio::test]
-async fn comparing_everything_again_writes_nothing() {
-    let (_folder, store) = store().await;
+async fn comparing_everything_again_writes_nothing(store: Store) {
     update(&store, Term(0), "dev", &scheduler(), None, &notes()).await.unwrap();
     let before = store.current_tick().await.unwrap();
     update(&store, Term(0), "dev", &scheduler(), None, &notes()).await.unwrap();
     assert_eq!(store.current_tick().await.unwrap(), before);
 }
 
-#[tokio::test]
-async fn a_changed_value_writes_the_assignments_that_have_it() {
-    let (_folder, store) = store().await;
+async fn a_changed_value_writes_the_assignments_that_have_it(store: Store) {
     let mut scheduler = scheduler();
     update(&store, Term(0), "dev", &scheduler, None, &notes()).await.unwrap();
     let before = store.current_tick().await.unwrap();
@@ -67,9 +75,7 @@ async fn a_changed_value_writes_the_assignments_that_have_it() {
     assert_eq!(view.totals.unwrap().quarantined, 1);
 }
 
-#[tokio::test]
-async fn what_a_delta_removes_is_gone_and_watchers_hear_of_it() {
-    let (_folder, store) = store().await;
+async fn what_a_delta_removes_is_gone_and_watchers_hear_of_it(store: Store) {
     let mut scheduler = scheduler();
     update(&store, Term(0), "dev", &scheduler, None, &notes()).await.unwrap();
     let before = store.current_tick().await.unwrap();
@@ -84,9 +90,7 @@ async fn what_a_delta_removes_is_gone_and_watchers_hear_of_it() {
     assert!(!gone.is_empty(), "its problems go with it");
 }
 
-#[tokio::test]
-async fn a_full_comparison_mends_what_a_lost_delta_left() {
-    let (_folder, store) = store().await;
+async fn a_full_comparison_mends_what_a_lost_delta_left(store: Store) {
     let mut scheduler = scheduler();
     update(&store, Term(0), "dev", &scheduler, None, &notes()).await.unwrap();
     scheduler.update([region("far-west")]);
@@ -97,9 +101,7 @@ async fn a_full_comparison_mends_what_a_lost_delta_left() {
     assert_eq!(values, 2, "one for each cluster type; those of before are collected");
 }
 
-#[tokio::test]
-async fn packing_quarantines_and_mends_without_touching_the_schedule() {
-    let (_folder, store) = store().await;
+async fn packing_quarantines_and_mends_without_touching_the_schedule(store: Store) {
     let mut scheduler = scheduler();
     update(&store, Term(0), "dev", &scheduler, None, &notes()).await.unwrap();
     let name = "drone/hello-functional-test".to_owned();
@@ -126,17 +128,13 @@ async fn packing_quarantines_and_mends_without_touching_the_schedule() {
     assert!(store.catalog_page(Kind::Problem, &Visible::All, &filter).await.unwrap().0.is_empty());
 }
 
-#[tokio::test]
-async fn a_leader_whose_term_is_over_writes_nothing() {
-    let (_folder, store) = store().await;
+async fn a_leader_whose_term_is_over_writes_nothing(store: Store) {
     let outcome = update(&store, Term(9), "dev", &scheduler(), None, &notes()).await;
     assert!(matches!(outcome, Err(StoreError::Fenced(Term(9)))));
     assert!(names(&store, Kind::Assignment, None).await.is_empty());
 }
 
-#[tokio::test]
-async fn an_environment_that_is_gone_leaves_no_row() {
-    let (_folder, store) = store().await;
+async fn an_environment_that_is_gone_leaves_no_row(store: Store) {
     update(&store, Term(0), "dev", &scheduler(), None, &notes()).await.unwrap();
     forget(&store, Term(0), "dev").await.unwrap();
     for table in ["catalog", "catalog_values"] {
@@ -147,10 +145,20 @@ async fn an_environment_that_is_gone_leaves_no_row() {
     assert_eq!(names(&store, Kind::ClusterType, None).await, ["drone", "large"], "it may come back");
 }
 
-#[tokio::test]
-async fn an_update_can_run_in_a_task_of_its_own() {
-    let (_folder, store) = store().await;
+async fn an_update_can_run_in_a_task_of_its_own(store: Store) {
     let scheduler = scheduler();
     let task = tokio::spawn(async move { update(&store, Term(0), "dev", &scheduler, None, &notes()).await });
     task.await.unwrap().unwrap();
+}
+
+on_each_database! {
+    a_platform_becomes_rows,
+    comparing_everything_again_writes_nothing,
+    a_changed_value_writes_the_assignments_that_have_it,
+    what_a_delta_removes_is_gone_and_watchers_hear_of_it,
+    a_full_comparison_mends_what_a_lost_delta_left,
+    packing_quarantines_and_mends_without_touching_the_schedule,
+    a_leader_whose_term_is_over_writes_nothing,
+    an_environment_that_is_gone_leaves_no_row,
+    an_update_can_run_in_a_task_of_its_own,
 }

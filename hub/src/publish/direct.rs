@@ -47,8 +47,8 @@ pub(super) async fn publish(
             return Ok(Published { head: target.head(&seen, desk), outcome, waiting, foreign });
         }
         let summary = Summary::of(&plan, &desk.listing);
-        let told = plan_without_warnings(&plan);
-        let text = message::commit(environment, &summary, &told, job.causes);
+        // What waits isn't in the commit, so its message doesn't speak of it.
+        let text = message::commit(environment, &summary, &BTreeMap::new(), plan.content, job.causes);
         let (commit, tree) = desk.build(&seen, &plan.changes, text, publisher.author()).await?;
         let intent = Publication {
             repo: target.repo.clone(),
@@ -112,9 +112,4 @@ async fn recognise(
         false => Settlement { intent: Some(PublicationState::Superseded), ..Settlement::default() },
     };
     desk.settle(&publisher.store, term, environment, settlement).await
-}
-
-/// What waits isn't in the commit, so its message doesn't speak of it.
-fn plan_without_warnings(plan: &super::plan::Plan) -> super::plan::Plan {
-    super::plan::Plan { removals: BTreeMap::new(), ..plan.clone() }
 }

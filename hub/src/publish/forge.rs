@@ -268,6 +268,8 @@ impl ForgeError {
         match self {
             ForgeError::Later(_, after) => Next::Retry(*after),
             ForgeError::Unreachable(..) | ForgeError::Broken { .. } => Next::Retry(None),
+            // Also what a forge says of a repository whose first push it hasn't looked at yet.
+            ForgeError::Denied { status: 404, .. } => Next::Retry(None),
             ForgeError::Refused { .. } => Next::Wait,
             ForgeError::NoAddress(_)
             | ForgeError::NoCredential(_)

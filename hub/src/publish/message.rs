@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use kedge_scheduler::{PROMOTED_COMMIT, README};
+use kedge_model::wire::Digest;
+use kedge_scheduler::{PROMOTED_COMMIT, README, Redaction};
 
 use super::Cause;
 use super::guard::Removal;
@@ -22,6 +23,9 @@ const GONE: usize = 30;
 
 /// Other people's text.
 const SUBJECT: usize = 160;
+
+/// Both forges take 255 characters.
+const TITLE: usize = 250;
 
 /// GitHub takes 65,536 characters, Gitea more.
 const BODY: usize = 60_000;
@@ -112,7 +116,7 @@ impl Summary {
             (Some(first), _) => _ = write!(text, " ({first}, …)"),
             (None, _) => {}
         }
-        text
+        cut(&text, TITLE)
     }
 
     fn lines(&self) -> impl Iterator<Item = String> {
@@ -129,7 +133,13 @@ impl Summary {
 }
 
 /// A commit's whole message.
-pub fn commit(environment: &str, summary: &Summary, plan: &Plan, causes: &[Cause]) -> String {
+pub fn commit(
+    environment: &str,
+    summary: &Summary,
+    removals: &BTreeMap<String, Removal>,
+    content: Digest,
+    causes: &[Cause],
+) -> String {
     let mut text = summary.subject(environment);
     text.push('\n');
     for (cause, mark) in causes.iter().take(CAUSES).zip(std::iter::once("\n").chain(std::iter::repeat(""))) {
@@ -144,14 +154,14 @@ pub fn commit(environment: &str, summary: &Summary, plan: &Plan, causes: &[Cause
     if summary.more() > 0 {
         let _ = writeln!(text, "- and {} more", summary.more());
     }
-    for (cluster_type, removal) in &plan.removals {
+    for (cluster_type, removal) in removals {
         let _ = writeln!(text, "\n{}", removal.sentence(cluster_type));
     }
     let _ = write!(text, "\nKedge-Environment: {environment}\n");
     if let Some(cause) = causes.first() {
         let _ = writeln!(text, "Kedge-Cause: {}@{}", shown_repo(&cause.repo), one_line(&cause.commit));
     }
-    let _ = writeln!(text, "Kedge-Content: {}", plan.content);
+    let _ = writeln!(text, "Kedge-Content: {content}");
     text
 }
 
@@ -234,20 +244,14 @@ pub fn shown_repo(repo: &str) -> String {
     }
 }
 
-/// Words of a sentence that carry a password or a signature.
+/// Without passwords of addresses, signatures and what follows `password=`.
 fn hide(text: &str) -> String {
-    let hidden = |word: &str| {
-        let lower = word.to_lowercase();
-        let password = word.split("://").skip(1).any(|rest| {
-            let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-            authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
-        });
-        let pair = lower.split_once(['=', ':']).filter(|(_, value)| !value.is_empty() && !value.starts_with('/'));
-        let secret = ["password", "passwd", "secret", "token", "apikey", "api_key", "signature"];
-        let named = pair.is_some_and(|(name, _)| secret.iter().any(|word| name.ends_with(word)));
-        password || named || lower.contains("sig=")
+    let named = |word: &str| {
+        let pair = word.split_once(['=', ':']).filter(|(_, value)| !value.is_empty() && !value.starts_with('/'));
+        pair.is_some_and(|(name, _)| Redaction::default().is_secret_key(name))
     };
-    text.split(' ').map(|word| if hidden(word) { "[redacted]" } else { word }).collect::<Vec<_>>().join(" ")
+    let sentence = Redaction::default().sentence(text, []);
+    sentence.split(' ').map(|word| if named(word) { "[redacted]" } else { word }).collect::<Vec<_>>().join(" ")
 }
 
 fn short(commit: &str) -> String {

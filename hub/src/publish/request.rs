@@ -277,7 +277,7 @@ impl Run<'_> {
             updated_at: now(),
         };
         if !pushed {
-            let text = message::commit(environment, &summary, &plan, self.job.causes);
+            let text = message::commit(environment, &summary, &plan.removals, plan.content, self.job.causes);
             (ask.commit, _) = desk.build(seen, &plan.changes, text, self.publisher.author()).await?;
             wanted.intended = Some(ask.clone());
             store.save_pull_request(self.term, environment, &wanted).await?;

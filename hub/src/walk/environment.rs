@@ -401,7 +401,7 @@ impl<S: Steps> EnvironmentWalk<S> {
             (Some(published), _) => {
                 late.published = Some(notes::published(published));
                 late.waiting = Some(notes::waiting(published));
-                late.notices = Some(notes::hand_edits(published));
+                late.notices = Some(notes::notices(published, delivered.packed.as_ref()));
             }
             (None, Some(stop)) => late.published = Some(notes::failed(stop)),
             (None, None) => {}

@@ -164,3 +164,26 @@ async fn an_empty_and_a_strange_join_are_malformed() {
     assert_eq!((reply.status, reason(&reply)), (400, "BadCertificateRequest".to_owned()));
     assert_eq!(hub.store.join_token(&token.id).await.unwrap().unwrap().uses_left, 1);
 }
+
+#[tokio::test]
+async fn thousands_of_idle_connections_hold_up_nobody_and_go_after_ten_seconds() {
+    let hub = Hub::with(|config| {
+        config.max_connections = 3000;
+        config.wait = Duration::from_millis(50);
+    })
+    .await;
+    let mut agent = hub.agent().await;
+    let mut idle = Vec::new();
+    for _ in 0..2000 {
+        idle.push(tokio::net::TcpStream::connect(("127.0.0.1", hub.port)).await.unwrap());
+    }
+    let begun = Instant::now();
+    agent.poll().await.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(3));
+    let connections = || hub.metrics.connections.get_or_create(&kedge_hub::metrics::At::Agents.into()).get();
+    while connections() > 10 {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{} are open", connections());
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+    agent.poll().await.unwrap();
+}

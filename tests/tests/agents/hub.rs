@@ -91,9 +91,20 @@ impl Hub {
         Hub::with(|_| {}).await
     }
 
+    /// None: there is no PostgreSQL.
+    pub async fn on_postgres() -> Option<Hub> {
+        let url = tokio::task::spawn_blocking(kedge_tests::lab::postgres::shared_database).await.unwrap()?;
+        Some(Hub::on(&url, tempfile::tempdir().unwrap(), |_| {}).await)
+    }
+
     pub async fn with(settings: impl FnOnce(&mut config::Agents)) -> Hub {
         let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&format!("sqlite:{}", folder.path().join("hub.db").display())).await.unwrap();
+        let url = format!("sqlite:{}", folder.path().join("hub.db").display());
+        Hub::on(&url, folder, settings).await
+    }
+
+    async fn on(url: &str, folder: TempDir, settings: impl FnOnce(&mut config::Agents)) -> Hub {
+        let store = Store::open(url).await.unwrap();
         let keys = Keys::open(&folder.path().join("keys"), &store).await.unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -76,7 +76,8 @@ async fn a_hub_that_lacks_the_status_asks_for_it_at_once() {
     let mut agent = hub.agent().await;
     hub.rooms.wanted.lock().unwrap().insert(agent.identity.cluster);
     let begun = Instant::now();
-    assert!(agent.poll().await.unwrap().want_status);
+    let answer = agent.poll().await.unwrap();
+    assert!(answer.want_status && answer.next >= 2);
     assert!(begun.elapsed() < Duration::from_secs(2));
 }
 
@@ -195,4 +196,43 @@ async fn the_first_sequence_is_known_from_the_join() {
     let mut agent = hub.agent().await;
     assert!(agent.poll().await.unwrap().membership.is_none());
     assert_eq!(agent.sequence(), Sequence(1));
+}
+
+#[tokio::test]
+async fn a_second_poll_of_a_cluster_ends_the_first() {
+    let hub = Hub::with(|config| config.wait = Duration::from_secs(60)).await;
+    let mut agent = hub.agent().await;
+    let mut second = kedge_tests::agent::link::Link::open(&agent.hub, agent.config()).await.unwrap();
+    let request = kedge_tests::agent::body(&agent.request());
+    let begun = Instant::now();
+    let (first, ()) = tokio::join!(agent.poll(), async {
+        hub.held(1).await;
+        tokio::select! {
+            reply = second.post("/agent/v1/poll", &request) => panic!("{reply:?}"),
+            () = tokio::time::sleep(Duration::from_secs(1)) => assert_eq!(hub.metrics.polls_held.get(), 1),
+        }
+    });
+    assert_eq!(first.unwrap().next, 60);
+    assert!(begun.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn without_the_database_polls_go_on_and_joins_are_asked_to_come_back() {
+    let hub = Hub::start().await;
+    let mut agent = hub.agent().await;
+    let token = hub.token(1).await;
+    agent.wait = Some(0);
+    agent.poll().await.unwrap();
+    agent.wait = None;
+    hub.store.close().await;
+    let (answer, ()) = tokio::join!(agent.poll(), async {
+        hub.held(1).await;
+        let state = hub.sign(&drones(), 1, Vec::new());
+        hub.show(&drones(), 1, &state);
+    });
+    assert!(answer.unwrap().state.is_some());
+    let refused = kedge_tests::agent::Agent::join(&token, "late").await.unwrap_err();
+    assert!(matches!(refused, AgentError::Refused { status: 503, retry_after: Some(5..=15), .. }), "{refused:?}");
+    let refused = agent.renew().await.unwrap_err();
+    assert!(matches!(refused, AgentError::Refused { status: 503, retry_after: Some(5..=15), .. }), "{refused:?}");
 }

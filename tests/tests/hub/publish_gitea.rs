@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kedge_hub::config::{Config, Credential, Environment, Forge, ForgeKind, PublishMode};
 use kedge_hub::git::Mirrors;
@@ -11,10 +12,13 @@ use kedge_hub::publish::{
 use kedge_hub::store::{Store, Term};
 use kedge_model::{AssignmentId, Labels, Origin, Source};
 use kedge_scheduler::{Assignment, ConfigFile, Configuration, Files, Outcome as Rendered, Schedule, Target};
+use kedge_tests::lab::await_some;
 use kedge_tests::lab::git::Checkout;
 use kedge_tests::lab::gitea::Gitea;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+
+const SOON: Duration = Duration::from_secs(30);
 
 /// A publisher whose GitOps repository is on the forge. Gitea's own calls block, so they are made outside of `runtime`.
 struct Scene {
@@ -65,8 +69,12 @@ impl Scene {
         self.runtime.block_on(self.publisher.publish(Term(0), job))
     }
 
+    /// As the hub does: Gitea looks at a first push after it has answered, and knows no pull requests before that.
     fn publish(&self, words: &str) -> Published {
-        self.try_publish(&schedule(words)).unwrap()
+        await_some("the schedule is published", SOON, || match self.try_publish(&schedule(words)) {
+            Err(error) if matches!(error.next(), Next::Retry(_)) => None,
+            published => Some(published.unwrap()),
+        })
     }
 
     /// The poll comes round, or the webhook.

@@ -81,14 +81,20 @@ fn parameters() -> impl Strategy<Value = ApplyParameters> {
 }
 
 fn mode() -> impl Strategy<Value = Mode> {
-    let apply = (parameters(), package(), package(), some_text()).prop_map(|(parameters, platform, workload, version)| {
-        Mode::Apply(Box::new(Packages { parameters, platform, workload, version }))
+    let apply =
+        (parameters(), package(), package(), some_text()).prop_map(|(parameters, platform, workload, version)| {
+            Mode::Apply(Box::new(Packages { parameters, platform, workload, version }))
+        });
+    let object = (text(), text(), some_text(), text()).prop_map(|(api_version, kind, namespace, name)| ObjectRef {
+        api_version,
+        kind,
+        namespace,
+        name,
     });
-    let object = (text(), text(), some_text(), text())
-        .prop_map(|(api_version, kind, namespace, name)| ObjectRef { api_version, kind, namespace, name });
-    let observe = (prop::collection::vec(object, 0..3), some_text(), digest()).prop_map(
-        |(objects, expected_commit, content)| Mode::Observe(Observation { objects, expected_commit, content }),
-    );
+    let observe =
+        (prop::collection::vec(object, 0..3), some_text(), digest()).prop_map(|(objects, expected_commit, content)| {
+            Mode::Observe(Observation { objects, expected_commit, content })
+        });
     prop_oneof![apply, observe]
 }
 
@@ -102,8 +108,12 @@ pub fn desired_state() -> impl Strategy<Value = DesiredState> {
         let one = (text(), generation()).prop_map(|(assignment, since)| Tombstone { assignment, since });
         prop::collection::vec(one, 0..3)
     };
-    let source = (text(), text(), text(), text())
-        .prop_map(|(repo, branch, path, commit)| PlatformSource { repo, branch, path, commit });
+    let source = (text(), text(), text(), text()).prop_map(|(repo, branch, path, commit)| PlatformSource {
+        repo,
+        branch,
+        path,
+        commit,
+    });
     let numbers = (generation(), time(), any::<u64>());
     let entries = prop::collection::vec(entry(), 0..4);
     (stream(), numbers, entries, tombstones(), tombstones(), prop::option::of(source), texts()).prop_map(
@@ -193,13 +203,15 @@ pub fn problem() -> impl Strategy<Value = WireProblem> {
 }
 
 pub fn join_token() -> impl Strategy<Value = JoinToken> {
-    (text(), digest(), text(), text())
-        .prop_map(|(hub, authority, id, secret)| JoinToken { hub, authority, id, secret })
+    (text(), digest(), text(), text()).prop_map(|(hub, authority, id, secret)| JoinToken { hub, authority, id, secret })
 }
 
 pub fn join_request() -> impl Strategy<Value = JoinRequest> {
-    let facts = (text(), text(), text())
-        .prop_map(|(agent_version, architecture, system)| Facts { agent_version, architecture, system });
+    let facts = (text(), text(), text()).prop_map(|(agent_version, architecture, system)| Facts {
+        agent_version,
+        architecture,
+        system,
+    });
     (text(), text(), text(), text(), prop::option::of(digest()), facts).prop_map(
         |(token_id, secret, csr, name, machine, facts)| JoinRequest { token_id, secret, csr, name, machine, facts },
     )

@@ -121,7 +121,8 @@ fn an_error_repeats_no_more_than_a_line_of_what_it_got() {
 
 #[test]
 fn digits_in_capitals_or_of_the_wrong_number_are_no_id() {
-    for text in ["", "sha256:", "sha256:AB", "ABCDEF0123456789ABCDEF0123456789", "abcdef0123456789abcdef012345678", "é"] {
+    for text in ["", "sha256:", "sha256:AB", "ABCDEF0123456789ABCDEF0123456789", "abcdef0123456789abcdef012345678", "é"]
+    {
         assert!(text.parse::<ClusterId>().is_err(), "{text}");
         assert!(text.parse::<Digest>().is_err(), "{text}");
     }

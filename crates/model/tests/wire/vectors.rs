@@ -104,12 +104,8 @@ fn desired_state() -> DesiredState {
         expected_commit: Some("fedcba9876543210fedcba9876543210fedcba98".to_owned()),
         content: Digest::of(b"cart"),
     };
-    let entry = |assignment: &str, mode| Entry {
-        assignment: assignment.to_owned(),
-        mode,
-        restart: 0,
-        requires: Vec::new(),
-    };
+    let entry =
+        |assignment: &str, mode| Entry { assignment: assignment.to_owned(), mode, restart: 0, requires: Vec::new() };
     DesiredState {
         stream: Stream::new("prod", "drone", Stream::ALL),
         generation: Generation(17),
@@ -279,4 +275,16 @@ fn the_vectors_verify() {
     let token: Value = read("join-token.json");
     let parsed: JoinToken = token["token"].as_str().unwrap().parse().unwrap();
     assert_eq!(serde_json::to_value(parsed).unwrap(), token["means"]);
+}
+
+#[test]
+fn the_page_names_every_message_and_vector() {
+    let page = std::fs::read_to_string(path("../wire.md")).unwrap();
+    for named in [KeySet::TYPE, Membership::TYPE, DesiredState::TYPE, "kedge-join-1.", "DSSEv1"] {
+        assert!(page.contains(named), "{named}");
+    }
+    for vector in std::fs::read_dir(path("")).unwrap() {
+        let name = vector.unwrap().file_name().into_string().unwrap();
+        assert!(page.contains(&format!("`{name}`")), "{name}");
+    }
 }

@@ -25,7 +25,7 @@ use crate::catalog::{self, CatalogNotes};
 use crate::config;
 use crate::metrics::Metrics;
 use crate::store::tokens::Role;
-use crate::store::{Store, Term, Tx};
+use crate::store::{Store, Term, Tx, trial};
 
 pub struct Hub {
     pub store: Store,
@@ -36,7 +36,7 @@ pub struct Hub {
     pub viewer: String,
     /// Of the workspace `harbour`.
     pub team: String,
-    _folder: TempDir,
+    _folder: Option<TempDir>,
 }
 
 pub struct Answer {
@@ -58,8 +58,16 @@ impl Hub {
     }
 
     pub async fn with_rates(per_token: u32, per_address: u32) -> Hub {
-        let folder = tempfile::tempdir().unwrap();
-        let store = Store::open(&format!("sqlite:{}", folder.path().join("hub.db").display())).await.unwrap();
+        let (folder, store) = trial::sqlite().await;
+        Hub::over(store, Some(folder), per_token, per_address).await
+    }
+
+    /// None, and the test says that it is skipped, where there is no PostgreSQL.
+    pub async fn on_postgres() -> Option<Hub> {
+        Some(Hub::over(trial::postgres().await?, None, 100_000, 100_000).await)
+    }
+
+    async fn over(store: Store, folder: Option<TempDir>, per_token: u32, per_address: u32) -> Hub {
         let scheduler = testing::scheduler();
         catalog::update(&store, Term(0), "dev", &scheduler, None, &testing::notes()).await.unwrap();
         let rooms = Arc::new(FakeRooms::default());

@@ -5,9 +5,7 @@ use serde_json::json;
 
 use super::fixture::Hub;
 
-#[tokio::test]
-async fn only_the_platform_team_sees_secret_values() {
-    let hub = Hub::new().await;
+async fn only_the_platform_team_sees_secret_values(hub: Hub) {
     let path = "/assignments/dev/drone/hello-functional-test";
     for (token, sees) in [(&hub.platform, true), (&hub.viewer, false), (&hub.team, false)] {
         let answer = hub.get(token, path).await.ok();
@@ -25,9 +23,7 @@ async fn only_the_platform_team_sees_secret_values() {
     }
 }
 
-#[tokio::test]
-async fn an_application_team_sees_its_workspaces_only() {
-    let hub = Hub::new().await;
+async fn an_application_team_sees_its_workspaces_only(hub: Hub) {
     hub.cluster(1, "drone-1", "drone", "{}").await;
     hub.cluster(2, "other-1", "other", "{}").await;
     for (path, all, own) in [
@@ -66,9 +62,7 @@ async fn an_application_team_sees_its_workspaces_only() {
     assert_eq!(cluster.body["conditions"].as_array().unwrap().len(), 1);
 }
 
-#[tokio::test]
-async fn an_application_team_sees_its_own_entries_of_a_state() {
-    let hub = Hub::new().await;
+async fn an_application_team_sees_its_own_entries_of_a_state(hub: Hub) {
     let entry = |name: &str| json!({"assignment": name, "mode": "observe", "objects": [], "content": format!("sha256:{}", "0".repeat(64))});
     let entries = json!([entry("hello-functional-test"), entry("spy-functional-test")]);
     hub.state(3, &entries.to_string()).await;
@@ -87,9 +81,7 @@ async fn an_application_team_sees_its_own_entries_of_a_state() {
 }
 
 /// Every write: which role may do it.
-#[tokio::test]
-async fn writes_are_for_those_they_belong_to() {
-    let hub = Hub::new().await;
+async fn writes_are_for_those_they_belong_to(hub: Hub) {
     hub.cluster(1, "drone-1", "drone", "{}").await;
     let fetch = json!({"url": "https://git.example/harbour/hello"});
     let others = json!({"url": "https://git.example/secret/spy"});
@@ -119,9 +111,7 @@ async fn writes_are_for_those_they_belong_to() {
     assert!(asked.iter().any(|line| line == "anna confirms dev/drone"), "{asked:?}");
 }
 
-#[tokio::test]
-async fn lists_of_tokens_and_audit_are_not_for_everybody() {
-    let hub = Hub::new().await;
+async fn lists_of_tokens_and_audit_are_not_for_everybody(hub: Hub) {
     hub.get(&hub.platform, "/access-tokens").await.ok();
     hub.get(&hub.viewer, "/access-tokens").await.refused(403, "Forbidden");
     hub.get(&hub.viewer, "/join-tokens").await.ok();
@@ -132,4 +122,12 @@ async fn lists_of_tokens_and_audit_are_not_for_everybody() {
     assert_eq!(own.body["items"].as_array().unwrap().len(), 1, "{}", own.text);
     assert_eq!(own.body["items"][0]["action"], "repository.fetch");
     assert_eq!(hub.get(&hub.viewer, "/audit").await.ok().body["items"].as_array().unwrap().len(), 2);
+}
+
+on_each_database! {
+    only_the_platform_team_sees_secret_values,
+    an_application_team_sees_its_workspaces_only,
+    an_application_team_sees_its_own_entries_of_a_state,
+    writes_are_for_those_they_belong_to,
+    lists_of_tokens_and_audit_are_not_for_everybody,
 }

@@ -7,9 +7,7 @@ use serde_json::json;
 use super::fixture::Hub;
 use crate::store::tokens::Role;
 
-#[tokio::test]
-async fn a_request_without_a_valid_token_is_refused_with_the_way_out() {
-    let hub = Hub::new().await;
+async fn a_request_without_a_valid_token_is_refused_with_the_way_out(hub: Hub) {
     let answer = hub.get("", "/clusters").await.refused(401, "NoToken");
     assert!(answer.headers.contains_key(header::WWW_AUTHENTICATE));
     assert!(answer.body["hint"].as_str().unwrap().contains("kedge login"));
@@ -23,9 +21,7 @@ async fn a_request_without_a_valid_token_is_refused_with_the_way_out() {
     hub.get(&unknown, "/clusters").await.refused(401, "UnknownToken");
 }
 
-#[tokio::test]
-async fn expired_and_revoked_tokens_are_over_at_once() {
-    let hub = Hub::new().await;
+async fn expired_and_revoked_tokens_are_over_at_once(hub: Hub) {
     let past = kedge_model::wire::Timestamp(1);
     let (_, old) = hub.store.add_api_token("old", Role::Viewer, &[], Some(past)).await.unwrap();
     hub.get(&old, "/whoami").await.refused(401, "TokenExpired");
@@ -36,9 +32,7 @@ async fn expired_and_revoked_tokens_are_over_at_once() {
     hub.delete(&hub.platform, &format!("/access-tokens/{id}")).await.refused(404, "NotFound");
 }
 
-#[tokio::test]
-async fn pages_follow_each_other_without_gap_or_repetition() {
-    let hub = Hub::new().await;
+async fn pages_follow_each_other_without_gap_or_repetition(hub: Hub) {
     for number in 0..23 {
         hub.cluster(number, &format!("c-{:02}", number % 7), "drone", &format!(r#"{{"n":"{number}"}}"#)).await;
     }
@@ -73,9 +67,7 @@ async fn pages_follow_each_other_without_gap_or_repetition() {
     assert_eq!(names, ["drone/hello-functional-test", "drone/spy-functional-test", "large/hello-functional-test"]);
 }
 
-#[tokio::test]
-async fn filters_narrow_a_list() {
-    let hub = Hub::new().await;
+async fn filters_narrow_a_list(hub: Hub) {
     hub.cluster(1, "a-1", "drone", r#"{"region":"west","size":"s"}"#).await;
     hub.cluster(2, "a-2", "drone", r#"{"region":"east"}"#).await;
     hub.cluster(3, "b-1", "large", r#"{"region":"we_st"}"#).await;
@@ -102,9 +94,7 @@ async fn filters_narrow_a_list() {
     }
 }
 
-#[tokio::test]
-async fn what_cannot_be_understood_is_named() {
-    let hub = Hub::new().await;
+async fn what_cannot_be_understood_is_named(hub: Hub) {
     for (path, reason) in [
         ("/clusters?limit=0", "BadLimit"),
         ("/clusters?limit=501", "BadLimit"),
@@ -138,9 +128,7 @@ async fn what_cannot_be_understood_is_named() {
     }
 }
 
-#[tokio::test]
-async fn an_unchanged_answer_is_not_sent_again() {
-    let hub = Hub::new().await;
+async fn an_unchanged_answer_is_not_sent_again(hub: Hub) {
     let first = hub.get(&hub.viewer, "/assignments").await.ok();
     let tag = first.headers[header::ETAG].to_str().unwrap().to_owned();
     assert!(tag.starts_with('"'), "strong: {tag}");
@@ -161,9 +149,7 @@ async fn an_unchanged_answer_is_not_sent_again() {
     assert_eq!(changed.status, StatusCode::OK);
 }
 
-#[tokio::test]
-async fn every_write_is_in_the_audit_log_done_or_refused() {
-    let hub = Hub::new().await;
+async fn every_write_is_in_the_audit_log_done_or_refused(hub: Hub) {
     hub.cluster(1, "drone-1", "drone", "{}").await;
     hub.post(&hub.platform, "/clusters/drone-1/move", json!({"clusterType": "large"})).await.ok();
     hub.post(&hub.viewer, "/clusters/drone-1/retire", json!({})).await.refused(403, "Forbidden");
@@ -185,9 +171,7 @@ async fn every_write_is_in_the_audit_log_done_or_refused() {
     assert_eq!(hub.get(&hub.platform, "/audit?action=cluster.").await.ok().body["items"].as_array().unwrap().len(), 1);
 }
 
-#[tokio::test]
-async fn one_name_for_several_clusters_asks_which() {
-    let hub = Hub::new().await;
+async fn one_name_for_several_clusters_asks_which(hub: Hub) {
     let first = hub.cluster(1, "twin", "drone", "{}").await;
     hub.cluster(2, "twin", "drone", "{}").await;
     let answer = hub.post(&hub.platform, "/clusters/twin/retire", json!({})).await.refused(409, "Ambiguous");
@@ -211,9 +195,7 @@ async fn too_many_requests_are_told_when_to_come_back() {
     hub.get("", "/whoami").await.refused(429, "TooManyRequests");
 }
 
-#[tokio::test]
-async fn a_database_that_is_away_is_503_with_retry_after() {
-    let hub = Hub::new().await;
+async fn a_database_that_is_away_is_503_with_retry_after(hub: Hub) {
     hub.store.close().await;
     let answer = hub.get(&hub.viewer, "/clusters").await.refused(503, "Unavailable");
     assert!(answer.headers.contains_key(header::RETRY_AFTER));
@@ -223,9 +205,7 @@ async fn a_database_that_is_away_is_503_with_retry_after() {
     assert_eq!(alive.status, StatusCode::OK);
 }
 
-#[tokio::test]
-async fn hooks_are_heard_when_they_are_signed_and_small() {
-    let hub = Hub::new().await;
+async fn hooks_are_heard_when_they_are_signed_and_small(hub: Hub) {
     let hook = |signed: bool, size: usize| {
         let request = Request::post("/hooks/git");
         let request = if signed { request.header("x-hub-signature-256", "sha256=0") } else { request };
@@ -237,9 +217,7 @@ async fn hooks_are_heard_when_they_are_signed_and_small() {
     assert_eq!(hub.rooms.asked(), ["fetch https://git.example/app"]);
 }
 
-#[tokio::test]
-async fn metrics_are_open_metrics() {
-    let hub = Hub::new().await;
+async fn metrics_are_open_metrics(hub: Hub) {
     hub.get(&hub.viewer, "/whoami").await.ok();
     let answer = hub.call(Request::get("/metrics").body(Body::empty()).unwrap()).await.ok();
     assert!(answer.headers[header::CONTENT_TYPE].to_str().unwrap().starts_with("application/openmetrics-text"));
@@ -258,4 +236,18 @@ fn the_committed_description_is_the_one_of_the_code() {
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(committed == made, "docs/openapi.json differs from the code: run this test with KEDGE_UPDATE=1");
     assert!(made.contains("\"openapi\": \"3.1.0\""));
+}
+
+on_each_database! {
+    a_request_without_a_valid_token_is_refused_with_the_way_out,
+    expired_and_revoked_tokens_are_over_at_once,
+    pages_follow_each_other_without_gap_or_repetition,
+    filters_narrow_a_list,
+    what_cannot_be_understood_is_named,
+    an_unchanged_answer_is_not_sent_again,
+    every_write_is_in_the_audit_log_done_or_refused,
+    one_name_for_several_clusters_asks_which,
+    a_database_that_is_away_is_503_with_retry_after,
+    hooks_are_heard_when_they_are_signed_and_small,
+    metrics_are_open_metrics,
 }

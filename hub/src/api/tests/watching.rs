@@ -8,9 +8,7 @@ use kedge_scheduler::Change;
 use super::fixture::Hub;
 use crate::catalog::testing::{region, scheduler};
 
-#[tokio::test]
-async fn a_watch_ends_with_the_change_and_shows_only_that() {
-    let hub = Hub::new().await;
+async fn a_watch_ends_with_the_change_and_shows_only_that(hub: Hub) {
     let mut scheduler = scheduler();
     let tick = hub.get(&hub.viewer, "/assignments").await.ok().tick();
     let path = format!("/assignments?after={tick}&wait=20s");
@@ -33,18 +31,14 @@ async fn a_watch_ends_with_the_change_and_shows_only_that() {
     assert_eq!(answer.body["removed"][0]["name"], "large/hello-functional-test");
 }
 
-#[tokio::test]
-async fn a_watch_without_news_ends_empty_in_its_time() {
-    let hub = Hub::new().await;
+async fn a_watch_without_news_ends_empty_in_its_time(hub: Hub) {
     let tick = hub.get(&hub.viewer, "/clusters").await.ok().tick();
     let answer = hub.get(&hub.viewer, &format!("/clusters?after={tick}&wait=100ms")).await.ok();
     assert!(answer.names().is_empty());
     assert_eq!(answer.tick(), tick);
 }
 
-#[tokio::test]
-async fn a_watch_ends_at_once_when_the_hub_stops() {
-    let hub = Hub::new().await;
+async fn a_watch_ends_at_once_when_the_hub_stops(hub: Hub) {
     let tick = hub.get(&hub.viewer, "/clusters").await.ok().tick();
     let path = format!("/clusters?after={tick}&wait=50s");
     let begun = Instant::now();
@@ -57,9 +51,7 @@ async fn a_watch_ends_at_once_when_the_hub_stops() {
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
-#[tokio::test]
-async fn a_watch_that_was_away_too_long_begins_again() {
-    let hub = Hub::new().await;
+async fn a_watch_that_was_away_too_long_begins_again(hub: Hub) {
     let mut tx = hub.store.write().await.unwrap();
     let floor = sqlx::query("INSERT INTO meta (name, value) VALUES ('catalog.floor', '1000')");
     floor.execute(tx.connection()).await.unwrap();
@@ -67,4 +59,11 @@ async fn a_watch_that_was_away_too_long_begins_again() {
     tx.commit().await.unwrap();
     tokio::time::sleep(crate::api::ticks::FRESH).await;
     hub.get(&hub.viewer, "/assignments?after=10").await.refused(410, "TooOld");
+}
+
+on_each_database! {
+    a_watch_ends_with_the_change_and_shows_only_that,
+    a_watch_without_news_ends_empty_in_its_time,
+    a_watch_ends_at_once_when_the_hub_stops,
+    a_watch_that_was_away_too_long_begins_again,
 }

@@ -77,7 +77,7 @@ async fn what_a_forge_answers_says_what_happens_next() {
     for (status, headers, next) in [
         (401, vec![], Next::Stalled),
         (403, vec![], Next::Stalled),
-        (404, vec![], Next::Stalled),
+        (404, vec![], Next::Retry(None)),
         (403, vec![("retry-after", "17")], Next::Retry(Some(Duration::from_secs(17)))),
         (429, vec![("retry-after", "5")], Next::Retry(Some(Duration::from_secs(5)))),
         (429, vec![], Next::Retry(None)),

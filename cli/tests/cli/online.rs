@@ -1,0 +1,322 @@
+//! Commands that ask a hub: what they send, what they print, and what they say when it goes wrong.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::fake_hub::{Canned, FakeHub};
+use crate::stage::{Stage, run};
+
+fn ok(document: Value) -> Canned {
+    (200, "kedge-tick: 7\r\n", document)
+}
+
+fn clusters() -> Value {
+    let cluster = |name: &str, state: &str, unknown: Value| {
+        json!({
+            "id": format!("{name:0<32}"), "name": name, "environment": "dev", "clusterType": "drone", "ring": "all",
+            "labels": {"region": "west"}, "site": "north", "state": state, "generation": 12,
+            "joinedAt": "2026-01-01T00:00:00Z", "lastContact": "2026-01-02T03:04:05.678Z",
+            "promiseUntil": "2026-01-02T03:05:05Z", "unknownSince": unknown, "certificateUntil": "2026-04-01T00:00:00Z",
+            "facts": {"agentVersion": "0.1.0", "architecture": "x86_64", "system": "Debian 12"},
+        })
+    };
+    json!({"items": [
+        cluster("a1", "active", Value::Null),
+        cluster("b2", "active", json!("2026-01-02T04:00:00Z")),
+        cluster("c3", "retired", Value::Null),
+    ]})
+}
+
+#[test]
+fn a_login_is_checked_and_stored_for_the_owner_alone() {
+    let who = json!({"token": "id", "name": "anna", "role": "application", "workspaces": ["harbour"], "hub": "0.1.0"});
+    let hub = FakeHub::start(&[("GET /whoami", ok(who)), ("GET /clusters", ok(clusters()))]);
+    let stage = Stage::empty();
+    stage.write("token", "kedge_id_secret\n");
+    let login = stage.kedge(["login", &hub.url, "--token-file", "token"]).exits(0);
+    login.says(&["as anna (application of harbour)", ".home/.config/kedge/hub.json"]);
+    let file = stage.file(".home/.config/kedge/hub.json");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    stage.kedge(["get", "clusters"]).exits(0).shows(&["a1 "]);
+    // Another hub doesn't get this one's token.
+    let other = FakeHub::start(&[]);
+    stage.kedge(["get", "clusters", "--hub", &other.url]).exits(2).says(&["there is no access token for the hub"]);
+    assert!(other.asked().is_empty());
+}
+
+#[test]
+fn a_login_with_a_wrong_token_stores_nothing() {
+    let hub = FakeHub::start(&[]);
+    let stage = Stage::empty();
+    stage.write("token", "kedge_id_wrong");
+    stage.kedge(["login", &hub.url, "--token-file", "token"]).exits(1).says(&["doesn't know this access token"]);
+    assert!(!stage.file(".home/.config/kedge/hub.json").exists());
+    stage.write("token", "kedge-join-1.abc");
+    stage.kedge(["login", &hub.url, "--token-file", "token"]).exits(2).says(&["holds a join token"]);
+    stage.write("token", "");
+    stage.kedge(["login", &hub.url, "--token-file", "token"]).exits(2).says(&["holds no access token"]);
+}
+
+#[test]
+fn clusters_are_a_table_and_silence_is_not_green() {
+    let hub = FakeHub::start(&[("GET /clusters", ok(clusters()))]);
+    let stage = Stage::empty();
+    insta::assert_snapshot!(hub.kedge(&stage, &["get", "clusters"]).exits(0).stdout, @r"
+    NAME  ENVIRONMENT  TYPE   RING  STATUS                              GENERATION  LAST CONTACT
+    a1    dev          drone  all   in contact                          12          2026-01-02 03:04:05Z
+    b2    dev          drone  all   Unknown since 2026-01-02 04:00:00Z  12          2026-01-02 03:04:05Z
+    c3    dev          drone  all   retired                             12          2026-01-02 03:04:05Z
+    ");
+    let wide = hub.kedge(&stage, &["get", "clusters", "a1", "-o", "wide"]).exits(0);
+    insta::assert_snapshot!(wide.stdout, @r"
+    NAME  ENVIRONMENT  TYPE   RING  STATUS      GENERATION  LAST CONTACT          ID                                SITE   AGENT  SYSTEM     LABELS
+    a1    dev          drone  all   in contact  12          2026-01-02 03:04:05Z  a1000000000000000000000000000000  north  0.1.0  Debian 12  region=west
+    ");
+    let json = hub.kedge(&stage, &["get", "clusters", "-o", "json"]).exits(0);
+    let document: Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(document["items"].as_array().unwrap().len(), 3);
+    hub.kedge(&stage, &["get", "clusters", "-o", "yaml"]).exits(0).shows(&["items:\n", "clusterType: drone\n"]);
+    hub.kedge(&stage, &["get", "clusters", "zz"])
+        .exits(1)
+        .says(&["knows no such thing: zz", "Hint: kedge get clusters"]);
+}
+
+#[test]
+fn filters_and_pages_are_asked_of_the_hub() {
+    let first = json!({"items": [{"name": "drone/a", "environment": "dev", "state": "rendered", "policies": ["p"]}], "next": "CUR"});
+    let second = json!({"items": [{"name": "drone/b", "environment": "dev", "state": "quarantined", "policies": []}]});
+    let asked = "GET /assignments?environment=dev&labelSelector=region%3Dwest%2Csize+in+%28a%2Cb%29&clusterType=drone";
+    let hub = FakeHub::start(&[
+        (&format!("{asked}&limit=500"), ok(first)),
+        (&format!("{asked}&limit=500&cursor=CUR"), ok(second)),
+    ]);
+    let selector = "region=west,size in (a,b)";
+    let args = ["get", "assignments", "-e", "dev", "-l", selector, "--cluster-type", "drone"];
+    insta::assert_snapshot!(hub.kedge(&Stage::empty(), &args).exits(0).stdout, @r"
+    NAME     ENVIRONMENT  WORKSPACE  STATE        POLICIES
+    drone/a  dev          -          rendered     p
+    drone/b  dev          -          quarantined  -
+    ");
+}
+
+#[test]
+fn a_watch_prints_changes_and_what_went_and_survives_too_much() {
+    let changed = json!({"items": [{"name": "drone/a", "environment": "dev", "state": "quarantined", "policies": []}],
+        "removed": [{"environment": "dev", "name": "drone/gone"}]});
+    let hub = FakeHub::start(&[
+        ("GET /assignments?limit=500", ok(json!({"items": []}))),
+        ("GET /assignments?after=7&wait=30s", (200, "kedge-tick: 9\r\n", changed)),
+        ("GET /assignments?after=9&wait=30s", (403, "", json!({"reason": "Forbidden", "message": "that is enough"}))),
+    ]);
+    let run = hub.kedge(&Stage::empty(), &["get", "assignments", "--watch"]).exits(1);
+    assert_eq!(run.stdout, "drone/a  dev  -  quarantined  -\n- drone/gone  dev\n");
+    run.says(&["Error: that is enough"]);
+}
+
+#[test]
+fn an_assignment_is_described_with_the_origin_of_every_value() {
+    let origin = |line: u32| json!({"repo": "https://git.example/cp", "revision": "dev@sha1:1f0e0d0c0b0a0908", "file": "west.yaml", "line": line});
+    let document = json!({
+        "environment": "dev", "name": "drone/hello", "clusterType": "drone", "target": "hello", "workload": "hello",
+        "workspace": "harbour", "labels": {"purpose": "test"}, "policies": ["functional-test"], "state": "rendered",
+        "updatedAt": "2026-01-02T03:04:05.678Z",
+        "provenance": {
+            "policies": [{"name": "functional-test", "clusterTypes": "region=west", "targets": "purpose=test", "origin": origin(1)}],
+            "targetOrigin": origin(9), "manifests": {"repo": "r"}, "files": [{"path": "drone/hello/namespace.yaml", "digest": "sha256:00"}],
+        },
+        "configuration": [
+            {"key": "DB_PASSWORD", "value": "[redacted]", "secret": true, "candidates": [
+                {"configMap": "common", "text": "[redacted]", "effect": "wins", "origin": origin(4)}]},
+            {"key": "REGION", "value": "west", "secret": false, "candidates": [
+                {"configMap": "common", "text": "nowhere", "effect": "overridden", "origin": origin(3)},
+                {"configMap": "west", "text": "west", "effect": "wins", "origin": origin(9)}]},
+        ],
+        "desired": [{"ring": "all", "generation": 4, "assignment": "hello", "mode": "apply", "version": "1.2",
+            "platform": {"digest": "sha256:0123456789abcdef0123", "size": 1, "repo": "g", "commit": "1111111111ffff"},
+            "workload": {"digest": "sha256:fedcba98765432100123", "size": 1, "repo": "h", "commit": "2222222222ffff"}}],
+        "counts": [{"clusterType": "drone", "ring": "all", "assignment": "hello", "packages": "p", "condition": "Converged", "count": 73}],
+    });
+    let one = ok(json!({"items": [{"name": "dev"}]}));
+    let hub = FakeHub::start(&[("GET /environments", one), ("GET /assignments/dev/drone/hello", ok(document))]);
+    let run = hub.kedge(&Stage::empty(), &["describe", "assignment", "drone/hello"]).exits(0);
+    insta::assert_snapshot!(run.stdout, @r#"
+    name           drone/hello
+    environment    dev
+    cluster type   drone
+    state          rendered
+    labels         purpose=test
+    manifests      repo=r
+    target origin  west.yaml:9 of https://git.example/cp at dev@1f0e0d0c0b
+    target         hello
+    updated at     2026-01-02 03:04:05Z
+    workload       hello
+    workspace      harbour
+
+    Configuration
+      DB_PASSWORD (secret)  =       "[redacted]"
+        wins                common  west.yaml:4 of https://git.example/cp at dev@1f0e0d0c0b
+      REGION                =       "west"
+        overridden          common  west.yaml:3 of https://git.example/cp at dev@1f0e0d0c0b
+        wins                west    west.yaml:9 of https://git.example/cp at dev@1f0e0d0c0b
+
+    Clusters
+      RING  PACKAGES  CONDITION  COUNT
+      all   p         Converged  73
+
+    Desired
+      RING  GENERATION  MODE   VERSION  PLATFORM                           WORKLOAD
+      all   4           apply  1.2      sha256:0123456789ab of 1111111111  sha256:fedcba987654 of 2222222222
+
+    Files
+      PATH                        DIGEST
+      drone/hello/namespace.yaml  sha256:00
+
+    Policies
+      NAME             CLUSTER TYPES  TARGETS       ORIGIN
+      functional-test  region=west    purpose=test  west.yaml:1 of https://git.example/cp at dev@1f0e0d0c0b
+    "#);
+}
+
+#[test]
+fn a_cluster_is_described_with_its_conditions() {
+    let mut cluster = clusters()["items"][1].take();
+    cluster["membership"] = json!(3);
+    cluster["token"] = json!("j1");
+    cluster["conditions"] = json!([
+        {"assignment": "hello", "condition": "Unknown", "reason": "Silent", "message": "last heard: Converged", "since": "2026-01-02T04:00:00Z"},
+    ]);
+    let hub = FakeHub::start(&[("GET /clusters/b2", ok(cluster))]);
+    insta::assert_snapshot!(hub.kedge(&Stage::empty(), &["describe", "cluster", "b2"]).exits(0).stdout, @r"
+    name               b2
+    id                 b2000000000000000000000000000000
+    environment        dev
+    cluster type       drone
+    ring               all
+    state              active
+    certificate until  2026-04-01 00:00:00Z
+    facts              agentVersion=0.1.0,architecture=x86_64,system=Debian 12
+    generation         12
+    joined at          2026-01-01 00:00:00Z
+    labels             region=west
+    last contact       2026-01-02 03:04:05Z
+    membership         3
+    promise until      2026-01-02 03:05:05Z
+    site               north
+    token              j1
+    unknown since      2026-01-02 04:00:00Z
+
+    Conditions
+      ASSIGNMENT  CONDITION  REASON  SINCE                 MESSAGE
+      hello       Unknown    Silent  2026-01-02 04:00:00Z  last heard: Converged
+    ");
+}
+
+#[test]
+fn a_join_token_alone_is_on_stdout() {
+    let made = json!({"id": "j1", "token": "kedge-join-1.abc", "expiresAt": "2026-01-09T03:04:05Z"});
+    let hub =
+        FakeHub::start(&[("POST /join-tokens", (201, "", made)), ("DELETE /join-tokens/j1", (204, "", Value::Null))]);
+    let stage = Stage::empty();
+    let args = [
+        "token",
+        "create",
+        "--environment",
+        "dev",
+        "--cluster-type",
+        "drone",
+        "--labels",
+        "a=b,c=d",
+        "--site",
+        "north",
+        "--uses",
+        "5",
+        "--expires",
+        "7d",
+    ];
+    let run = hub.kedge(&stage, &args).exits(0);
+    assert_eq!(run.stdout, "kedge-join-1.abc\n");
+    run.says(&["token j1, good until 2026-01-09 03:04:05Z; it isn't shown again"]);
+    let body = r#"{"clusterType":"drone","environment":"dev","expires":"7d","labels":{"a":"b","c":"d"},"site":"north","uses":5}"#;
+    assert_eq!(hub.asked(), [format!("POST /join-tokens {body}")]);
+    hub.kedge(&stage, &["token", "revoke", "j1"]).exits(0).says(&["join token j1 is revoked"]);
+}
+
+#[test]
+fn access_tokens_are_made_for_people() {
+    let made = json!({"id": "t1", "token": "kedge_t1_secret"});
+    let hub = FakeHub::start(&[("POST /access-tokens", (201, "", made))]);
+    let args =
+        ["access", "create", "--name", "team", "--role", "application", "--workspace", "harbour", "--expires", "90d"];
+    let run = hub.kedge(&Stage::empty(), &args).exits(0);
+    assert_eq!(run.stdout, "kedge_t1_secret\n");
+    let body = r#"{"expires":"90d","name":"team","role":"application","workspaces":["harbour"]}"#;
+    assert_eq!(hub.asked(), [format!("POST /access-tokens {body}")]);
+}
+
+#[test]
+fn clusters_are_moved_relabelled_replaced_retired_and_revoked() {
+    let cluster =
+        json!({"name": "a1", "environment": "dev", "clusterType": "large", "ring": "all", "labels": {"a": "b"}});
+    let made = json!({"id": "j2", "token": "kedge-join-1.new", "expiresAt": "2026-01-09T03:04:05Z"});
+    let hub = FakeHub::start(&[
+        ("POST /clusters/a1/move", ok(cluster.clone())),
+        ("POST /clusters/a1/relabel", ok(cluster.clone())),
+        ("POST /clusters/a1/replace", (201, "", made)),
+        ("POST /clusters/a1/retire", ok(cluster.clone())),
+        ("POST /clusters/a1/revoke", ok(cluster)),
+        ("POST /environments/dev/cluster-types/drone/confirm", (202, "", Value::Null)),
+    ]);
+    let stage = Stage::empty();
+    let kedge = |args: &[&str]| hub.kedge(&stage, args).exits(0);
+    kedge(&["cluster", "move", "a1", "--cluster-type", "large"]).says(&["a1 now follows dev/large/all"]);
+    kedge(&["cluster", "relabel", "a1", "a=b", "old-"]).says(&["labels of a1: a=b"]);
+    assert_eq!(kedge(&["cluster", "replace", "a1"]).stdout, "kedge-join-1.new\n");
+    kedge(&["cluster", "retire", "a1"]).says(&["a1 is retired"]);
+    kedge(&["cluster", "revoke", "a1"]).says(&["a1 is revoked"]);
+    kedge(&["publish", "confirm", "dev", "drone"]).says(&["confirmed: drone in dev"]);
+    let asked = hub.asked();
+    assert_eq!(asked[0], r#"POST /clusters/a1/move {"clusterType":"large"}"#);
+    assert_eq!(asked[1], r#"POST /clusters/a1/relabel {"remove":["old"],"set":{"a":"b"}}"#);
+    hub.kedge(&stage, &["cluster", "move", "a1"]).exits(2).says(&["say where the cluster should go"]);
+    hub.kedge(&stage, &["cluster", "relabel", "a1", "x"]).exits(2).says(&["`x` isn't KEY=VALUE"]);
+}
+
+#[test]
+fn the_audit_log_is_a_table() {
+    let entry = json!({"number": 3, "at": "2026-01-02T03:04:05Z", "who": "anna", "token": "t", "role": "platform",
+        "action": "cluster.move", "object": "a1", "environment": "dev", "detail": {"to": {}}, "address": "10.0.0.7", "result": "done"});
+    let hub = FakeHub::start(&[("GET /audit?environment=dev&limit=50", ok(json!({"items": [entry]})))]);
+    insta::assert_snapshot!(hub.kedge(&Stage::empty(), &["audit", "-e", "dev"]).exits(0).stdout, @r"
+    WHEN                  WHO   FROM      ACTION        OBJECT  ENVIRONMENT  RESULT
+    2026-01-02 03:04:05Z  anna  10.0.0.7  cluster.move  a1      dev          done
+    ");
+}
+
+#[test]
+fn what_goes_wrong_is_diagnosed() {
+    let stage = Stage::empty();
+    stage.kedge(["get", "clusters"]).exits(2).says(&["no hub is known", "Hint: log in: kedge login URL"]);
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", free.local_addr().unwrap());
+    drop(free);
+    let args = ["get", "clusters", "--hub", &address];
+    run(stage.command().args(args).env("KEDGE_TOKEN", "x")).exits(1).says(&["doesn't answer", "Hint: is it running?"]);
+    run(stage.command().args(["get", "clusters", "--hub", "https://u:p@h"]).env("KEDGE_TOKEN", "x"))
+        .exits(2)
+        .says(&["isn't the address of a hub"]);
+    let refused =
+        json!({"reason": "Forbidden", "message": "making join tokens is for the platform team", "hint": "ask them"});
+    let hub = FakeHub::start(&[
+        ("POST /join-tokens", (403, "", refused)),
+        ("GET /workloads", (200, "", json!("not a hub"))),
+        ("GET /problems", (429, "retry-after: 1\r\n", json!({"reason": "TooManyRequests", "message": "slow down"}))),
+    ]);
+    hub.kedge(&stage, &["token", "create", "-e", "dev", "-t", "drone"])
+        .exits(1)
+        .says(&["Error: making join tokens is for the platform team", "Hint: ask them"]);
+    hub.kedge(&stage, &["get", "workloads"]).exits(1).says(&["not as a hub does (status 200)"]);
+    hub.asked();
+    hub.kedge(&stage, &["get", "problems"]).exits(1).says(&["slow down"]);
+    assert_eq!(hub.asked().len(), 4, "it is asked again after a pause, and not for ever");
+}
