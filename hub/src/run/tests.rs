@@ -141,7 +141,8 @@ async fn get_tls(keys: &Keys, address: SocketAddr) -> Vec<u8> {
     roots.add(keys.authority().certificate().clone()).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let client = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    let connector = tokio_rustls::TlsConnector::from(Arc::new(client.with_root_certificates(roots).with_no_client_auth()));
+    let connector =
+        tokio_rustls::TlsConnector::from(Arc::new(client.with_root_certificates(roots).with_no_client_auth()));
     let name = rustls_pki_types::ServerName::try_from("hub.example").unwrap();
     let mut stream = connector.connect(name, TcpStream::connect(address).await.unwrap()).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nhost: hub.example\r\nconnection: close\r\n\r\n").await.unwrap();
