@@ -195,9 +195,9 @@ impl<S: Steps> EnvironmentWalk<S> {
     }
 
     fn is_head(&self, change: &RepoChange, branch: &str, commit: &str) -> bool {
-        self.head.as_ref().is_some_and(|head| {
-            head.commit == commit && head.branch == branch && self.key(&head.repo) == change.key
-        })
+        self.head
+            .as_ref()
+            .is_some_and(|head| head.commit == commit && head.branch == branch && self.key(&head.repo) == change.key)
     }
 
     async fn walk(&mut self, from: From) -> Ended {
