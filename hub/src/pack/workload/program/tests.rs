@@ -141,3 +141,13 @@ async fn the_real_helm_renders_a_chart_with_its_release_and_namespace() {
     let Some(output) = render_really(Program::Helm, &files, "chart").await else { return };
     assert!(output.contains("name: hello") && output.contains("namespace: dev-drone-hello"), "{output}");
 }
+
+#[test]
+fn what_a_killed_hub_left_is_cleared_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["render-0123", "other"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    Programs::new(Path::new("kustomize"), Path::new("helm"), folder.path().to_owned());
+    assert!(!folder.path().join("render-0123").exists() && folder.path().join("other").exists());
+}
