@@ -104,6 +104,7 @@ pub fn router(state: ApiState) -> Router {
         .layer(from_fn_with_state(REQUEST_TIME, gate::in_time));
     Router::new()
         .nest("/api/v1", api)
+        .route("/api/v1/openapi.json", axum::routing::get(async || axum::Json(openapi())))
         .merge(health::routes())
         .merge(hooks::routes(&state))
         .fallback(answer::no_such_route)

@@ -94,9 +94,15 @@ pub struct RepoChange {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
-    Moved { reference: RefName, commit: String, forced: bool },
+    Moved {
+        reference: RefName,
+        commit: String,
+        forced: bool,
+    },
     Failing,
     Recovered,
+    /// Its server told of something that moves nothing, such as a closed pull request.
+    Told,
 }
 
 /// A repository for people to see.
@@ -330,6 +336,16 @@ impl Mirrors {
         match self.inner.around.rules.access.locate(url) {
             Ok(address) => RepoKey::new(&address.url()),
             Err(_) => RepoKey::new(url),
+        }
+    }
+
+    /// A webhook told of something else than a push: whoever works with the repository looks again.
+    pub fn tell(&self, url: &str) {
+        let Ok(address) = self.inner.around.rules.access.locate(url) else { return };
+        let key = RepoKey::new(&address.url());
+        if self.repositories().contains_key(&key) {
+            // Nobody may be listening: this hub doesn't lead.
+            let _ = self.inner.around.changes.send(RepoChange { key, repo: url.to_owned(), what: What::Told });
         }
     }
 

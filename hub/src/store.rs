@@ -26,7 +26,7 @@ use std::time::Duration;
 use kedge_model::wire::Timestamp;
 use sqlx::any::AnyPoolOptions;
 use sqlx::migrate::Migrator;
-use sqlx::{Any, AnyConnection, AnyPool, Transaction};
+use sqlx::{Any, AnyConnection, AnyPool, Connection as _, Transaction};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 /// A database that is open and migrated. Cheap to clone.
@@ -128,6 +128,12 @@ impl Store {
             .max_connections(CONNECTIONS)
             .acquire_timeout(PATIENCE)
             .after_connect(move |connection, _| Box::pin(prepare(connection, backend)))
+            // SQLite ends a transaction by itself when the disk is full. The connection still counts it and could
+            // never begin another: it is closed, and a new one opened.
+            .before_acquire(|connection, _| {
+                let sound = !connection.is_in_transaction();
+                Box::pin(async move { Ok(sound) })
+            })
             .connect(&match backend {
                 Backend::Sqlite => format!("{url}{sqlite_options}"),
                 Backend::Postgres => url.to_owned(),

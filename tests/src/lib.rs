@@ -8,3 +8,4 @@
 
 pub mod agent;
 pub mod lab;
+pub mod world;

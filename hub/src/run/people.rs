@@ -185,6 +185,9 @@ impl Rooms for People {
             };
             ApiError::new(status, "BadHook", error.to_string())
         })?;
+        if pushed.reference.is_none() {
+            pushed.urls.iter().for_each(|url| self.mirrors.tell(url));
+        }
         Ok(pushed.urls)
     }
 }

@@ -32,6 +32,9 @@ const PULL_REQUEST: Duration = Duration::from_secs(60);
 /// Inputs that fail are looked at again; most tell themselves when they are there.
 const FAILING_INPUT: Duration = Duration::from_secs(60);
 
+/// What a person or a server must mend is tried again after this, and then ever less often: nobody tells when it is mended.
+const UNASKED: Duration = Duration::from_secs(8);
+
 /// As many causes as a commit's message has room for.
 const CAUSES: usize = 10;
 
@@ -165,6 +168,7 @@ impl<S: Steps> EnvironmentWalk<S> {
         let publish = self.target.as_ref().is_some_and(|target| self.key(&target.repo) == change.key);
         let (reference, commit) = match &change.what {
             What::Moved { reference, commit, .. } => (reference, commit),
+            What::Told => return publish.then_some(From::Publish),
             // What is shown of it is another.
             What::Failing | What::Recovered => {
                 return Some(match (read, publish) {
@@ -195,9 +199,9 @@ impl<S: Steps> EnvironmentWalk<S> {
     }
 
     fn is_head(&self, change: &RepoChange, branch: &str, commit: &str) -> bool {
-        self.head.as_ref().is_some_and(|head| {
-            head.commit == commit && head.branch == branch && self.key(&head.repo) == change.key
-        })
+        self.head
+            .as_ref()
+            .is_some_and(|head| head.commit == commit && head.branch == branch && self.key(&head.repo) == change.key)
     }
 
     async fn walk(&mut self, from: From) -> Ended {
@@ -401,7 +405,7 @@ impl<S: Steps> EnvironmentWalk<S> {
             (Some(published), _) => {
                 late.published = Some(notes::published(published));
                 late.waiting = Some(notes::waiting(published));
-                late.notices = Some(notes::hand_edits(published));
+                late.notices = Some(notes::notices(published, delivered.packed.as_ref()));
             }
             (None, Some(stop)) => late.published = Some(notes::failed(stop)),
             (None, None) => {}
@@ -457,11 +461,11 @@ impl<S: Steps> EnvironmentWalk<S> {
                     }
                     Next::Wait => {
                         tracing::warn!(environment = name, error, hint, ?from, "the walk waits for new input");
-                        (again.0, *from, WalkOutcome::Waiting)
+                        (again.0.min(unasked(self.failures)), *from, WalkOutcome::Waiting)
                     }
                     Next::Stalled => {
                         tracing::error!(environment = name, error, hint, ?from, "the walk needs a person");
-                        (again.0, *from, WalkOutcome::Failed)
+                        (again.0.min(unasked(self.failures)), *from, WalkOutcome::Failed)
                     }
                 }
             }
@@ -494,5 +498,13 @@ fn tenants(schedule: &Schedule) -> BTreeMap<String, Tenant> {
 }
 
 fn backoff(failures: u32) -> Duration {
-    FIRST_PAUSE.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
+    doubled(FIRST_PAUSE, failures)
+}
+
+fn unasked(failures: u32) -> Duration {
+    doubled(UNASKED, failures)
+}
+
+fn doubled(first: Duration, failures: u32) -> Duration {
+    first.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
 }

@@ -6,7 +6,7 @@ use kedge_tests::lab::hub::{Hub, Places};
 fn settings(places: &Places) -> String {
     let Places { data, api, agents } = places;
     format!(
-        "data = {:?}\n[api]\nlisten = \"{api}\"\n[agents]\nlisten = \"{agents}\"\naddress = \"{agents}\"\n",
+        "data = {:?}\n[api]\nlisten = \"{api}\"\n[agents]\nlisten = \"{agents}\"\naddress = \"https://{agents}\"\n",
         data.display().to_string()
     )
 }
