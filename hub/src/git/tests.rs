@@ -98,6 +98,7 @@ async fn a_branch_that_only_publishing_asked_for_may_go() {
     scene.app.delete("kedge/dev");
     assert_eq!(remote.fetch(&scene.url(), "kedge/dev").await.unwrap().head, None);
     assert_eq!(remote.fetch(&scene.url(), "never").await.unwrap().head, None);
+    mirrors.fetch_now(&scene.url()).await.unwrap();
     assert!(!mirrors.status()[0].is_failing());
 
     // An emptied branch is as the server has it, for whoever pushes to it.
