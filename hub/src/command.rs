@@ -28,7 +28,7 @@ use crate::run::data::DataError;
     after_help = "\
 Examples:
   Try it, with everything below one folder:
-    kedge-hub serve --data ./hub --control-plane ./demo/control-plane
+    kedge-hub serve --data ./hub --control-plane ./demo/control-plane.git
 
   Run it with a configuration, after looking whether it is right:
     kedge-hub check-config --config /etc/kedge/hub.toml

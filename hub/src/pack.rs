@@ -35,6 +35,7 @@ use kedge_model::wire::{Observation, Packages, PlatformSource};
 
 use crate::config;
 use crate::git::Head;
+use crate::state::proof;
 use crate::store::{Store, StoreError, now};
 pub use blobs::{BlobError, Blobs, Collected};
 pub use downloads::{Downloads, Progress};
@@ -63,7 +64,7 @@ pub struct Packed {
     pub source: PlatformSource,
     /// By cluster type. A type that didn't change is the same `Arc` as last time.
     pub types: BTreeMap<String, Arc<PackedType>>,
-    /// Of quarantined assignments and what is only worth saying; each names its assignment.
+    /// Of quarantined assignments and what is only worth saying. One that names no assignment is about the environment.
     pub problems: Vec<Problem>,
     /// How much was made anew.
     pub built: usize,
@@ -114,7 +115,9 @@ impl Packer {
         let listed = branch::read(head, &remembered).await?;
         let heads = sources::resolve(&self.sources, &listed).await;
         let built = build::bring(&self.builder, &self.store, head, &listed, &heads, &mut remembered).await?;
-        Ok(assemble(environment, head, &remembered, built))
+        let mut packed = assemble(environment, head, &remembered, built);
+        packed.problems.extend(proof::problems(&self.store, environment).await?);
+        Ok(packed)
     }
 
     /// Deletes packages that no current or previous pick names any more and didn't for the time they are kept.

@@ -66,11 +66,12 @@ const ENVIRONMENTS: [Column; 9] = [
     ("PROMOTED", |item| short(&item["promotedCommit"]), true),
     ("GITOPS", |item| folder(&item["gitops"]), true),
 ];
-const PROBLEMS: [Column; 8] = [
+const PROBLEMS: [Column; 9] = [
     ("SEVERITY", |item| text(&item["severity"]), false),
     ("ENVIRONMENT", |item| text(&item["environment"]), false),
     ("CODE", |item| text(&item["code"]), false),
     ("ASSIGNMENT", |item| text(&item["assignment"]), false),
+    ("AT", |item| line(&item["origin"]), false),
     ("MESSAGE", |item| text(&item["message"]), false),
     ("WRITTEN IN", |item| place(&item["origin"]), true),
     ("HINT", |item| text(&item["hint"]), true),
@@ -179,6 +180,14 @@ pub fn list(value: &Value) -> String {
 }
 
 /// `file:line of repo at branch@commit`
+/// The file and the line alone, where the repository is known or can be asked for.
+fn line(value: &Value) -> String {
+    match (value["file"].as_str(), value["line"].as_u64()) {
+        (Some(file), Some(line)) if line > 0 => format!("{file}:{line}"),
+        (file, _) => file.unwrap_or_default().to_owned(),
+    }
+}
+
 pub fn place(value: &Value) -> String {
     if !value.is_object() {
         return String::new();

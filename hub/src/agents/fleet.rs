@@ -174,7 +174,9 @@ impl Fleet {
     }
 
     async fn change(&self, tx: &mut Tx, mut row: ClusterRow, parting: Parting) -> Result<ClusterRow, FleetError> {
-        row.sequence = Sequence(row.sequence.0 + 1);
+        // A backup that was restored has forgotten numbers: none is given twice.
+        let floor = u64::try_from(tx.floor().await?).unwrap_or(0);
+        row.sequence = Sequence(row.sequence.0.max(floor) + 1);
         self.seal(&mut row, now(), parting)?;
         tx.change_cluster(&row).await?;
         Ok(row)

@@ -187,7 +187,7 @@ async fn judge(
     }
     match row.state {
         ClusterState::Active if used_before => Ok(Entry::Same(row)),
-        ClusterState::Active if row.stream != place(token) => {
+        ClusterState::Active if token.replaces.is_some() || !is_of(token, &row.stream) => {
             let message = format!("this cluster is a member of {} already", row.stream);
             Err(Refusal::new(StatusCode::CONFLICT, "AlreadyAMember", message).hint("move it with `kedge cluster move`"))
         }
@@ -227,6 +227,11 @@ fn failed(error: FleetError) -> Refusal {
             Refusal::internal()
         }
     }
+}
+
+/// Whatever its ring.
+fn is_of(token: &TokenRow, stream: &Stream) -> bool {
+    stream.environment == token.environment && stream.cluster_type == token.cluster_type
 }
 
 /// Without a PromotionPolicy there is one ring.

@@ -341,8 +341,12 @@ impl Repository {
         let (round, names) = {
             let mut state = self.state();
             state.round += 1;
-            let names: Vec<(RefName, Option<String>)> =
-                state.refs.iter().filter(|(_, tracked)| !tracked.is_forgotten()).map(|(name, tracked)| (name.clone(), tracked.commit.clone())).collect();
+            let names: Vec<(RefName, Option<String>)> = state
+                .refs
+                .iter()
+                .filter(|(_, tracked)| !tracked.is_forgotten())
+                .map(|(name, tracked)| (name.clone(), tracked.commit.clone()))
+                .collect();
             (state.round, names)
         };
         let mut asks = Vec::new();

@@ -94,10 +94,11 @@ async fn a_branch_that_only_publishing_asked_for_may_go() {
     let mirrors = scene.mirrors(&scene.config());
     let remote: &dyn crate::publish::Remote = &mirrors;
     assert_eq!(remote.head(&scene.url(), "main").await.unwrap().head, Some(commit));
-    assert!(remote.head(&scene.url(), "kedge/dev").await.unwrap().head.is_some());
+    assert!(remote.fetch(&scene.url(), "kedge/dev").await.unwrap().head.is_some());
     scene.app.delete("kedge/dev");
     assert_eq!(remote.fetch(&scene.url(), "kedge/dev").await.unwrap().head, None);
-    assert_eq!(remote.head(&scene.url(), "never").await.unwrap().head, None);
+    assert_eq!(remote.fetch(&scene.url(), "never").await.unwrap().head, None);
+    mirrors.fetch_now(&scene.url()).await.unwrap();
     assert!(!mirrors.status()[0].is_failing());
 
     // An emptied branch is as the server has it, for whoever pushes to it.

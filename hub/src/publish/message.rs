@@ -24,6 +24,9 @@ const GONE: usize = 30;
 /// Other people's text.
 const SUBJECT: usize = 160;
 
+/// Both forges take 255 characters.
+const TITLE: usize = 250;
+
 /// GitHub takes 65,536 characters, Gitea more.
 const BODY: usize = 60_000;
 
@@ -113,7 +116,7 @@ impl Summary {
             (Some(first), _) => _ = write!(text, " ({first}, …)"),
             (None, _) => {}
         }
-        text
+        cut(&text, TITLE)
     }
 
     fn lines(&self) -> impl Iterator<Item = String> {

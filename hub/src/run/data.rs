@@ -70,7 +70,9 @@ impl DataFolder {
             return Ok(None);
         }
         let path = self.token_path();
-        let token = match read_token(&path)? {
+        let found = read_token(&path)?;
+        let made = found.is_none();
+        let token = match found {
             Some(token) => token,
             None => {
                 let token = NewToken::generate();
@@ -81,6 +83,14 @@ impl DataFolder {
             }
         };
         let mut tx = store.write().await?;
+        // Hubs that start together come here one after the other, and the first one's token is the one.
+        tx.tick().await?;
+        if tx.has_api_tokens().await? {
+            if made {
+                fs::remove_file(&path).map_err(|source| DataError::Token { path, source })?;
+            }
+            return Ok(None);
+        }
         tx.insert_api_token(&token, FIRST, Role::Platform, &[], None).await?;
         tx.commit().await?;
         Ok(Some(path))
@@ -127,6 +137,18 @@ mod tests {
         assert!(error.hint().unwrap().contains("--data"));
         drop(first);
         assert!(DataFolder::open(folder.path()).is_ok());
+    }
+
+    #[tokio::test]
+    async fn hubs_that_start_together_on_postgres_make_one_first_token() {
+        let Some(store) = crate::store::trial::postgres().await else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let [one, other] = ["one", "other"].map(|name| DataFolder::open(&folder.path().join(name)).unwrap());
+        let (first, second) = tokio::join!(one.first_token(&store), other.first_token(&store));
+        let paths: Vec<PathBuf> = [first.unwrap(), second.unwrap()].into_iter().flatten().collect();
+        assert_eq!(paths.len(), 1);
+        assert_eq!([one, other].iter().filter(|data| data.token_path().exists()).count(), 1);
+        assert!(paths[0].exists());
     }
 
     #[tokio::test]

@@ -178,7 +178,7 @@ impl Tls {
     }
 
     /// Files that can't be used leave the old certificate in place.
-    fn reload(&self) {
+    pub(super) fn reload(&self) {
         let now = changed(&self.files);
         if self.current.read().unwrap_or_else(PoisonError::into_inner).0 == now {
             return;

@@ -85,3 +85,92 @@ async fn the_first_token_opens_the_api_and_a_wrong_one_does_not() {
     assert!(wrong.starts_with("HTTP/1.1 401"), "{wrong}");
     assert!(get(hub.api, "/readyz").await.starts_with("HTTP/1.1 200"));
 }
+
+#[tokio::test]
+async fn an_answer_under_way_is_finished_when_the_hub_stops() {
+    let (begun, mut begins) = tokio::sync::mpsc::channel::<()>(1);
+    let (finish, finished) = watch::channel(false);
+    let answer = move || {
+        let (begun, mut finished) = (begun.clone(), finished.clone());
+        async move {
+            begun.send(()).await.unwrap();
+            stopped(&mut finished).await;
+            "whole"
+        }
+    };
+    let router = axum::Router::new().route("/slow", axum::routing::get(answer));
+    let (address, stop, served) = listen(None, router).await;
+    let asked = tokio::spawn(async move { get(address, "/slow").await });
+    begins.recv().await.unwrap();
+    stop.send_replace(true);
+    // Nobody new gets in, who is in gets the answer.
+    while TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    finish.send_replace(true);
+    assert!(asked.await.unwrap().ends_with("whole"));
+    served.await.unwrap();
+}
+
+#[tokio::test]
+async fn people_are_served_over_tls_with_the_operators_certificate_also_after_it_was_renewed() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_data, store) = crate::store::trial::sqlite().await;
+    let keys = Keys::open(&folder.path().join("keys"), &store).await.unwrap();
+    let files = crate::config::TlsFiles { certificate: folder.path().join("c.pem"), key: folder.path().join("k.pem") };
+    write_certificate(&keys, &files);
+    let tls = listener::Tls::load(Some(&files)).unwrap().unwrap();
+    let router = axum::Router::new().route("/", axum::routing::get(async || "over TLS"));
+    let (address, _stop, _served) = listen(Some(tls.clone()), router).await;
+    let first = get_tls(&keys, address).await;
+    write_certificate(&keys, &files);
+    let time = std::time::SystemTime::now() + Duration::from_secs(5);
+    std::fs::File::options().write(true).open(&files.key).unwrap().set_modified(time).unwrap();
+    tls.reload();
+    let second = get_tls(&keys, address).await;
+    assert_ne!(first, second, "the new certificate is served");
+    std::fs::write(&files.certificate, "broken").unwrap();
+    std::fs::File::options().write(true).open(&files.key).unwrap().set_modified(time + Duration::from_secs(5)).unwrap();
+    tls.reload();
+    assert_eq!(get_tls(&keys, address).await, second, "a broken one leaves it in place");
+}
+
+/// The server's certificate as a client sees it that trusts the authority.
+async fn get_tls(keys: &Keys, address: SocketAddr) -> Vec<u8> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(keys.authority().certificate().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let client = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let connector =
+        tokio_rustls::TlsConnector::from(Arc::new(client.with_root_certificates(roots).with_no_client_auth()));
+    let name = rustls_pki_types::ServerName::try_from("hub.example").unwrap();
+    let mut stream = connector.connect(name, TcpStream::connect(address).await.unwrap()).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nhost: hub.example\r\nconnection: close\r\n\r\n").await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("over TLS"), "{answer}");
+    stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
+}
+
+fn write_certificate(keys: &Keys, files: &crate::config::TlsFiles) {
+    use base64::Engine as _;
+    let pem = |label: &str, der: &[u8]| {
+        let text = base64::engine::general_purpose::STANDARD.encode(der);
+        format!("-----BEGIN {label}-----\n{text}\n-----END {label}-----\n")
+    };
+    let (chain, key) = keys.authority().server_identity(&["hub.example".to_owned()]).unwrap();
+    let chain: String = chain.iter().map(|certificate| pem("CERTIFICATE", certificate)).collect();
+    std::fs::write(&files.certificate, chain).unwrap();
+    std::fs::write(&files.key, pem("PRIVATE KEY", key.secret_der())).unwrap();
+}
+
+async fn listen(
+    tls: Option<listener::Tls>,
+    router: axum::Router,
+) -> (SocketAddr, watch::Sender<bool>, tokio::task::JoinHandle<()>) {
+    let listening = listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
+    let address = listener::address(&listening).unwrap();
+    let (stop, stopping) = watch::channel(false);
+    let metrics = Arc::new(Metrics::new());
+    (address, stop, tokio::spawn(listener::serve(listening, tls, router, metrics, At::Api, stopping)))
+}

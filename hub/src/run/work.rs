@@ -77,12 +77,19 @@ impl Work {
         tokio::select! {
             () = walks => {}
             () = collect(&self.packer) => {}
-            watched = self.issuer.watch_floors(term, self.stop) => {
-                if let Err(error) = watched {
-                    let error = &error as &dyn std::error::Error;
-                    tracing::warn!(error, "proven generations can't be answered in this term");
-                }
-            }
+            () = watch_floors(&self.issuer, term, self.stop) => {}
+        }
+    }
+}
+
+/// Returns only when this term can't go on.
+async fn watch_floors(issuer: &Issuer, term: Term, stop: watch::Receiver<bool>) {
+    match issuer.watch_floors(term, stop).await {
+        // The hub stops; so does its leader, whoever notices first.
+        Ok(()) => std::future::pending().await,
+        Err(error) => {
+            let error = &error as &dyn std::error::Error;
+            tracing::warn!(error, "proven generations can't be answered in this term");
         }
     }
 }

@@ -80,9 +80,9 @@ impl Proofs for Prover {
     }
 }
 
-/// What people should know about proofs, and how to move on.
-pub async fn problems(store: &Store) -> Result<Vec<Problem>, StoreError> {
-    let floors = store.proven_floors().await?;
+/// What people should know about an environment's proofs, and how to move on.
+pub async fn problems(store: &Store, environment: &str) -> Result<Vec<Problem>, StoreError> {
+    let floors = store.proven_floors(environment).await?;
     let problem = |proven: crate::store::state::ProvenFloor| {
         Problem::warning(
             "GenerationsWentBack",

@@ -25,12 +25,13 @@ impl Store {
             Some(since) => {
                 let attempts = u32::try_from(row.try_get::<i64, _>("attempts")?).unwrap_or_default();
                 Some(Failure {
-                error: row.try_get::<Option<String>, _>("error")?.unwrap_or_default(),
-                hint: row.try_get::<Option<String>, _>("hint")?.unwrap_or_default(),
-                since: Timestamp(since),
-                attempts,
-                firm: attempts >= FIRM_ATTEMPTS,
-            })}
+                    error: row.try_get::<Option<String>, _>("error")?.unwrap_or_default(),
+                    hint: row.try_get::<Option<String>, _>("hint")?.unwrap_or_default(),
+                    since: Timestamp(since),
+                    attempts,
+                    firm: attempts >= FIRM_ATTEMPTS,
+                })
+            }
             None => None,
         };
         let last_good = row.try_get::<Option<i64>, _>("last_good")?.map(Timestamp);
@@ -80,7 +81,8 @@ impl Store {
 
     /// What other hubs were told since the last time.
     pub async fn take_nudges(&self) -> Result<Vec<String>, StoreError> {
-        let waiting: Option<i64> = sqlx::query_scalar("SELECT at FROM nudges LIMIT 1").fetch_optional(self.pool()).await?;
+        let waiting: Option<i64> =
+            sqlx::query_scalar("SELECT at FROM nudges LIMIT 1").fetch_optional(self.pool()).await?;
         if waiting.is_none() {
             return Ok(Vec::new());
         }

@@ -115,12 +115,12 @@ impl Store {
         rows.iter().map(|row| Ok((stream_of(row)?, generation_of(row.try_get(3)?)?))).collect()
     }
 
-    pub async fn proven_floors(&self) -> Result<Vec<ProvenFloor>, StoreError> {
+    pub async fn proven_floors(&self, environment: &str) -> Result<Vec<ProvenFloor>, StoreError> {
         let rows = sqlx::query(
             "SELECT environment, cluster_type, ring, floor, known, proven_at FROM generation_floors \
-             ORDER BY environment, cluster_type, ring",
+             WHERE environment = $1 ORDER BY cluster_type, ring",
         );
-        let rows = rows.fetch_all(self.pool()).await?;
+        let rows = rows.bind(environment).fetch_all(self.pool()).await?;
         let proven = rows.iter().map(|row| {
             Ok(ProvenFloor {
                 stream: stream_of(row)?,

@@ -35,7 +35,7 @@ impl Statement {
         self.bind(part, Bound::Number(value));
     }
 
-    /// `?` stands for the value.
+    /// `?` stands for the value, wherever it is.
     fn bind(&mut self, part: &'static str, value: Bound) {
         self.values.push(value);
         self.text.push_str(&part.replace('?', &format!("${}", self.values.len())));

@@ -114,6 +114,12 @@ impl Store {
 }
 
 impl super::Tx {
+    /// The same as this transaction sees it.
+    pub async fn has_api_tokens(&mut self) -> Result<bool, StoreError> {
+        let found = sqlx::query_scalar::<_, i64>("SELECT 1 FROM api_tokens LIMIT 1").fetch_optional(self.connection());
+        Ok(found.await?.is_some())
+    }
+
     /// The same within a transaction that writes more: the audit's entry.
     pub async fn insert_api_token(
         &mut self,

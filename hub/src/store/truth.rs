@@ -71,10 +71,9 @@ pub struct ConditionFilter {
 const SEAT: &str = "SELECT k.environment, k.cluster_type, k.ring, k.state, k.public_key, k.unknown_since, k.look_at, \
      k.last_contact, k.promise_until, k.cloned_since, d.epoch, d.nonce, d.heads, d.tally \
      FROM clusters k LEFT JOIN documents d ON d.cluster = k.id WHERE k.id = $1";
-/// Two hubs must not change one cluster's counts at once; SQLite has one writer anyway.
-const SEAT_LOCKED: &str = "SELECT k.environment, k.cluster_type, k.ring, k.state, k.public_key, k.unknown_since, k.look_at, \
-     k.last_contact, k.promise_until, k.cloned_since, d.epoch, d.nonce, d.heads, d.tally \
-     FROM clusters k LEFT JOIN documents d ON d.cluster = k.id WHERE k.id = $1 FOR UPDATE OF k";
+/// Two hubs must not change one cluster's counts at once; SQLite has one writer anyway. The document is read by a statement
+/// after this one: PostgreSQL would join the row that it waited for with the document from before the wait.
+const LOCK: &str = "SELECT id FROM clusters WHERE id = $1 FOR UPDATE";
 
 impl Store {
     /// Every stored document's place in history: what a poll's heads are compared with.
@@ -131,8 +130,10 @@ impl Store {
 impl Tx {
     /// A cluster and its document, held for this transaction.
     pub async fn seat(&mut self, cluster: &ClusterId, backend: Backend) -> Result<Option<Seat>, StoreError> {
-        let sql = if backend == Backend::Postgres { SEAT_LOCKED } else { SEAT };
-        let row = sqlx::query(sql).bind(cluster.to_string()).fetch_optional(self.connection()).await?;
+        if backend == Backend::Postgres {
+            sqlx::query(LOCK).bind(cluster.to_string()).fetch_optional(self.connection()).await?;
+        }
+        let row = sqlx::query(SEAT).bind(cluster.to_string()).fetch_optional(self.connection()).await?;
         row.as_ref().map(seat).transpose()
     }
 

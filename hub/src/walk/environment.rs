@@ -199,9 +199,9 @@ impl<S: Steps> EnvironmentWalk<S> {
     }
 
     fn is_head(&self, change: &RepoChange, branch: &str, commit: &str) -> bool {
-        self.head.as_ref().is_some_and(|head| {
-            head.commit == commit && head.branch == branch && self.key(&head.repo) == change.key
-        })
+        self.head
+            .as_ref()
+            .is_some_and(|head| head.commit == commit && head.branch == branch && self.key(&head.repo) == change.key)
     }
 
     async fn walk(&mut self, from: From) -> Ended {
@@ -405,7 +405,7 @@ impl<S: Steps> EnvironmentWalk<S> {
             (Some(published), _) => {
                 late.published = Some(notes::published(published));
                 late.waiting = Some(notes::waiting(published));
-                late.notices = Some(notes::hand_edits(published));
+                late.notices = Some(notes::notices(published, delivered.packed.as_ref()));
             }
             (None, Some(stop)) => late.published = Some(notes::failed(stop)),
             (None, None) => {}

@@ -125,7 +125,7 @@ pub(super) fn waiting(published: &Published) -> Vec<WaitingView> {
 }
 
 /// Files of ours that people changed.
-pub(super) fn hand_edits(published: &Published) -> Vec<FindingView> {
+fn hand_edits(published: &Published) -> Vec<FindingView> {
     let view = |edit: &crate::store::publish::HandEdit| FindingView {
         severity: "warning".to_owned(),
         code: "HandEdit".to_owned(),
@@ -136,6 +136,16 @@ pub(super) fn hand_edits(published: &Published) -> Vec<FindingView> {
         stage: "publish".to_owned(),
     };
     published.foreign.iter().map(view).collect()
+}
+
+/// What concerns no single assignment: hand edits, and what packing and signing noticed.
+pub(super) fn notices(published: &Published, packed: Option<&Packed>) -> Vec<FindingView> {
+    let mut found = hand_edits(published);
+    let problems = packed.map(|packed| packed.problems.as_slice()).unwrap_or_default();
+    found.extend(
+        problems.iter().filter(|problem| problem.assignment.is_none()).map(|problem| FindingView::of(problem, "pack")),
+    );
+    found
 }
 
 pub(super) fn quarantines(packed: &Packed) -> BTreeMap<String, Vec<FindingView>> {

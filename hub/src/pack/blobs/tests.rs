@@ -116,3 +116,47 @@ fn what_a_killed_hub_left_is_swept_and_foreign_files_stay() {
     assert_eq!(unfinished(&blobs), 0);
     assert!(shelf.join("README").exists());
 }
+
+/// A file system of 64 KiB that goes when it is dropped.
+struct Small(tempfile::TempDir);
+
+impl Small {
+    /// None where nothing may be mounted, which is said.
+    fn new() -> Option<Small> {
+        let folder = tempfile::tempdir().unwrap();
+        let mount = std::process::Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+            .arg(folder.path())
+            .stderr(std::process::Stdio::null())
+            .status();
+        if mount.is_ok_and(|status| status.success()) {
+            return Some(Small(folder));
+        }
+        println!("KEDGE-SKIP pack::blobs::full_disk: nothing can be mounted here");
+        None
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_said_and_leaves_nothing_half_written() {
+    let Some(disk) = Small::new() else { return };
+    let blobs = Blobs::open(disk.0.path()).unwrap();
+    let kept = blobs.put(&[1; 1000]).unwrap();
+    let big = vec![2; 200_000];
+    let error = blobs.put(&big).unwrap_err();
+    assert!(matches!(error, BlobError::Full { .. }), "{error:?}");
+    assert_eq!((unfinished(&blobs), blobs.size(&Digest::of(&big))), (0, None));
+    let mut writer = blobs.writer(u64::MAX).unwrap();
+    assert!(matches!(writer.push(&big), Err(BlobError::Full { .. })));
+    drop(writer);
+    assert_eq!(unfinished(&blobs), 0);
+    // What was there is whole, and there is room again.
+    assert_eq!(blobs.read(&kept.digest, 2000).unwrap(), [1; 1000]);
+    assert!(blobs.put(&[3; 1000]).is_ok());
+}

@@ -61,6 +61,8 @@ pub enum Isolation {
     Proxies,
 }
 
+/// What a copy's folder begins with.
+const COPY: &str = "render-";
 /// A chart that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Seconds of CPU, for a program that outlives its killing.
@@ -152,7 +154,13 @@ fn leaves(text: &str, folder: &str) -> bool {
 }
 
 impl Programs {
+    /// Copies that a killed hub left in the folder go.
     pub fn new(kustomize: &Path, helm: &Path, folder: PathBuf) -> Programs {
+        for left in fs::read_dir(&folder).into_iter().flatten().flatten() {
+            if left.file_name().to_string_lossy().starts_with(COPY) {
+                let _ = fs::remove_dir_all(left.path());
+            }
+        }
         Programs { kustomize: kustomize.to_owned(), helm: helm.to_owned(), folder, isolation: OnceCell::new() }
     }
 
@@ -233,7 +241,7 @@ struct Copy(PathBuf);
 impl Copy {
     fn make(folder: &Path, files: &Contents) -> io::Result<Copy> {
         let random: u64 = rand::random();
-        let root = folder.join(format!("render-{random:016x}"));
+        let root = folder.join(format!("{COPY}{random:016x}"));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&root)?;
         let copy = Copy(root);
         for part in ["repo", "home"] {

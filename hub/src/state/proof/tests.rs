@@ -46,7 +46,7 @@ async fn a_proven_generation_is_passed_at_once_and_never_reused() {
     let shown: DesiredState = Envelope::from_json(&shown.envelope).unwrap().open(&keys).unwrap();
     assert_eq!(shown.entries.len(), 1);
     assert_eq!(issuer.issue(Term(0), &content).await.unwrap(), []);
-    let problems = problems(&store).await.unwrap();
+    let problems = problems(&store, "dev").await.unwrap();
     assert_eq!(problems[0].code, "GenerationsWentBack");
     assert!(
         problems[0].message.contains("generation 17 of dev/drone/all")
@@ -82,5 +82,5 @@ async fn a_strangers_proof_is_not_believed() {
     let elsewhere = Stream::new("dev", "large", Stream::ALL);
     let other = take(&store, &keys, &elsewhere, &key().sign_state(&state(17)).unwrap()).await;
     assert!(matches!(other, Err(ProofError::OtherStream(_))));
-    assert!(store.proven_floors().await.unwrap().is_empty());
+    assert!(store.proven_floors("dev").await.unwrap().is_empty());
 }

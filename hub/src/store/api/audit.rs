@@ -93,8 +93,7 @@ impl Store {
             query.text(" AND environment = ?", environment);
         }
         if let Some(prefix) = &filter.action_prefix {
-            query.number(" AND substr(action, 1, ?)", i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX));
-            query.text(" = ?", prefix);
+            query.text(" AND substr(action, 1, length(?)) = ?", prefix);
         }
         query.push(" ORDER BY tick DESC");
         query.number(" LIMIT ?", i64::try_from(filter.limit).unwrap_or(i64::MAX));

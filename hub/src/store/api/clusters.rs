@@ -177,8 +177,7 @@ fn narrow(query: &mut Statement, visible: &Visible, filter: &ClusterFilter) {
         }
     }
     if let Some(prefix) = &filter.name_prefix {
-        query.number(" AND substr(name, 1, ?)", i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX));
-        query.text(" = ?", prefix);
+        query.text(" AND substr(name, 1, length(?)) = ?", prefix);
     }
     match filter.silent {
         Some(true) => query.push(" AND unknown_since IS NOT NULL"),

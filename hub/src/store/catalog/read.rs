@@ -225,8 +225,7 @@ fn narrow(query: &mut Statement, kind: Kind, visible: &Visible, filter: &Filter)
         }
     }
     if let Some(prefix) = &filter.name_prefix {
-        query.number(" AND substr(name, 1, ?)", i64::try_from(prefix.chars().count()).unwrap_or(i64::MAX));
-        query.text(" = ?", prefix);
+        query.text(" AND substr(name, 1, length(?)) = ?", prefix);
     }
     if let Some(after) = filter.after {
         query.number(" AND tick > ?", after);

@@ -32,13 +32,11 @@ pub struct Due {
     pub tally: Option<Tally>,
 }
 
-const DUE: &str = "SELECT k.id, k.environment, k.cluster_type, k.ring, k.promise_until, d.tally \
-     FROM clusters k LEFT JOIN documents d ON d.cluster = k.id \
-     WHERE k.unknown_since IS NULL AND k.state = 'active' AND k.promise_until < $1 ORDER BY k.promise_until LIMIT $2";
-const DUE_LOCKED: &str = "SELECT k.id, k.environment, k.cluster_type, k.ring, k.promise_until, d.tally \
-     FROM clusters k LEFT JOIN documents d ON d.cluster = k.id \
-     WHERE k.unknown_since IS NULL AND k.state = 'active' AND k.promise_until < $1 ORDER BY k.promise_until LIMIT $2 \
-     FOR UPDATE OF k SKIP LOCKED";
+const DUE: &str = "SELECT id, environment, cluster_type, ring, promise_until FROM clusters \
+     WHERE unknown_since IS NULL AND state = 'active' AND promise_until < $1 ORDER BY promise_until LIMIT $2";
+const DUE_LOCKED: &str = "SELECT id, environment, cluster_type, ring, promise_until FROM clusters \
+     WHERE unknown_since IS NULL AND state = 'active' AND promise_until < $1 ORDER BY promise_until LIMIT $2 \
+     FOR UPDATE SKIP LOCKED";
 const LAST_ALIVE: &str = "last_alive";
 
 impl Store {
@@ -107,15 +105,15 @@ impl Tx {
     pub async fn due(&mut self, before: Timestamp, most: i64, backend: Backend) -> Result<Vec<Due>, StoreError> {
         let sql = if backend == Backend::Postgres { DUE_LOCKED } else { DUE };
         let rows = sqlx::query(sql).bind(before.0).bind(most).fetch_all(self.connection()).await?;
-        let due = |row: &sqlx::any::AnyRow| {
-            Ok(Due {
-                cluster: cluster_of(row, "id")?,
-                stream: stream_of(row)?,
-                promise_until: Timestamp(row.try_get("promise_until")?),
-                tally: tally_of(row)?,
-            })
-        };
-        rows.iter().map(due).collect()
+        let mut due = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let cluster = cluster_of(row, "id")?;
+            // Read after the row is held: a document that another hub stored meanwhile is seen.
+            let tally = self.tally(&cluster).await?;
+            let promise_until = Timestamp(row.try_get("promise_until")?);
+            due.push(Due { cluster, stream: stream_of(row)?, promise_until, tally });
+        }
+        Ok(due)
     }
 
     /// Says that a hub is alive, and how long none was.

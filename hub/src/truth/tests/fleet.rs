@@ -30,6 +30,13 @@ pub struct Member {
     pub document: StatusDocument,
 }
 
+impl Database {
+    /// The same one, for a second hub.
+    pub fn again(other: &Database) -> Database {
+        Database { store: other.store.clone(), _folder: None }
+    }
+}
+
 pub async fn sqlite() -> Database {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(&format!("sqlite:{}", folder.path().join("hub.db").display())).await.unwrap();

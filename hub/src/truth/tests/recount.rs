@@ -12,11 +12,11 @@ use super::fleet::{Database, Fleet, Member, failed, member, postgres, relocate, 
 use crate::store::now;
 use crate::store::truth::ConditionFilter;
 use crate::store::truth::counts::CountFilter;
-use crate::truth::Contact;
 use crate::truth::contacts::Contacts;
 use crate::truth::prepared::Prepared;
 use crate::truth::promises::step;
 use crate::truth::tally::{Deltas, Weight};
+use crate::truth::{Contact, Figures, TakeError};
 
 const CLUSTERS: usize = 4;
 
@@ -263,5 +263,57 @@ fn counts_are_what_a_full_recount_gives_on_postgres() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     if let Some(database) = runtime.block_on(postgres()) {
         check(database, 40);
+    }
+}
+
+/// Both hubs take documents of the same clusters, write contacts and judge promises at once; refusals are tried again, as
+/// agents do.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_hubs_on_one_database_count_together() {
+    let Some(database) = postgres().await else { return };
+    let other = Database::again(&database);
+    let hubs = [start(database).await, start(other).await];
+    let mut members: Vec<Member> = (1..=12).map(member).collect();
+    for member in &members {
+        hubs[0].join(member, &stream("drone")).await;
+    }
+    for round in 0..6 {
+        let mut tasks = tokio::task::JoinSet::new();
+        for (index, member) in members.iter_mut().enumerate() {
+            let condition = if (round + index) % 3 == 0 { failed() } else { Condition::Converging };
+            let first = member.tell(&format!("a{}", index % 2), condition, "old");
+            let second = member.tell("shop", Condition::Converged, if round % 2 == 0 { "new" } else { "old" });
+            for (hub, envelope) in [(0, second), (1, first)] {
+                let (truth, id) = (hubs[hub].truth.clone(), member.id);
+                tasks.spawn(async move {
+                    while truth.take(Some(&id), envelope.clone()).await == Err(TakeError::Unavailable) {}
+                });
+            }
+        }
+        for (hub, fleet) in hubs.iter().enumerate() {
+            let (store, ids) = (fleet.store().clone(), members.iter().map(|member| member.id).collect::<Vec<_>>());
+            tasks.spawn(async move {
+                let (contacts, figures) = (Contacts::default(), Figures::default());
+                for (index, id) in ids.iter().enumerate() {
+                    let at = now();
+                    let promise = if (index + hub + round) % 2 == 0 { 90_000 } else { -20_000 };
+                    let told = Contact {
+                        generation: Generation(1),
+                        look_age: 1,
+                        promise_until: Timestamp(at.0 + promise),
+                        heads: Heads::default(),
+                    };
+                    contacts.put(id, &told, at);
+                }
+                while step(&store, &contacts, &figures, now()).await.is_err() {}
+            });
+        }
+        while let Some(done) = tasks.join_next().await {
+            done.unwrap();
+        }
+        compare(&hubs[0]).await;
+    }
+    for hub in hubs {
+        hub.stop().await;
     }
 }

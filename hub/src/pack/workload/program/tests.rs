@@ -102,3 +102,52 @@ fn a_kustomization_can_not_lead_out_of_the_repository() {
         assert_eq!(leaves(text, folder), out, "{folder} {text}");
     }
 }
+
+/// The real programs, where this machine has them.
+async fn render_really(program: Program, files: &[(&str, &str)], path: &str) -> Option<String> {
+    let name = Path::new(program.name());
+    if find(name).is_none() {
+        println!("KEDGE-SKIP pack::workload::program: there is no {}", program.name());
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let programs = Programs::new(Path::new("kustomize"), Path::new("helm"), folder.path().to_owned());
+    let job = Job { program, path: path.to_owned(), ..job_of(files) };
+    match programs.render(job, "hello", "dev-drone-hello").await {
+        Ok(output) => Some(String::from_utf8(output).unwrap()),
+        Err(Fault::Quarantine(problems)) => panic!("{problems:?}"),
+        Err(Fault::Failed(error)) => panic!("{error}"),
+    }
+}
+
+const SERVICE: &str = "apiVersion: v1\nkind: Service\nmetadata:\n  name: hello\n";
+
+#[tokio::test]
+async fn the_real_kustomize_renders_an_overlay_within_its_limits() {
+    let files = [
+        ("base/service.yaml", SERVICE),
+        ("base/kustomization.yaml", "resources: [service.yaml]\n"),
+        ("overlay/kustomization.yaml", "resources: [../base]\nnamePrefix: x-\n"),
+    ];
+    let Some(output) = render_really(Program::Kustomize, &files, "overlay").await else { return };
+    assert!(output.contains("name: x-hello"), "{output}");
+}
+
+#[tokio::test]
+async fn the_real_helm_renders_a_chart_with_its_release_and_namespace() {
+    let template = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {{ .Release.Name }}\n  namespace: {{ .Release.Namespace }}\n";
+    let files =
+        [("chart/Chart.yaml", "apiVersion: v2\nname: c\nversion: 0.1.0\n"), ("chart/templates/map.yaml", template)];
+    let Some(output) = render_really(Program::Helm, &files, "chart").await else { return };
+    assert!(output.contains("name: hello") && output.contains("namespace: dev-drone-hello"), "{output}");
+}
+
+#[test]
+fn what_a_killed_hub_left_is_cleared_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["render-0123", "other"] {
+        fs::create_dir(folder.path().join(name)).unwrap();
+    }
+    Programs::new(Path::new("kustomize"), Path::new("helm"), folder.path().to_owned());
+    assert!(!folder.path().join("render-0123").exists() && folder.path().join("other").exists());
+}
