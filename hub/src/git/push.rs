@@ -45,13 +45,15 @@ impl Mirrors {
         let lease = format!("--force-with-lease={}:{}", want.theirs(), expected.unwrap_or_default());
         let program = self.pushing(&repository, &lease)?;
         let spec = format!("{commit}:{}", want.theirs());
+        let begun = std::time::Instant::now();
         judge(&program.args(["--", &repository.address.url(), &spec]).run(PATIENCE).await?)?;
         let reference = Program::new(&repository.path).args(["update-ref", "--no-deref", want.local(), commit]);
         if !reference.run(PATIENCE).await?.success {
             tracing::warn!(repo = url, branch, "the mirror's ref can't be moved; the next fetch does it");
         }
+        let programs_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         repository.pushed(self.around(), branch, commit).await;
-        tracing::info!(repo = url, branch, commit, "pushed");
+        tracing::info!(repo = url, branch, commit, programs_ms, "pushed");
         Ok(())
     }
 

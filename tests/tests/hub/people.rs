@@ -194,6 +194,13 @@ fn the_description_and_the_metrics_are_what_they_should_be() {
     };
     assert!(value("kedge_hub_leader") > 0.0 && value("kedge_hub_states_issued") >= 3.0);
     assert_eq!(Api::at(&world.hub.url("")).status_of("/readyz"), 200);
+}
+
+#[test]
+fn promtool_finds_nothing_wrong_with_the_metrics() {
+    use std::io::Write;
+    let Some(world) = World::start(Database::Sqlite) else { return };
+    let answer = world.api.ask(Method::GET, "/metrics", None, &[]);
     let Ok(mut promtool) = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(std::process::Stdio::piped())
@@ -203,7 +210,6 @@ fn the_description_and_the_metrics_are_what_they_should_be() {
     else {
         return skip("promtool isn't here (Debian's package prometheus)");
     };
-    use std::io::Write;
     let plain = answer.text.replace("# EOF\n", "");
     promtool.stdin.take().unwrap().write_all(plain.as_bytes()).unwrap();
     let output = promtool.wait_with_output().unwrap();
