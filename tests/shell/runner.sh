@@ -11,7 +11,7 @@ declare -a id=() exe=() path=() folder=() belongs=()
 declare -A tests_of=() ignored=() last=()
 declare -A waiting=() started=() passed=() failed=() skipped=()
 declare -a failures=() skips=()
-finished=0 finished_ms=0 quiet_since=$SECONDS
+rest='' finished=0 finished_ms=0 quiet_since=$SECONDS
 
 build() {
     local began
@@ -113,13 +113,18 @@ start() {
 }
 
 # Waits for the next end of a test, or for the time to show that we are still at it.
+# A read that times out in the middle of a line keeps what it has for the next.
 await() {
-    local name=$1 test='' code=1 took
-    if read -r -t 1 -u 8 test code; then
+    local name=$1 test code piece='' took
+    if IFS= read -r -t 1 -u 8 piece; then
+        read -r test code <<<"$rest$piece"
+        rest=''
         took=$(($(now_ms) - started[$test]))
         unset "started[$test]" "waiting[$test]"
         finished=$((finished + 1)) finished_ms=$((finished_ms + took))
         judge "$name" "$test" "$code" "$took"
+    else
+        rest+=$piece
     fi
     show_progress "$name"
 }

@@ -129,11 +129,15 @@ async fn write(store: &Store, batch: &[Job]) -> Result<Vec<Result<Outcome, TakeE
     let mut seats: HashMap<ClusterId, Option<Seat>> = HashMap::new();
     let mut deltas = Deltas::default();
     let mut outcomes = Vec::with_capacity(batch.len());
+    // All rows are held before anything else is: two hubs never wait for each other in a circle.
     for job in batch {
         let cluster = job.prepared.status.cluster;
         if let std::collections::hash_map::Entry::Vacant(entry) = seats.entry(cluster) {
             entry.insert(tx.seat(&cluster, store.backend()).await?);
         }
+    }
+    for job in batch {
+        let cluster = job.prepared.status.cluster;
         let outcome = match seats.get_mut(&cluster) {
             Some(Some(seat)) => one(&mut tx, seat, &mut deltas, &job.prepared).await?,
             _ => Err(TakeError::UnknownCluster(cluster)),
