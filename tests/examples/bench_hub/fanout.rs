@@ -8,7 +8,7 @@ use kedge_tests::lab::await_true;
 use kedge_tests::world::cluster::{block_on, now};
 use kedge_tests::world::{Database, World, large};
 
-use super::{Figures, hub_rss, metric, rounded, scaled};
+use super::{Figures, hub_memory, metric, rounded, scaled};
 
 const AGENTS: usize = 10_000;
 
@@ -35,11 +35,11 @@ pub fn measure(scale: f64, figures: &mut Figures) {
     let began = Instant::now();
     let agents = block_on(Crowd::join(&token, count)).unwrap();
     eprintln!("fanout: {count} agents joined in {:.1} s", began.elapsed().as_secs_f64());
-    let before = hub_rss(&mut world);
+    let before = hub_memory(&mut world, "VmRSS");
     let mut crowd = block_on(async { Crowd::start(agents) });
     block_on(crowd.all_reach(Generation(1), Instant::now()));
     await_true("all hold a poll", PREPARED_WITHIN, || metric(&world, "kedge_hub_polls_held") >= count as f64);
-    let held = hub_rss(&mut world);
+    let held = hub_memory(&mut world, "VmRSS");
     eprintln!(
         "fanout: {held:.0} MB with {count} polls held, {before:.0} MB before: {:.1} kB a connection",
         (held - before) * 1024.0 / count as f64
@@ -55,8 +55,8 @@ pub fn measure(scale: f64, figures: &mut Figures) {
     let state: DesiredState = serde_json::from_slice(&envelope.payload).unwrap();
     // From the moment the hub made the state until the last agent has verified it.
     let fanout = (ended.0 - state.created_at.0) as f64 / 1000.0;
-    let peak = hub_rss(&mut world).max(held);
-    eprintln!("fanout: a state of {} bytes reached all in {fanout:.2} s; {peak:.0} MB", stored.len());
+    let peak = hub_memory(&mut world, "VmHWM");
+    eprintln!("fanout: a state of {} bytes reached all in {fanout:.2} s; {peak:.0} MB at most", stored.len());
     figures.insert("agents".to_owned(), count.into());
     figures.insert("fanout_s".to_owned(), rounded(fanout, 2));
     figures.insert("rss_mb".to_owned(), rounded(peak, 1));

@@ -72,10 +72,10 @@ pub fn millis(duration: Duration) -> f64 {
     duration.as_secs_f64() * 1000.0
 }
 
-/// The hub's resident memory, in MB.
-pub fn hub_rss(world: &mut World) -> f64 {
+/// The hub's resident memory, in MB: `VmRSS` is now, `VmHWM` the most that it ever was.
+pub fn hub_memory(world: &mut World, field: &str) -> f64 {
     let status = fs::read_to_string(format!("/proc/{}/status", world.hub.part().pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS")).unwrap();
+    let line = status.lines().find(|line| line.starts_with(field)).unwrap();
     line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
 }
 

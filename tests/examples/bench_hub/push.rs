@@ -50,7 +50,10 @@ pub fn measure(scale: f64, figures: &mut Figures) {
             pushed.as_secs_f64()
         );
     }
-    eprintln!("push: our own part, from reading to signing and what people see, without the git programs: {:.0} ms", median(own));
+    eprintln!(
+        "push: our own part, from reading to signing and what people see, without the git programs: {:.0} ms",
+        median(own)
+    );
     figures.insert("push_to_desired_s".to_owned(), rounded(median(times), 3));
 }
 
