@@ -16,7 +16,11 @@ on_each_database![a_broken_yaml_file_removes_nothing_and_is_shown_with_its_line]
 /// A hub that looks at its repositories every second.
 fn polling() -> Option<World> {
     let world = World::start_with(Database::Sqlite, |settings, _| settings.poll = "1s".to_owned())?;
-    world.await_first_states();
+    for environment in ["dev", "stage", "prod"] {
+        for cluster_type in sample::CLUSTER_TYPES {
+            world.await_generation(environment, cluster_type, 1);
+        }
+    }
     Some(world)
 }
 
