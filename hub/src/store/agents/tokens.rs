@@ -86,18 +86,20 @@ impl Tx {
 
     /// Takes one use, for this cluster. False: none is left, or the token ended meanwhile.
     pub async fn use_join_token(&mut self, id: &str, cluster: &ClusterId, at: Timestamp) -> Result<bool, StoreError> {
+        // First who came: of two requests with one key the second waits here, and finds that it uses nothing up. A
+        // refusal takes it back with the rest of the transaction.
+        let note = sqlx::query(
+            "INSERT INTO token_uses (token, cluster, used_at) VALUES ($1, $2, $3) ON CONFLICT (token, cluster) DO NOTHING",
+        );
+        let note = note.bind(id).bind(cluster.to_string()).bind(at.0);
+        if note.execute(self.connection()).await?.rows_affected() == 0 {
+            return Ok(true);
+        }
         let query = sqlx::query(
             "UPDATE join_tokens SET uses_left = uses_left - 1 \
              WHERE id = $1 AND uses_left > 0 AND revoked_at IS NULL AND expires_at > $2",
         );
-        if query.bind(id).bind(at.0).execute(self.connection()).await?.rows_affected() != 1 {
-            return Ok(false);
-        }
-        let note = sqlx::query(
-            "INSERT INTO token_uses (token, cluster, used_at) VALUES ($1, $2, $3) ON CONFLICT (token, cluster) DO NOTHING",
-        );
-        note.bind(id).bind(cluster.to_string()).bind(at.0).execute(self.connection()).await?;
-        Ok(true)
+        Ok(query.bind(id).bind(at.0).execute(self.connection()).await?.rows_affected() == 1)
     }
 
     /// Whether this cluster came in with this token.
