@@ -10,7 +10,8 @@ limit=${KEDGE_TEST_TIMEOUT:-600}
 declare -a id=() exe=() path=() folder=() belongs=()
 declare -A tests_of=() ignored=() last=()
 declare -A waiting=() started=() passed=() failed=() skipped=()
-declare -a failures=() skips=()
+declare -A tried=()
+declare -a failures=() skips=() again=() unsteady=()
 rest='' finished=0 finished_ms=0 quiet_since=$SECONDS
 
 build() {
@@ -85,6 +86,11 @@ run_suite() {
         unset "waiting[$test]"
     done
     while ((${#started[@]} > 0)); do await "$name"; done
+    for test in "${again[@]}"; do
+        start "$test"
+        while ((${#started[@]} > 0)); do await "$name"; done
+    done
+    again=()
     clear_line
     say "$name: ${passed[$name]:-0} passed, ${failed[$name]:-0} failed, ${skipped[$name]:-0} skipped in $(human $(($(now_ms) - began)))"
 }
@@ -138,11 +144,21 @@ judge() {
         else
             passed[$name]=$((${passed[$name]:-0} + 1))
             last[${id[test]}]=$took
+            if [[ -n ${tried[$test]:-} ]]; then unsteady+=("$test ${tried[$test]}"); fi
         fi
         return
     fi
     if ((code == 124)); then why="no end after $limit s"; fi
     if ((code > 128)); then why="killed by SIG$(kill -l $((code - 128)) 2>/dev/null || echo " $((code - 128))")"; fi
+    # Real parts on a busy machine: what fails beside others is tried once more alone, and both outcomes are told.
+    if [[ -z ${tried[$test]:-} ]]; then
+        tried[$test]=$why
+        again+=("$test")
+        cp "$work/$test.log" "$work/$test.first"
+        clear_line
+        say "FAILED ${id[test]}, $why; it is tried once more, alone"
+        return
+    fi
     failed[$name]=$((${failed[$name]:-0} + 1))
     failures+=("$name $test $why, after $(human "$took")")
     clear_line
