@@ -2,7 +2,6 @@
 //! the number of series is known before the hub starts.
 
 use std::fmt;
-use std::sync::atomic::AtomicU64;
 
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{
@@ -35,7 +34,6 @@ pub struct Metrics {
     pub walks: Family<Walk, Counter>,
     pub repositories: Gauge,
     pub repositories_failing: Gauge,
-    pub packed_bytes: Counter<u64, AtomicU64>,
 }
 
 /// A label set of one label whose values are known.
@@ -191,7 +189,6 @@ impl Metrics {
             walks: Family::default(),
             repositories: Gauge::default(),
             repositories_failing: Gauge::default(),
-            packed_bytes: Counter::default(),
             registry: Registry::default(),
         };
         registry.register("build", "Which hub this is", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
@@ -221,7 +218,6 @@ impl Metrics {
             "Repositories whose last fetch failed",
             metrics.repositories_failing.clone(),
         );
-        registry.register_with_unit("packed", "Bytes of new packages", Unit::Bytes, metrics.packed_bytes.clone());
         registry.register_collector(Box::new(DatabaseErrors));
         Metrics { registry, ..metrics }
     }
