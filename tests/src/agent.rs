@@ -116,6 +116,7 @@ impl Agent {
             look_age: self.look_age,
             profile: self.profile,
             wait: self.wait,
+            holds: 0,
         }
     }
 

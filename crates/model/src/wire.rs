@@ -5,6 +5,7 @@
 pub mod desired;
 pub mod digest;
 pub mod envelope;
+pub mod hold;
 pub mod id;
 pub mod join;
 pub mod keys;
@@ -18,6 +19,7 @@ pub use desired::{
 };
 pub use digest::{Digest, DigestError};
 pub use envelope::{Envelope, EnvelopeError, Payload, Signature, SigningKey, VerifyingKey};
+pub use hold::{HoldDocument, HoldEntry};
 pub use id::{ClusterId, Generation, IdError, KeyId, Sequence, Stream, Timestamp};
 pub use join::{Facts, JoinAnswer, JoinRequest, JoinToken, JoinTokenError, RenewAnswer, RenewRequest};
 pub use keys::{Key, KeySet, KeySetError, KeyState};

@@ -213,6 +213,7 @@ fn blank(next: u64) -> PollAnswer {
         state: None,
         want_status: false,
         want_proof: false,
+        holds: None,
     }
 }
 

@@ -22,6 +22,9 @@ pub struct PollRequest {
     /// Seconds that the agent would wait for news; the hub may choose less.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<u64>,
+    /// The sequence of the hub's hold document that is known; 0 is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub holds: u64,
 }
 
 /// How far a status document has come: its epoch, the number that was made with the epoch, and automerge's heads.
@@ -61,6 +64,9 @@ pub struct PollAnswer {
     pub membership: Option<Envelope>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Envelope>,
+    /// The hub's hold document for this cluster, if it is newer than the known one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holds: Option<Envelope>,
     /// The hub lacks the document that the request's heads name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub want_status: bool,
@@ -78,6 +84,10 @@ pub struct Problem {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn is_normal(profile: &Profile) -> bool {

@@ -177,6 +177,7 @@ pub fn poll_request() -> impl Strategy<Value = PollRequest> {
             look_age,
             profile,
             wait,
+            holds: 0,
         },
     )
 }
@@ -194,6 +195,7 @@ pub fn poll_answer() -> impl Strategy<Value = PollAnswer> {
             state,
             want_status,
             want_proof,
+            holds: None,
         },
     )
 }

@@ -108,6 +108,7 @@ fn an_idle_poll_is_a_few_hundred_bytes() {
         look_age: 55,
         profile: Profile::Normal,
         wait: Some(55),
+        holds: 0,
     };
     let answer = PollAnswer {
         time: Timestamp(1_790_000_000_000),
@@ -118,6 +119,7 @@ fn an_idle_poll_is_a_few_hundred_bytes() {
         state: None,
         want_status: false,
         want_proof: false,
+        holds: None,
     };
     assert!(serde_json::to_vec(&request).unwrap().len() < 220);
     assert_eq!(serde_json::to_string(&answer).unwrap(), r#"{"time":1790000000000,"next":0,"promise":120}"#);

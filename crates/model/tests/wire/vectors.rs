@@ -215,6 +215,7 @@ fn the_poll_vector_is_what_the_code_makes() {
         look_age: 42,
         profile: Profile::Low,
         wait: Some(55),
+        holds: 0,
     };
     let idle = PollAnswer {
         time: TIME,
@@ -225,6 +226,7 @@ fn the_poll_vector_is_what_the_code_makes() {
         state: None,
         want_status: false,
         want_proof: false,
+        holds: None,
     };
     let news = PollAnswer {
         next: 0,

@@ -1,0 +1,143 @@
+//! What an assignment's two packages mean on this host: names bound, owners decided, contents known by digest, and already
+//! allowed by the namespace. Made once per pair of packages; plan, drift and health read it and ask nobody.
+
+use std::collections::BTreeMap;
+
+use kedge_model::wire::Digest;
+use serde::{Deserialize, Serialize};
+
+/// Everything that should be true of the host. Order within a list is the order of applying.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Goal {
+    /// The namespace's user, made if it isn't there. None with `--root`.
+    pub user: Option<String>,
+    pub folders: Vec<FolderGoal>,
+    /// Of the platform and of the workload, also the slice and the units' drop-ins.
+    pub files: Vec<FileGoal>,
+    pub artifacts: Vec<ArtifactGoal>,
+    pub debs: Vec<DebGoal>,
+    pub units: Vec<UnitGoal>,
+    pub health: Vec<Check>,
+    pub bounds: Bounds,
+    /// Bytes that the namespace's folders may hold.
+    pub disk: Option<u64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FolderGoal {
+    pub path: String,
+    pub owner: Owner,
+    pub mode: u32,
+}
+
+/// A file of which the content is an object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileGoal {
+    pub path: String,
+    pub content: Digest,
+    pub size: u64,
+    pub owner: Owner,
+    pub mode: u32,
+    pub part: Part,
+}
+
+/// Which package a file came from: the platform's are applied first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Part {
+    Platform,
+    Workload,
+}
+
+/// A symlink at `path` to the object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ArtifactGoal {
+    pub path: String,
+    pub content: Digest,
+    pub size: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DebGoal {
+    pub name: String,
+    pub version: String,
+    /// An object that holds the `.deb`; none: from the host's apt sources.
+    pub file: Option<Digest>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnitGoal {
+    pub name: String,
+    pub enabled: bool,
+    pub running: bool,
+    /// Paths of files and artifacts and names of debs whose change restarts it; the platform configuration's paths too, where the
+    /// workload asked for them.
+    pub restart_on: Vec<String>,
+}
+
+/// A file's owner by names; ids are looked up when it is written. Empty with `--root`: whoever runs the agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Owner {
+    pub user: String,
+    pub group: String,
+}
+
+/// One health check.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Check {
+    pub probe: Probe,
+    pub timeout_seconds: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Probe {
+    Unit(String),
+    Http(String),
+    Tcp(String),
+    Exec {
+        command: Vec<String>,
+        /// The namespace's user: a check is the tenant's program.
+        user: Option<String>,
+    },
+    Hub,
+}
+
+/// The Delivery's bounds, with what the HostWorkload made more careful.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bounds {
+    pub timeout_seconds: u64,
+    pub soak_seconds: u64,
+    /// `rollback: never`: a failed change stays as it is, and debs may change without a way back.
+    pub no_rollback: bool,
+    pub drift: OnDrift,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum OnDrift {
+    #[default]
+    Repair,
+    Report,
+    Ignore,
+}
+
+/// What only this host knows; late binding fills it in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HostFacts {
+    pub cluster_name: String,
+    pub labels: BTreeMap<String, String>,
+    /// As Debian calls it: `amd64`, `arm64`, `armhf`.
+    pub arch: String,
+    /// Of the interface with the default route; none while there is no network.
+    pub ip: Option<String>,
+}
+
+impl Owner {
+    pub fn root() -> Owner {
+        Owner { user: "root".to_owned(), group: "root".to_owned() }
+    }
+}

@@ -1,0 +1,3 @@
+//! The program `kedge-agent`.
+
+fn main() {}

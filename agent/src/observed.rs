@@ -1,0 +1,79 @@
+//! What is true of a host now, as far as a plan or a look needs it. The host applier fills it in; plan and drift compare.
+
+use std::collections::BTreeMap;
+
+use kedge_model::wire::Digest;
+use serde::{Deserialize, Serialize};
+
+use crate::goal::Owner;
+
+/// What to look at: everything that the goal or the inventory names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Subjects {
+    pub paths: std::collections::BTreeSet<String>,
+    pub debs: std::collections::BTreeSet<String>,
+    pub units: std::collections::BTreeSet<String>,
+    pub users: std::collections::BTreeSet<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Observed {
+    pub paths: BTreeMap<String, PathState>,
+    pub debs: BTreeMap<String, DebState>,
+    pub units: BTreeMap<String, UnitState>,
+    /// Whether the user exists.
+    pub users: BTreeMap<String, bool>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PathState {
+    Absent,
+    File {
+        content: Digest,
+        size: u64,
+        owner: Owner,
+        mode: u32,
+    },
+    Link {
+        target: String,
+        owner: Owner,
+    },
+    Folder {
+        owner: Owner,
+        mode: u32,
+    },
+    /// A device, a socket: never ours to touch.
+    Other,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DebState {
+    /// Of what is unpacked; none: not installed.
+    pub version: Option<String>,
+    /// `amd64`, `all`.
+    pub architecture: Option<String>,
+    /// Installed and configured; false: half-installed, half-configured, unpacked, triggers pending.
+    pub whole: bool,
+    /// Removed, its configuration files are left.
+    pub config_only: bool,
+    /// `apt-mark hold`.
+    pub held: bool,
+    /// `apt-mark auto`.
+    pub auto: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct UnitState {
+    /// Whether systemd knows such a unit.
+    pub known: bool,
+    pub enabled: bool,
+    /// Has no `[Install]`, or is generated: can't be enabled and needn't be.
+    pub is_static: bool,
+    pub masked: bool,
+    /// `active`, `inactive`, `failed`, `activating`, …
+    pub active: String,
+}
