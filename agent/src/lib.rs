@@ -4,7 +4,10 @@
 pub mod apply;
 pub mod clock;
 pub mod command;
+pub mod config;
+pub mod drift;
 pub mod goal;
+pub mod health;
 pub mod objects;
 pub mod observed;
 pub mod paths;
