@@ -1,6 +1,7 @@
 //! Listens to places with inotify, in the runtime: no thread, no timer while nothing happens. Events that come together are told
 //! together; when the kernel lost some, everything is told.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ffi::OsString;
 use std::io;
@@ -87,10 +88,10 @@ impl Watch {
             );
         }
         for (old, watched) in std::mem::take(&mut self.watched) {
-            if !fresh.contains_key(&old) {
+            if let Entry::Vacant(room) = fresh.entry(old) {
                 // It may be gone already. What it still has to tell comes before the kernel's last word about it.
-                _ = self.events.watches().remove(old.clone());
-                fresh.insert(old, watched);
+                _ = self.events.watches().remove(room.key().clone());
+                room.insert(watched);
             }
         }
         self.watched = fresh;
@@ -164,15 +165,14 @@ impl Watch {
         let mut subjects = BTreeSet::new();
         if event.mask.contains(EventMask::Q_OVERFLOW) {
             self.noticed = Noticed::Everything;
+        } else if event.mask.contains(EventMask::IGNORED) {
+            self.watched.remove(&event.wd);
         } else if let Some(watched) = self.watched.get(&event.wd) {
             subjects = match &event.name {
                 Some(name) => watched.entries.get(name).cloned().unwrap_or_default(),
                 None if event.mask.intersects(EventMask::DELETE_SELF | EventMask::MOVE_SELF) => watched.everybody(),
                 None => watched.itself.clone(),
             };
-        }
-        if event.mask.contains(EventMask::IGNORED) {
-            self.watched.remove(&event.wd);
         }
         if !subjects.is_empty() || self.noticed == Noticed::Everything {
             if let Noticed::Some(noticed) = &mut self.noticed {
