@@ -52,6 +52,8 @@ pub enum ConfigError {
 const LOOK_INTERVAL: Duration = Duration::from_secs(5 * 60);
 /// A look starts programs: more often would be felt.
 const SHORTEST_LOOK: Duration = Duration::from_secs(5);
+/// The hub calls what wasn't looked at for half an hour Unknown; a look and a change may take their time.
+const LONGEST_LOOK: Duration = Duration::from_secs(20 * 60);
 /// Enough for logs, apt's lists and the ledgers of a small box.
 const DISK_RESERVE: u64 = 256 << 20;
 /// A file of settings; a larger one is something else.
@@ -186,6 +188,7 @@ mod tests {
     fn broken_toml_is_reported_with_its_line() {
         assert!(report("name = \n").starts_with("agent.toml:1:"));
         assert!(report("look_interval = \"1s\"").contains("write \"5s\" or more"));
+        assert!(report("look_interval = \"1h\"").contains("write \"20m\" or less"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::nearest;
-use super::{Config, Level, MAX_NAME, Problem, SHORTEST_LOOK};
+use super::{Config, Level, LONGEST_LOOK, MAX_NAME, Problem, SHORTEST_LOOK};
 
 /// Every key of the file.
 pub(super) const KEYS: [&str; 6] = ["name", "hub", "traffic", "look_interval", "disk_reserve", "log"];
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str) -> (Config, Vec<Problem>) {
     config.name = reader.name().or(config.name);
     config.hub = reader.hub().or(config.hub);
     config.traffic = reader.choice("traffic", &TRAFFIC).unwrap_or(config.traffic);
-    config.look_interval = reader.duration("look_interval", SHORTEST_LOOK).unwrap_or(config.look_interval);
+    config.look_interval = reader.duration("look_interval", SHORTEST_LOOK, LONGEST_LOOK).unwrap_or(config.look_interval);
     config.disk_reserve = reader.size("disk_reserve").unwrap_or(config.disk_reserve);
     config.log = reader.choice("log", &LEVELS).unwrap_or(config.log);
     reader.refuse_the_rest();
@@ -108,17 +108,15 @@ impl Reader<'_> {
         None
     }
 
-    fn duration(&mut self, key: &str, least: Duration) -> Option<Duration> {
+    fn duration(&mut self, key: &str, least: Duration, most: Duration) -> Option<Duration> {
         let text = self.text(key, "a duration", "5m")?;
-        match parse_duration(&text.value) {
-            Ok(duration) if duration >= least => return Some(duration),
-            Ok(_) => self.wrong(
-                text.span,
-                format!("`{key}` is too short"),
-                format!("write \"{}s\" or more", least.as_secs()),
-            ),
-            Err(_) => self.wrong(text.span, format!("`{key}` is no duration"), "write \"30s\", \"5m\" or \"1h30m\""),
-        }
+        let (message, hint) = match parse_duration(&text.value) {
+            Ok(duration) if duration < least => ("is too short", format!("write \"{}s\" or more", least.as_secs())),
+            Ok(duration) if duration > most => ("is too long", format!("write \"{}m\" or less", most.as_secs() / 60)),
+            Ok(duration) => return Some(duration),
+            Err(_) => ("is no duration", "write \"30s\", \"5m\" or \"1h30m\"".to_owned()),
+        };
+        self.wrong(text.span, format!("`{key}` {message}"), hint);
         None
     }
 
