@@ -4,6 +4,8 @@
 pub mod apply;
 pub mod clock;
 pub mod command;
+pub mod commands;
+pub mod contact;
 pub mod goal;
 pub mod objects;
 pub mod observed;
