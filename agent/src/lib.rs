@@ -4,7 +4,9 @@
 pub mod apply;
 pub mod clock;
 pub mod command;
+pub mod commands;
 pub mod config;
+pub mod contact;
 pub mod drift;
 pub mod goal;
 pub mod health;
@@ -13,4 +15,6 @@ pub mod observed;
 pub mod paths;
 pub mod record;
 pub mod step;
+pub mod told;
 pub mod trace;
+pub mod worker;
