@@ -21,9 +21,20 @@ pub enum Told {
         at: Timestamp,
     },
     /// It was removed, or is no longer ours.
-    Gone { assignment: String, at: Timestamp },
-    Warning { code: String, severity: Severity, message: String },
-    WarningOver { code: String },
+    Gone {
+        assignment: String,
+        at: Timestamp,
+    },
+    Warning {
+        code: String,
+        severity: Severity,
+        message: String,
+    },
+    WarningOver {
+        code: String,
+    },
     /// A full look at everything has ended.
-    Looked { at: Timestamp },
+    Looked {
+        at: Timestamp,
+    },
 }

@@ -45,10 +45,17 @@ pub struct Wish {
 #[derive(Clone, Debug)]
 pub enum Job {
     Apply(Box<Wish>),
-    Remove { assignment: String },
-    Forget { assignment: String },
+    Remove {
+        assignment: String,
+    },
+    Forget {
+        assignment: String,
+    },
     /// None: everything.
-    Look { only: Option<BTreeSet<String>>, held: BTreeSet<String> },
+    Look {
+        only: Option<BTreeSet<String>>,
+        held: BTreeSet<String>,
+    },
 }
 
 /// What comes back.
@@ -58,9 +65,14 @@ pub enum Heard {
     Ready,
     Told(Told),
     /// A job has ended, however it went; the assignment it was about.
-    Done { assignment: Option<String> },
+    Done {
+        assignment: Option<String>,
+    },
     /// The applier broke down in this job, or can't be made: it is made again.
-    Broke { assignment: Option<String>, why: String },
+    Broke {
+        assignment: Option<String>,
+        why: String,
+    },
 }
 
 /// The loop's end of it.
@@ -268,7 +280,10 @@ mod tests {
         }
         assert_eq!(said[0], "Ready");
         assert!(said[1].contains("good") && said[2].starts_with("Done"));
-        assert!(said[3].starts_with("Broke") && said[3].contains("a bad day") && said[3].contains("\"bad\""), "{said:?}");
+        assert!(
+            said[3].starts_with("Broke") && said[3].contains("a bad day") && said[3].contains("\"bad\""),
+            "{said:?}"
+        );
         assert_eq!(said[4], "Ready");
         assert!(said[5].contains("other"));
         assert_eq!(made.load(Ordering::SeqCst), 2);

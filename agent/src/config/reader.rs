@@ -10,7 +10,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::nearest;
-use super::{Config, Level, LONGEST_LOOK, MAX_NAME, Problem, SHORTEST_LOOK};
+use super::{Config, LONGEST_LOOK, Level, MAX_NAME, Problem, SHORTEST_LOOK};
 
 /// Every key of the file.
 pub(super) const KEYS: [&str; 6] = ["name", "hub", "traffic", "look_interval", "disk_reserve", "log"];
@@ -42,7 +42,8 @@ pub(super) fn read(text: &str) -> (Config, Vec<Problem>) {
     config.name = reader.name().or(config.name);
     config.hub = reader.hub().or(config.hub);
     config.traffic = reader.choice("traffic", &TRAFFIC).unwrap_or(config.traffic);
-    config.look_interval = reader.duration("look_interval", SHORTEST_LOOK, LONGEST_LOOK).unwrap_or(config.look_interval);
+    config.look_interval =
+        reader.duration("look_interval", SHORTEST_LOOK, LONGEST_LOOK).unwrap_or(config.look_interval);
     config.disk_reserve = reader.size("disk_reserve").unwrap_or(config.disk_reserve);
     config.log = reader.choice("log", &LEVELS).unwrap_or(config.log);
     reader.refuse_the_rest();
