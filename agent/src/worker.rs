@@ -273,7 +273,7 @@ mod tests {
     async fn a_panic_is_told_and_the_next_job_is_done_by_a_new_applier() {
         let made = Arc::new(AtomicUsize::new(0));
         let mut worker = start(&made);
-        ["good", "bad", "other"].map(|name| worker.give(remove(name)));
+        ["good", "bad", "other"].iter().for_each(|name| worker.give(remove(name)));
         let mut said = Vec::new();
         while said.len() < 7 {
             said.push(format!("{:?}", worker.hear().await.unwrap()));
