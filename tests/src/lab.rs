@@ -14,6 +14,7 @@ pub mod inbox;
 pub mod part;
 pub mod port;
 pub mod postgres;
+pub mod relay;
 pub mod user;
 
 use std::thread;
