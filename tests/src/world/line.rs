@@ -16,7 +16,7 @@ use crate::lab::apt_repository::AptRepository;
 use crate::lab::git_server::GitServer;
 use crate::lab::host::{DebianHost, Network, Ran};
 use crate::lab::image::Flavour;
-use crate::lab::{await_some, await_true, skip};
+use crate::lab::{await_true, skip};
 
 /// The parts, in the order in which they end.
 #[derive(Debug)]
@@ -34,6 +34,9 @@ pub const HOST: &str = "line-1";
 /// A change with debs, health and soak, on a busy machine.
 pub const CHANGED_WITHIN: Duration = Duration::from_secs(90);
 
+/// Asking the hub or starting a program of the host costs more than a look at a file.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
 /// Debs that the platform team allows.
 const ALLOWED: [&str; 4] = ["tool", "toollib", "other", "netcut"];
 
@@ -47,6 +50,13 @@ impl Line {
         let line = Line::prepare(Flavour::Plain, network, change)?;
         line.install_agent();
         line.join();
+        Some(line)
+    }
+
+    /// The same before it has joined.
+    pub fn start_before_join() -> Option<Line> {
+        let line = Line::prepare(Flavour::Plain, Network::Shared, |_, _| {})?;
+        line.install_agent();
         Some(line)
     }
 
@@ -119,7 +129,7 @@ impl Line {
         });
     }
 
-    /// Takes a target out of the application; the hub lists it as removed.
+    /// Takes a target out of the application; where that is most of what runs, a person has to confirm it.
     #[track_caller]
     pub fn remove_target(&self, assignment: &str) {
         let hello = &self.world.sample.hello;
@@ -127,7 +137,33 @@ impl Line {
         let begin = text.find(&format!("    - name: {}\n", target(assignment))).expect("the target is there");
         let end = text[begin + 1..].find("    - name: ").map_or(text.len(), |next| begin + 1 + next);
         hello.change("workload/hello.yaml", &format!("{}{}", &text[..begin], &text[end..]));
-        await_true(&format!("the hub no longer wants {assignment}"), SOON, || self.entry(assignment).is_none());
+    }
+
+    /// Says yes to a removal of most of what hosts run.
+    #[track_caller]
+    pub fn confirm_removal(&self) {
+        await_true("the publish waits for a person", SOON, || {
+            self.world.api.waiting("dev").iter().any(|name| name == CLUSTER_TYPE)
+        });
+        self.world.kedge.run(["publish", "confirm", "dev", CLUSTER_TYPE]);
+    }
+
+    /// The hub no longer hears of an assignment.
+    #[track_caller]
+    pub fn await_gone(&self, assignment: &str) {
+        await_true(&format!("{assignment} is gone"), CHANGED_WITHIN, || self.condition(assignment).is_none());
+    }
+
+    /// Changes the platform's configuration of the first assignment, and nothing else.
+    #[track_caller]
+    pub fn change_greeting(&self, text: &str) {
+        let before = self.key(FIRST);
+        self.world.sample.control_plane.switch("dev");
+        let file = "cluster-types/south/factory-line/config.yaml";
+        let old = std::fs::read_to_string(self.world.sample.control_plane.path(file)).unwrap();
+        let line = old.lines().find(|line| line.trim_start().starts_with("CLUSTER_NAME:")).expect("it has a name");
+        edit(&self.world.sample.control_plane, file, line, &format!("  CLUSTER_NAME: {text}"));
+        await_true("the platform's package changed", SOON, || self.key(FIRST) != before);
     }
 
     /// What the newest desired state says of an assignment.
@@ -158,23 +194,20 @@ impl Line {
     #[track_caller]
     pub fn await_condition(&self, assignment: &str, condition: &str) -> Value {
         let mut last = None;
-        let began = std::time::Instant::now();
-        loop {
+        let found = await_some_or(CHANGED_WITHIN, || {
             let (seen, key) = (self.condition(assignment), self.key(assignment));
-            let fits = |seen: &&Value| seen["condition"] == condition && seen["desired"].as_str() == key.as_deref();
-            if let Some(seen) = seen.as_ref().filter(fits) {
-                return seen.clone();
-            }
-            last = seen.or(last);
-            if began.elapsed() > CHANGED_WITHIN {
-                let why = self.agent(&["why", assignment]);
-                panic!(
-                    "{assignment} isn't {condition}, but {last:?}; it should run {key:?}\n{}{}",
-                    why.stdout, why.stderr
-                );
-            }
-            std::thread::sleep(Duration::from_millis(100));
-        }
+            last = Some((seen.clone(), key.clone()));
+            seen.filter(|seen| seen["condition"] == condition && seen["desired"].as_str() == key.as_deref())
+        });
+        found.unwrap_or_else(|| {
+            let why = self.agent(&["why", assignment]);
+            panic!(
+                "{assignment} isn't {condition}, but {last:?}\n{}{}\n{}",
+                why.stdout,
+                why.stderr,
+                self.host.journal("kedge-agent")
+            )
+        })
     }
 
     /// What should run does.
@@ -214,14 +247,34 @@ impl Line {
 pub fn local(host: &DebianHost, assignment: &str) -> Option<Value> {
     let ran = host.run(&["kedge-agent", "status", "-o", "json"]);
     let status: Value = serde_json::from_str(&ran.stdout).ok()?;
-    status["assignments"].as_array()?.iter().find(|one| one["assignment"] == assignment).cloned()
+    status["assignments"].as_array()?.iter().find(|one| one["name"] == assignment).cloned()
 }
 
-/// Waits until the host itself says that an assignment has one of these conditions; what it says.
-pub fn await_local(host: &DebianHost, assignment: &str, conditions: &[&str]) -> Value {
-    await_some(&format!("{assignment} is {conditions:?}"), CHANGED_WITHIN, || {
-        local(host, assignment).filter(|one| one["condition"].as_str().is_some_and(|is| conditions.contains(&is)))
+/// Waits until the host itself says that nothing is under way and that this is an assignment's condition; what it says.
+#[track_caller]
+pub fn await_local(host: &DebianHost, assignment: &str, fits: impl Fn(&Value) -> bool) -> Value {
+    let mut last = None;
+    let found = await_some_or(CHANGED_WITHIN, || {
+        let seen = local(host, assignment);
+        last.clone_from(&seen);
+        seen.filter(|one| one["underWay"].is_null() && fits(one))
+    });
+    found.unwrap_or_else(|| {
+        let why = host.run(&["kedge-agent", "why", assignment]);
+        panic!("{assignment} is {last:?}\n{}{}\n{}", why.stdout, why.stderr, host.journal("kedge-agent"))
     })
+}
+
+/// None: not within this time.
+fn await_some_or<T>(within: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let began = std::time::Instant::now();
+    while began.elapsed() < within {
+        if let Some(seen) = look() {
+            return Some(seen);
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
+    None
 }
 
 /// `hello-line-test` is the target `line-test` of the application `hello`.

@@ -2,4 +2,7 @@
 //! prepares what they need.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is test code")]
 
+mod drift;
+mod journey;
 mod lab_host;
+mod power;
