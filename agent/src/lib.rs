@@ -4,10 +4,15 @@
 pub mod apply;
 pub mod clock;
 pub mod command;
+pub mod external;
 pub mod goal;
+pub mod holds;
 pub mod objects;
 pub mod observed;
 pub mod paths;
 pub mod record;
+pub mod report;
 pub mod step;
+pub mod store;
+pub mod told;
 pub mod trace;
