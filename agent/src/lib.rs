@@ -4,7 +4,11 @@
 pub mod apply;
 pub mod clock;
 pub mod command;
+pub mod desired;
 pub mod goal;
+pub mod identity;
+pub mod join;
+pub mod link;
 pub mod objects;
 pub mod observed;
 pub mod paths;
