@@ -252,7 +252,7 @@ fn holds_of_the_hub_are_taken_by_their_sequence() {
     refuses(&room, &mut memory, &with(&holds(4)), "HoldsRefused", "is not above 4");
     let other = HoldDocument { cluster: ClusterId::of_public_key(&[7; 32]), ..holds(5) };
     refuses(&room, &mut memory, &with(&other), "HoldsRefused", "cluster");
-    assert_eq!(memory.holds().unwrap().0.holds, [entry.clone()]);
+    assert_eq!(memory.holds().unwrap().0.holds, std::slice::from_ref(&entry));
 }
 
 #[test]

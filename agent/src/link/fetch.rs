@@ -31,7 +31,7 @@ pub enum FetchError {
     #[error("what came as {digest} is something else")]
     Wrong { digest: Digest },
     #[error("{0} can't be fetched")]
-    Link(Digest, #[source] LinkError),
+    Link(Digest, #[source] Box<LinkError>),
     #[error("{0} can't be written")]
     Disk(Digest, #[source] io::Error),
 }
@@ -88,7 +88,7 @@ impl HubLink {
                         backoff.reset();
                     }
                     if backoff.tries() >= TRIES || error.next() != Next::Backoff {
-                        return Err(FetchError::Link(digest, error));
+                        return Err(FetchError::Link(digest, Box::new(error)));
                     }
                     let wait = backoff.next(rand::random_range(0.0..1.0));
                     tracing::debug!(%digest, have = partial.length(), error = error.sentence(), "a download goes on soon");
