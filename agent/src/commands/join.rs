@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kedge_durable::RealDisk;
+use kedge_durable::{Disk, RealDisk};
 
 use super::daemon;
 use super::error::{CommandError, Exit};
@@ -47,8 +47,8 @@ pub fn run(args: &JoinArgs, paths: &Paths) -> Result<Exit, CommandError> {
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CommandError::failed("the runtime can't start", error))?;
-    let options = JoinOptions::from(args);
-    let joined = join::join(&(Arc::new(RealDisk) as _), paths, Arc::new(SystemClock), &options);
+    let (disk, options): (Arc<dyn Disk>, _) = (Arc::new(RealDisk), JoinOptions::from(args));
+    let joined = join::join(&disk, paths, Arc::new(SystemClock), &options);
     let welcome = runtime.block_on(joined).map_err(Box::new)?;
     print!("{}", text(&welcome, paths.is_host() && daemon::holder(paths).is_none()));
     Ok(Exit::Success)
