@@ -104,23 +104,30 @@ pub async fn run(config: Config, paths: Paths, signals: Signals) -> Result<(), R
 /// From one identity to the next, until it is told to stop.
 async fn live(house: &mut House, site: &Site, line: &HubLine) -> Result<(), RunError> {
     loop {
-        let Some(identity) = wait_for_identity(house, site).await? else { return house.close(|_| {}).await };
+        let Some(identity) = wait_for_identity(house, site).await? else {
+            house.close(|_| {}).await;
+            return Ok(());
+        };
         let opened = Memory::open(Arc::clone(&site.disk), &site.paths, &identity);
         let memory = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::error!(error = chain(&error), "what the hub said can't be read; what runs goes on");
-                match alone(house, site, tokio::time::sleep(BROKEN_RETRY)).await? {
-                    Some(()) => continue,
-                    None => return house.close(|_| {}).await,
+                if alone(house, site, tokio::time::sleep(BROKEN_RETRY)).await?.is_none() {
+                    house.close(|_| {}).await;
+                    return Ok(());
                 }
+                continue;
             }
         };
         let link = connect(site, &identity, &memory.memory);
         line.connect(link.as_ref().ok().cloned());
         let mut desk = Desk::open(site.clone(), identity, memory, link);
         match desk.serve(house).await {
-            Ended::Stopped => return house.close(|heard| desk.last_word(heard)).await,
+            Ended::Stopped => {
+                house.close(|heard| desk.last_word(heard)).await;
+                return Ok(());
+            }
             Ended::Replaced => tracing::info!("this host joined again"),
             Ended::Deserted => return Err(RunError::Deserted),
         }

@@ -132,7 +132,8 @@ impl Worker {
         self.jobs = None;
     }
 
-    pub fn join(mut self) {
+    /// Waits for the thread.
+    pub fn join(&mut self) {
         self.stop();
         if let Some(thread) = self.thread.take() {
             // A panic that reached the end of the thread was told.

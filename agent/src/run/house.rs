@@ -132,7 +132,7 @@ impl House {
     }
 
     /// Ends the step under way. What is told meanwhile goes to `tell`.
-    pub(super) async fn close(mut self, mut tell: impl FnMut(Heard)) {
+    pub(super) async fn close(&mut self, mut tell: impl FnMut(Heard)) {
         self.service.stopping();
         self.worker.stop();
         loop {
