@@ -9,7 +9,6 @@ pub mod man;
 pub mod names;
 pub mod output;
 pub mod overview;
-pub mod run;
 #[cfg(test)]
 mod sample;
 pub mod status;
@@ -65,7 +64,6 @@ pub struct Cli {
 /// In the order of a host's life.
 #[derive(Debug, Subcommand)]
 enum Command {
-    Run(run::RunArgs),
     Status(status::StatusArgs),
     Why(why::WhyArgs),
     Logs(logs::LogsArgs),
@@ -80,7 +78,6 @@ impl Cli {
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
         let paths = self.paths()?;
         match self.command {
-            Command::Run(args) => run::run(&args, self.config.as_deref(), paths),
             Command::Status(args) => status::run(&args, &paths),
             Command::Why(args) => why::run(&args, &paths),
             Command::Logs(args) => logs::run(&args, &paths),

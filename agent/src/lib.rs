@@ -25,7 +25,6 @@ pub mod plan;
 pub mod record;
 pub mod records;
 pub mod report;
-pub mod run;
 pub mod step;
 pub mod store;
 pub mod told;

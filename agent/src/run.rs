@@ -30,8 +30,8 @@ use crate::worker::pulse::Pulse;
 use crate::worker::{Heard, Worker};
 use desk::{Desk, Ended};
 use host::{HubLine, Workshop, chain};
-use house::{Event, House};
 pub use house::Signals;
+use house::{Event, House};
 use lock::{Lock, LockError};
 
 /// What the whole loop shares.
@@ -120,9 +120,18 @@ async fn live(house: &mut House, site: &Site, line: &HubLine) -> Result<(), RunE
                 continue;
             }
         };
+        let is_copy = !identity.is_of_this_machine(&site.paths);
         let link = connect(site, &identity, &memory.memory);
         line.connect(link.as_ref().ok().cloned());
         let mut desk = Desk::open(site.clone(), identity, memory, link);
+        if is_copy {
+            desk.flush();
+            if join_again(house, site).await?.is_none() {
+                house.close(|_| {}).await;
+                return Ok(());
+            }
+            continue;
+        }
         match desk.serve(house).await {
             Ended::Stopped => {
                 house.close(|heard| desk.last_word(heard)).await;
@@ -150,7 +159,6 @@ fn connect(site: &Site, identity: &Identity, memory: &Memory) -> Result<Arc<HubL
 async fn wait_for_identity(house: &mut House, site: &Site) -> Result<Option<Identity>, RunError> {
     loop {
         match Identity::open(&site.disk, &site.paths) {
-            // A copied disk keeps its desk, which says what is wrong; only the link is refused.
             Ok((Some(identity), healed)) => {
                 if let Some(healed) = healed {
                     tracing::warn!(healed, "a copy of the identity was broken and is whole again");
@@ -158,29 +166,39 @@ async fn wait_for_identity(house: &mut House, site: &Site) -> Result<Option<Iden
                 return Ok(Some(identity));
             }
             Ok((None, _)) => {
-                tracing::info!("this host hasn't joined a hub: kedge-agent join --token-file FILE, or a token in \
-                                /etc/kedge/join-token");
-                house.service.say("not joined: kedge-agent join --token-file FILE".to_owned());
-                let told = |error: &JoinError| {
-                    tracing::warn!(error = chain(error), hint = error.hint(), "the join with the image's token failed");
-                };
-                let joined = join::until_joined(
-                    &site.disk,
-                    &site.paths,
-                    Arc::clone(&site.clock),
-                    site.config.name.clone(),
-                    told,
+                tracing::info!(
+                    "this host hasn't joined a hub: kedge-agent join --token-file FILE, or a token in \
+                                /etc/kedge/join-token"
                 );
-                match alone(house, site, joined).await? {
+                match join_again(house, site).await? {
                     None => return Ok(None),
-                    Some(Ok(_)) => continue,
-                    Some(Err(error)) => tracing::error!(error = chain(&error), "the host can't join"),
+                    Some(()) => continue,
                 }
             }
             Err(error) => tracing::error!(
                 error = chain(&error),
                 "the identity can't be read: join again with a new token; what runs goes on"
             ),
+        }
+        if alone(house, site, tokio::time::sleep(BROKEN_RETRY)).await?.is_none() {
+            return Ok(None);
+        }
+    }
+}
+
+/// Until the command `join` or the image's token has made an identity for this machine. None: it is told to stop.
+async fn join_again(house: &mut House, site: &Site) -> Result<Option<()>, RunError> {
+    house.service.say("not joined: kedge-agent join --token-file FILE".to_owned());
+    let told = |error: &JoinError| {
+        tracing::warn!(error = chain(error), hint = error.hint(), "the join with the image's token failed");
+    };
+    loop {
+        let (clock, name) = (Arc::clone(&site.clock), site.config.name.clone());
+        let joined = join::until_joined(&site.disk, &site.paths, clock, name, told);
+        match alone(house, site, joined).await? {
+            None => return Ok(None),
+            Some(Ok(_)) => return Ok(Some(())),
+            Some(Err(error)) => tracing::error!(error = chain(&error), "the host can't join"),
         }
         if alone(house, site, tokio::time::sleep(BROKEN_RETRY)).await?.is_none() {
             return Ok(None);

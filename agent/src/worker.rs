@@ -60,7 +60,10 @@ pub enum Job {
     Remove(String),
     Forget(String),
     Retry(String),
-    Look { scope: Scope, held: BTreeSet<String> },
+    Look {
+        scope: Scope,
+        held: BTreeSet<String>,
+    },
 }
 
 /// What comes back.
@@ -70,9 +73,16 @@ pub enum Heard {
     Ready,
     Told(Told),
     /// A job has ended, however it went.
-    Done { assignments: Vec<String>, looked: Option<Scope>, again: Option<Timestamp> },
+    Done {
+        assignments: Vec<String>,
+        looked: Option<Scope>,
+        again: Option<Timestamp>,
+    },
     /// The applier broke down in this job, or can't be made: it is made again.
-    Broke { assignments: Vec<String>, why: String },
+    Broke {
+        assignments: Vec<String>,
+        why: String,
+    },
 }
 
 /// The loop's end of it.

@@ -61,7 +61,12 @@ pub(super) enum Ended {
 const FLUSH_AGAIN: Duration = Duration::from_secs(30);
 
 impl<H: Hub> Desk<H> {
-    pub(super) fn open(site: Site, identity: Identity, memory: OpenedMemory, link: Result<Arc<H>, LinkError>) -> Desk<H> {
+    pub(super) fn open(
+        site: Site,
+        identity: Identity,
+        memory: OpenedMemory,
+        link: Result<Arc<H>, LinkError>,
+    ) -> Desk<H> {
         let key = identity.signing_key().public();
         let (mut reporter, mut healed) = Reporter::open(&site.disk, &site.paths, key, Arc::clone(&site.clock));
         healed.extend(memory.healed);
@@ -236,7 +241,7 @@ impl<H: Hub> Desk<H> {
     }
 
     /// What was told is on disk; if it can't be, it is tried again later.
-    fn flush(&mut self) {
+    pub(super) fn flush(&mut self) {
         if self.flush_at.is_some_and(|at| Instant::now() < at) {
             return;
         }

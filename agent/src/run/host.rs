@@ -60,8 +60,7 @@ impl Workshop {
         let health = HealthContext::host(Some(Box::new(self.line.clone())));
         let host = HostApplier::new(&self.paths, self.objects.clone(), Arc::clone(&self.clock), health);
         let pause = Box::new(Breath::new(Arc::clone(&self.pulse)));
-        let engine =
-            Engine::open(Box::new(host), records, Arc::clone(&self.clock), tell.clone(), pause, &self.paths);
+        let engine = Engine::open(Box::new(host), records, Arc::clone(&self.clock), tell.clone(), pause, &self.paths);
         Ok(HostEngine { engine, objects: self.objects.clone(), paths: self.paths.clone() })
     }
 }
@@ -141,10 +140,9 @@ fn warn_of(found: &[Found], tell: &UnboundedSender<Told>) {
         });
         said.collect::<Vec<_>>().join("; ")
     };
-    for (code, severity, message) in [
-        ("RecordHealed", Severity::Warning, sentences(false)),
-        ("RecordSetAside", Severity::Error, sentences(true)),
-    ] {
+    for (code, severity, message) in
+        [("RecordHealed", Severity::Warning, sentences(false)), ("RecordSetAside", Severity::Error, sentences(true))]
+    {
         let code = code.to_owned();
         // Nobody listens any more only when the agent ends.
         _ = tell.send(match message.is_empty() {

@@ -21,7 +21,6 @@ pub(super) trait Hub: 'static {
 }
 
 /// Something that is under way with the hub, or nothing.
-#[derive(Default)]
 pub(super) struct Slot<T>(Option<Pin<Box<dyn Future<Output = T>>>>);
 
 impl Hub for HubLink {
@@ -50,11 +49,13 @@ impl Hub for HubLink {
     }
 }
 
-impl<T> Slot<T> {
-    pub(super) fn new() -> Slot<T> {
+impl<T> Default for Slot<T> {
+    fn default() -> Slot<T> {
         Slot(None)
     }
+}
 
+impl<T> Slot<T> {
     pub(super) fn is_free(&self) -> bool {
         self.0.is_none()
     }

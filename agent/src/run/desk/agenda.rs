@@ -166,8 +166,7 @@ impl<H: Hub> Desk<H> {
 
 fn desired(state: &DesiredState) -> BTreeMap<String, Desired> {
     let applied = state.entries.iter().filter(|entry| matches!(entry.mode, Mode::Apply(_)));
-    let wanted = applied.map(|entry| {
-        (entry.assignment.clone(), Desired { key: entry.packages_key(), generation: state.generation })
-    });
+    let wanted = applied
+        .map(|entry| (entry.assignment.clone(), Desired { key: entry.packages_key(), generation: state.generation }));
     wanted.collect()
 }

@@ -2,7 +2,6 @@
 //! applier, those that came together in one job. One that can't be had stops itself only.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Duration;
 
 use kedge_model::wire::{BlobRef, DesiredState, Digest, Mode, Packages, PackagesKey};
@@ -14,7 +13,8 @@ use super::super::house::House;
 use super::super::hub::{Hub, Slot};
 use super::Desk;
 use crate::link::{Backoff, FetchError, Next};
-use crate::objects::{self, Objects};
+use crate::objects::Objects;
+use crate::objects::collect::free;
 use crate::record::{Failure, Record};
 use crate::records;
 use crate::worker::{Job, Wish};
@@ -111,7 +111,8 @@ impl<H: Hub> Desk<H> {
             self.begin_fetch(&wish, blobs.clone());
             self.content.missing.insert(0, Missing { wish, blobs, bytes });
         }
-        let soon = !self.content.fetch.is_free() && self.content.missing.first().is_some_and(|next| next.bytes <= SMALL);
+        let soon =
+            !self.content.fetch.is_free() && self.content.missing.first().is_some_and(|next| next.bytes <= SMALL);
         if !soon && !self.content.ready.is_empty() {
             let ready = std::mem::take(&mut self.content.ready);
             ready.iter().for_each(|wish| self.agenda.give(&wish.assignment));
@@ -148,9 +149,11 @@ impl<H: Hub> Desk<H> {
             FetchError::DiskFull { .. } => Some(Failure::passing("DiskFull", said)),
             FetchError::Disk(..) => Some(Failure::passing("FileFailed", said)),
             FetchError::Link(_, link) if matches!(link.next(), Next::Backoff | Next::After(_) | Next::Renew) => {
-                let (backoff, until) = self.content.broken.entry(assignment.to_owned()).or_insert_with(|| {
-                    (Backoff::default(), Instant::now())
-                });
+                let (backoff, until) = self
+                    .content
+                    .broken
+                    .entry(assignment.to_owned())
+                    .or_insert_with(|| (Backoff::default(), Instant::now()));
                 *until = Instant::now() + backoff.next(rand::random_range(0.0..1.0));
                 // While the hub is away everybody waits: that is no failure of this one.
                 (self.talk.is_online() && backoff.tries() > TOLD_AFTER).then(|| Failure::passing("Network", said))
@@ -164,7 +167,12 @@ impl<H: Hub> Desk<H> {
     fn begin_fetch(&mut self, wish: &Wish, blobs: Vec<BlobRef>) {
         let Some(hub) = self.hub.clone() else { return };
         let (assignment, objects) = (wish.assignment.clone(), self.site.objects.clone());
-        tracing::info!(assignment, blobs = blobs.len(), bytes = blobs.iter().map(|blob| blob.size).sum::<u64>(), "fetching");
+        tracing::info!(
+            assignment,
+            blobs = blobs.len(),
+            bytes = blobs.iter().map(|blob| blob.size).sum::<u64>(),
+            "fetching"
+        );
         self.content.fetching = Some((assignment.clone(), wish.packages.key()));
         self.content.fetch.begin(async move {
             for blob in &blobs {
@@ -179,12 +187,13 @@ impl<H: Hub> Desk<H> {
     /// So many bytes can be written, and the reserve stays.
     fn make_room(&mut self, bytes: u64) -> Result<(), Failure> {
         let need = bytes.saturating_add(self.site.config.disk_reserve);
-        let Ok(free) = objects::free(&self.site.paths.objects()) else { return Ok(()) };
-        if free >= need {
+        let folder = self.site.paths.objects();
+        if free(&folder).is_ok_and(|free| free >= need) {
             return Ok(());
         }
         self.collect(need);
-        let free = objects::free(&self.site.paths.objects()).unwrap_or(free);
+        // A file system that doesn't say is tried.
+        let Ok(free) = free(&folder) else { return Ok(()) };
         if free >= need {
             return Ok(());
         }
@@ -195,14 +204,14 @@ impl<H: Hub> Desk<H> {
 
     /// Once a day, and whenever the disk is nearly full.
     fn sweep(&mut self) {
-        let Ok(free) = objects::free(&self.site.paths.objects()) else { return };
-        let reserve = self.site.config.disk_reserve;
+        let (folder, reserve) = (self.site.paths.objects(), self.site.config.disk_reserve);
+        let full = free(&folder).is_ok_and(|free| free < reserve);
         let daily = self.content.swept_at.is_none_or(|at| at.elapsed() >= SWEEP_EVERY);
-        if daily || free < reserve {
+        if daily || full {
             self.content.swept_at = Some(Instant::now());
             self.collect(reserve);
         }
-        let free = objects::free(&self.site.paths.objects()).unwrap_or(free);
+        let Ok(free) = free(&folder) else { return };
         // Rounded: a figure that changes with every log line would be told with every log line.
         let low = (free < reserve).then(|| format!("less than {} MiB of the disk are free", (free >> 24 << 4) + 16));
         self.warn_while("DiskLow", Severity::Error, low);

@@ -63,8 +63,8 @@ impl Talk {
     pub(super) fn new() -> Talk {
         let now = Instant::now();
         Talk {
-            poll: Slot::new(),
-            send: Slot::new(),
+            poll: Slot::default(),
+            send: Slot::default(),
             pace: Pace::default(),
             poll_at: now,
             online: false,
@@ -139,9 +139,9 @@ impl<H: Hub> Desk<H> {
             match self.reporter.seal(self.identity.signing_key()) {
                 Ok(envelope) => {
                     let hub = Arc::clone(hub);
-                    self.talk.send.begin(async move {
-                        Sent { what: Letter::Status(heads), result: hub.send(&envelope).await }
-                    });
+                    self.talk
+                        .send
+                        .begin(async move { Sent { what: Letter::Status(heads), result: hub.send(&envelope).await } });
                 }
                 Err(error) => {
                     tracing::warn!(error = chain(&error), "the status can't be sent yet");
@@ -229,7 +229,8 @@ impl<H: Hub> Desk<H> {
         let now = self.site.clock.now();
         self.reporter.contact(answer.time);
         self.judge_clock(answer.time, now);
-        let next = Timestamp(now.0.saturating_add(i64::try_from(answer.promise).unwrap_or(i64::MAX).saturating_mul(1000)));
+        let next =
+            Timestamp(now.0.saturating_add(i64::try_from(answer.promise).unwrap_or(i64::MAX).saturating_mul(1000)));
         if let Err(error) = Contact::heard(&self.site.paths, now, answer.time, next) {
             tracing::debug!(%error, "the contact can't be noted");
         }
@@ -372,7 +373,9 @@ impl<H: Hub> Desk<H> {
                 minutes => (minutes / (24 * 60), "days"),
             };
             let way = if now.0 < hub.0 { "behind" } else { "ahead of" };
-            format!("the clock is {amount} {unit} {way} the hub's; times are corrected on the hub (timedatectl shows it)")
+            format!(
+                "the clock is {amount} {unit} {way} the hub's; times are corrected on the hub (timedatectl shows it)"
+            )
         });
         self.warn_while("ClockOff", Severity::Warning, said);
     }
