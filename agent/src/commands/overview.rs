@@ -155,6 +155,7 @@ pub struct Wanted {
 fn assignment(name: &str, report: Option<&Report>, record: Option<&Record>, wanted: Option<&Wanted>) -> Assignment {
     let running = record.and_then(|record| record.running.as_ref());
     let told = report.cloned().unwrap_or_else(|| derive(record));
+    let desired = wanted.map(|wanted| wanted.key).or(told.desired);
     let (reason, message) = match told.condition.clone() {
         Condition::Failed { reason, message } => (Some(reason), Some(message).filter(|text| !text.is_empty())),
         _ => (None, None),
@@ -167,12 +168,19 @@ fn assignment(name: &str, report: Option<&Report>, record: Option<&Record>, want
         message,
         running: told.running.or(running.map(|running| running.key)),
         running_version: told.version.or_else(|| running.and_then(|running| running.packages.version.clone())),
-        desired: wanted.map(|wanted| wanted.key).or(told.desired),
-        desired_version: wanted.and_then(|wanted| wanted.version.clone()),
+        desired,
+        desired_version: wanted.and_then(|wanted| wanted.version.clone()).or_else(|| tried_version(record?, desired?)),
         drift: told.drift,
         under_way: record.and_then(under_way),
         held: false,
     }
+}
+
+/// The version of packages that a transaction was about.
+fn tried_version(record: &Record, key: PackagesKey) -> Option<String> {
+    let transactions = [&record.transaction, &record.last];
+    let mut wanted = transactions.into_iter().flatten().filter_map(|transaction| transaction.wanted.as_deref());
+    wanted.find(|wanted| wanted.key == key)?.packages.version.clone()
 }
 
 /// What a record alone says, where the status document says nothing.

@@ -6,7 +6,7 @@ use kedge_model::wire::Timestamp;
 use serde::Serialize;
 
 use super::error::{CommandError, Exit};
-use super::output::{Format, ago, seconds, show, time, time_of_day};
+use super::output::{Format, ago, show, time, time_of_day, took};
 use super::overview::{Assignment, Hold, Overview};
 use super::status::short;
 use crate::clock::{Clock as _, SystemClock};
@@ -142,7 +142,7 @@ fn text(overview: &Overview, story: &Story<'_>, now: Timestamp) -> String {
     }
     match story.transaction {
         Some(transaction) => _ = write!(text, "\n{}", steps(transaction, now)),
-        None => text.push_str("\nNothing was changed on this host for it yet.\n"),
+        None => text.push_str("\nNo transaction is remembered.\n"),
     }
     text
 }
@@ -164,23 +164,23 @@ fn steps(transaction: &Transaction, now: Timestamp) -> String {
         Cause::Drift(what) => format!("drift: {what}"),
     };
     let mut text = format!("Transaction {}: {cause}\n", transaction.number);
-    let took = match transaction.ended {
-        Some(ended) => format!(", took {}", seconds(u64::try_from(ended.0 - transaction.started.0).unwrap_or(0))),
+    let end = match transaction.ended {
+        Some(ended) => format!(", took {}", took(u64::try_from(ended.0 - transaction.started.0).unwrap_or(0))),
         None => " and hasn't ended".to_owned(),
     };
-    _ = writeln!(text, "  started {} ({}){took}", time(transaction.started), ago(transaction.started, now));
+    _ = writeln!(text, "  started {} ({}){end}", time(transaction.started), ago(transaction.started, now));
     transaction.trace.iter().for_each(|line| text.push_str(&step(line)));
     text.push_str(&indented("  outcome: ", &outcome(transaction)));
     text
 }
 
 fn step(line: &Traced) -> String {
-    let mut text = format!("  {}  {}  {}\n", time_of_day(line.at), seconds(line.took_ms), line.what);
+    let mut text = format!("  {}  {:>6}  {}\n", time_of_day(line.at), took(line.took_ms), line.what);
     if let Some(why) = &line.failed {
-        text.push_str(&indented("             FAILED ", why));
+        text.push_str(&indented("                     FAILED ", why));
     }
     for output in line.output.lines() {
-        text.push_str(format!("             | {output}").trim_end());
+        text.push_str(format!("                     | {output}").trim_end());
         text.push('\n');
     }
     text
