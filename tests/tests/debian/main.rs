@@ -5,4 +5,5 @@
 mod drift;
 mod journey;
 mod lab_host;
+mod lab_line;
 mod power;
