@@ -1,0 +1,147 @@
+//! Whether the applier's thread is alive, and whether it should stop. The watchdog reads it; the thread itself and every call that
+//! goes through to the host write it.
+
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use kedge_model::wire::Digest;
+
+use crate::apply::{DebPlan, DebWish, Host};
+use crate::goal::Check;
+use crate::observed::{Observed, Subjects};
+use crate::record::Failure;
+use crate::step::Step;
+use crate::trace::Tracer;
+
+#[derive(Debug, Default)]
+pub struct Pulse {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    stopping: bool,
+    /// When the work under way showed a sign of life; none: it waits for work.
+    beat: Option<Instant>,
+}
+
+/// A host whose every call is a sign of life.
+#[derive(Debug)]
+pub struct Beating<H> {
+    host: H,
+    pulse: std::sync::Arc<Pulse>,
+}
+
+/// A single step has limits of its own, and apt's are the longest; whoever is silent for longer hangs.
+pub const LONGEST_SILENCE: Duration = Duration::from_secs(3 * 60 * 60);
+
+impl Pulse {
+    pub fn begin(&self) {
+        self.with(|state| state.beat = Some(Instant::now()));
+    }
+
+    /// A sign of life in the midst of a job.
+    pub fn beat(&self) {
+        self.with(|state| state.beat = state.beat.map(|_| Instant::now()));
+    }
+
+    pub fn end(&self) {
+        self.with(|state| state.beat = None);
+    }
+
+    pub fn is_busy(&self) -> bool {
+        self.with(|state| state.beat.is_some())
+    }
+
+    /// It waits for work, or showed a sign of life not too long ago.
+    pub fn is_alive(&self) -> bool {
+        self.with(|state| state.beat.is_none_or(|beat| beat.elapsed() < LONGEST_SILENCE))
+    }
+
+    /// From now on nothing new is begun, and waits end.
+    pub fn stop(&self) {
+        self.with(|state| state.stopping = true);
+        self.changed.notify_all();
+    }
+
+    pub fn is_stopping(&self) -> bool {
+        self.with(|state| state.stopping)
+    }
+
+    /// Waits, or less if it is told to stop. True: it is told to stop.
+    pub fn rest(&self, time: Duration) -> bool {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.changed.wait_timeout_while(state, time, |state| !state.stopping);
+        waited.unwrap_or_else(PoisonError::into_inner).0.stopping
+    }
+
+    fn with<T>(&self, touch: impl FnOnce(&mut State) -> T) -> T {
+        touch(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl<H> Beating<H> {
+    pub fn new(host: H, pulse: std::sync::Arc<Pulse>) -> Beating<H> {
+        Beating { host, pulse }
+    }
+}
+
+impl<H: Host> Host for Beating<H> {
+    fn look(&self, subjects: &Subjects) -> Result<Observed, Failure> {
+        self.pulse.beat();
+        self.host.look(subjects)
+    }
+
+    fn prepare_debs(&mut self, wish: &DebWish, trace: &mut Tracer<'_>) -> Result<DebPlan, Failure> {
+        self.pulse.beat();
+        self.host.prepare_debs(wish, trace)
+    }
+
+    fn keep(&mut self, path: &str) -> Result<Digest, Failure> {
+        self.pulse.beat();
+        self.host.keep(path)
+    }
+
+    fn execute(&mut self, step: &Step, trace: &mut Tracer<'_>) -> Result<(), Failure> {
+        self.pulse.beat();
+        self.host.execute(step, trace)
+    }
+
+    fn check(&mut self, check: &Check) -> Result<(), String> {
+        self.pulse.beat();
+        self.host.check(check)
+    }
+
+    fn settle(&mut self) -> Result<(), Failure> {
+        self.pulse.beat();
+        self.host.settle()
+    }
+
+    fn repair(&mut self, trace: &mut Tracer<'_>) -> Result<(), Failure> {
+        self.pulse.beat();
+        self.host.repair(trace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_ends_a_rest_and_stays() {
+        let pulse = Pulse::default();
+        assert!(!pulse.rest(Duration::from_millis(1)));
+        pulse.stop();
+        assert!(pulse.rest(Duration::from_secs(60)) && pulse.is_stopping());
+    }
+
+    #[test]
+    fn who_waits_for_work_is_alive() {
+        let pulse = Pulse::default();
+        pulse.beat();
+        assert!(pulse.is_alive() && !pulse.is_busy());
+        pulse.begin();
+        assert!(pulse.is_alive() && pulse.is_busy());
+    }
+}

@@ -1,0 +1,436 @@
+//! A disk with a page cache, for tests: what isn't synced may be lost, torn or kept when the power is cut. `every_cut` tries a
+//! power cut at every operation of a piece of work, with everything that may be left on the disk then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::disk::{Disk, FileLock};
+
+/// Cheap to clone; clones are the same disk.
+#[derive(Clone, Debug, Default)]
+pub struct FakeDisk {
+    state: Arc<Mutex<State>>,
+}
+
+/// When the power went, for a check of `every_cut`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Power {
+    /// In the middle: the work was not acknowledged.
+    Cut,
+    /// After the work said that it was done.
+    CutAfterwards,
+}
+
+#[derive(Clone, Debug, Default)]
+struct State {
+    files: BTreeMap<u64, Content>,
+    /// Names as a process sees them.
+    names: BTreeMap<PathBuf, u64>,
+    /// Names as they are on the medium.
+    synced_names: BTreeMap<PathBuf, u64>,
+    /// Changes of names that aren't synced, in their order.
+    pending: Vec<Naming>,
+    folders: BTreeSet<PathBuf>,
+    next_file: u64,
+    operations: u64,
+    syncs: u64,
+    fault: Option<(u64, Fault)>,
+    /// No write succeeds.
+    full: bool,
+    off: bool,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Content {
+    bytes: Vec<u8>,
+    /// What is on the medium, and whether it is all of it.
+    synced: Vec<u8>,
+    clean: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Naming {
+    Make(PathBuf, u64),
+    Rename(PathBuf, PathBuf),
+    Remove(PathBuf),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fault {
+    Cut,
+    Error(io::ErrorKind),
+}
+
+/// What a file may hold after a cut in which its bytes weren't synced.
+const REMAINS: usize = 4;
+
+impl FakeDisk {
+    pub fn new() -> FakeDisk {
+        FakeDisk::default()
+    }
+
+    /// How many operations changed or synced something so far.
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    pub fn syncs(&self) -> u64 {
+        self.state().syncs
+    }
+
+    /// The power goes during the n-th operation from now; 1 is the next. Everything after it fails.
+    pub fn cut_at(&self, nth: u64) {
+        let mut state = self.state();
+        state.fault = Some((state.operations + nth, Fault::Cut));
+    }
+
+    /// The n-th operation from now fails; later ones succeed.
+    pub fn fail_at(&self, nth: u64, kind: io::ErrorKind) {
+        let mut state = self.state();
+        state.fault = Some((state.operations + nth, Fault::Error(kind)));
+    }
+
+    /// No cut and no failure is due any more.
+    pub fn repair(&self) {
+        self.state().fault = None;
+    }
+
+    /// Nothing can be written while it is full.
+    pub fn set_full(&self, full: bool) {
+        self.state().full = full;
+    }
+
+    /// Another disk with the same content, all of it on the medium.
+    pub fn settled_copy(&self) -> FakeDisk {
+        let state = self.state();
+        let files = state.files.iter().map(|(number, file)| {
+            let bytes = file.bytes.clone();
+            (*number, Content { synced: bytes.clone(), bytes, clean: true })
+        });
+        FakeDisk::of(State {
+            files: files.collect(),
+            names: state.names.clone(),
+            synced_names: state.names.clone(),
+            folders: state.folders.clone(),
+            next_file: state.next_file,
+            ..State::default()
+        })
+    }
+
+    /// Everything that may be found after a power cut now: changes of names survive in their order, and each file that wasn't
+    /// synced holds its old bytes, nothing, a part of the new ones, or all of them.
+    pub fn survivors(&self) -> Vec<FakeDisk> {
+        let state = self.state();
+        (0..=state.pending.len()).flat_map(|kept| state.with_names_kept(kept)).map(FakeDisk::of).collect()
+    }
+
+    fn of(state: State) -> FakeDisk {
+        FakeDisk { state: Arc::new(Mutex::new(state)) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Cuts the power at every operation of some work, and afterwards, and gives each disk that may be found then to a check.
+/// `prepare` makes the disk before the work; what it wrote is on the medium. Answers how many disks were checked.
+pub fn every_cut<E: std::fmt::Debug>(
+    prepare: impl Fn(&FakeDisk),
+    work: impl Fn(Arc<dyn Disk>) -> Result<(), E>,
+    check: impl Fn(&FakeDisk, Power),
+) -> usize {
+    let prepared = FakeDisk::new();
+    prepare(&prepared);
+    let mut checked = 0;
+    for nth in 1.. {
+        let disk = prepared.settled_copy();
+        disk.cut_at(nth);
+        let done = work(Arc::new(disk.clone()));
+        // Work that shrugs off a failure (tidying up) may end well although the power went: then nothing was promised.
+        let cut = disk.state().off;
+        let power = if done.is_ok() { Power::CutAfterwards } else { Power::Cut };
+        for survivor in disk.survivors() {
+            check(&survivor, power);
+            checked += 1;
+        }
+        if !cut {
+            assert!(done.is_ok(), "the work fails without a power cut: {done:?}");
+            return checked;
+        }
+    }
+    checked
+}
+
+impl State {
+    /// Counts an operation; the error that is due, if one is. On a cut the operation itself may still reach the medium.
+    fn step(&mut self) -> Result<bool, io::Error> {
+        if self.off {
+            return Err(no_power());
+        }
+        self.operations += 1;
+        match self.fault {
+            Some((at, Fault::Cut)) if at == self.operations => {
+                self.off = true;
+                Ok(true)
+            }
+            Some((at, Fault::Error(kind))) if at == self.operations => Err(kind.into()),
+            _ => Ok(false),
+        }
+    }
+
+    fn inode(&self, path: &Path) -> io::Result<u64> {
+        self.names.get(path).copied().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn with_names_kept(&self, kept: usize) -> Vec<State> {
+        let mut names = self.synced_names.clone();
+        for naming in self.pending.iter().take(kept) {
+            naming.apply(&mut names);
+        }
+        let unsynced: Vec<u64> = names.values().copied().filter(|file| !self.files[file].clean).collect();
+        let combinations = REMAINS.pow(u32::try_from(unsynced.len()).unwrap_or(u32::MAX));
+        (0..combinations).map(|combination| self.survivor(&names, &unsynced, combination)).collect()
+    }
+
+    fn survivor(&self, names: &BTreeMap<PathBuf, u64>, unsynced: &[u64], mut combination: usize) -> State {
+        let mut files: BTreeMap<u64, Content> = names.values().map(|file| (*file, self.files[file].clone())).collect();
+        for file in unsynced {
+            let Some(content) = files.get_mut(file) else { continue };
+            let bytes = match combination % REMAINS {
+                0 => content.synced.clone(),
+                1 => Vec::new(),
+                2 => torn(&content.bytes),
+                _ => content.bytes.clone(),
+            };
+            *content = Content { synced: bytes.clone(), bytes, clean: true };
+            combination /= REMAINS;
+        }
+        State {
+            files,
+            names: names.clone(),
+            synced_names: names.clone(),
+            folders: self.folders.clone(),
+            next_file: self.next_file,
+            ..State::default()
+        }
+    }
+}
+
+impl Naming {
+    fn apply(&self, names: &mut BTreeMap<PathBuf, u64>) {
+        match self {
+            Naming::Make(path, file) => _ = names.insert(path.clone(), *file),
+            Naming::Rename(from, to) => {
+                if let Some(file) = names.remove(from) {
+                    names.insert(to.clone(), file);
+                }
+            }
+            Naming::Remove(path) => _ = names.remove(path),
+        }
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        match self {
+            Naming::Make(path, _) | Naming::Rename(path, _) | Naming::Remove(path) => path.parent(),
+        }
+    }
+}
+
+impl Disk for FakeDisk {
+    fn read(&self, path: &Path, most: u64) -> io::Result<Vec<u8>> {
+        let state = self.state();
+        if state.off {
+            return Err(no_power());
+        }
+        let bytes = &state.files[&state.inode(path)?].bytes;
+        if bytes.len() as u64 > most {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok(bytes.clone())
+    }
+
+    fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut state = self.state();
+        if !state.folders.contains(path.parent().unwrap_or(Path::new("/"))) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        let step = state.step();
+        let step = if state.full { step.and(Err(io::ErrorKind::StorageFull.into())) } else { step };
+        if state.off && step.is_err() {
+            return Err(no_power());
+        }
+        let file = match state.inode(path) {
+            Ok(file) => file,
+            Err(_) => {
+                state.next_file += 1;
+                let file = state.next_file;
+                state.names.insert(path.to_owned(), file);
+                state.pending.push(Naming::Make(path.to_owned(), file));
+                file
+            }
+        };
+        let content = state.files.entry(file).or_default();
+        content.clean = false;
+        // A disk that becomes full or breaks takes a part.
+        content.bytes = if step.is_err() { bytes[..bytes.len() / 2].to_vec() } else { bytes.to_vec() };
+        ended(step)
+    }
+
+    fn sync_file(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let file = state.inode(path)?;
+        if !state.step()? {
+            state.syncs += 1;
+            if let Some(content) = state.files.get_mut(&file) {
+                content.synced = content.bytes.clone();
+                content.clean = true;
+            }
+            return Ok(());
+        }
+        Err(no_power())
+    }
+
+    fn sync_folder(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        if state.step()? {
+            return Err(no_power());
+        }
+        state.syncs += 1;
+        let (here, elsewhere): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut state.pending).into_iter().partition(|naming| naming.folder() == Some(path));
+        let mut names = std::mem::take(&mut state.synced_names);
+        here.iter().for_each(|naming| naming.apply(&mut names));
+        state.synced_names = names;
+        state.pending = elsewhere;
+        Ok(())
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.name(from, Naming::Rename(from.to_owned(), to.to_owned()))
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.name(path, Naming::Remove(path.to_owned()))
+    }
+
+    fn make_folder(&self, path: &Path) -> io::Result<()> {
+        let mut state = self.state();
+        let step = state.step();
+        if step.is_ok() {
+            state.folders.extend(path.ancestors().map(Path::to_owned));
+        }
+        ended(step)
+    }
+
+    fn list(&self, folder: &Path) -> io::Result<Vec<PathBuf>> {
+        let state = self.state();
+        if state.off {
+            return Err(no_power());
+        }
+        Ok(state.names.keys().filter(|path| path.parent() == Some(folder)).cloned().collect())
+    }
+
+    fn lock(&self, _path: &Path) -> io::Result<FileLock> {
+        Ok(FileLock::of_nobody())
+    }
+}
+
+impl FakeDisk {
+    fn name(&self, path: &Path, naming: Naming) -> io::Result<()> {
+        let mut state = self.state();
+        if !state.off {
+            state.inode(path)?;
+        }
+        let step = state.step();
+        if step.is_ok() {
+            naming.apply(&mut state.names);
+            state.pending.push(naming);
+        }
+        ended(step)
+    }
+}
+
+/// A step at which the power went may have happened, and nobody heard of it.
+fn ended(step: Result<bool, io::Error>) -> io::Result<()> {
+    match step {
+        Ok(false) => Ok(()),
+        Ok(true) => Err(no_power()),
+        Err(error) => Err(error),
+    }
+}
+
+/// Half of the bytes, and zeros where the rest should be.
+fn torn(bytes: &[u8]) -> Vec<u8> {
+    let mut out = bytes[..bytes.len() / 2].to_vec();
+    out.resize(bytes.len(), 0);
+    out
+}
+
+fn no_power() -> io::Error {
+    io::Error::other("the power is cut")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
+
+    use super::*;
+
+    fn found(disk: &FakeDisk, path: &Path) -> Vec<Option<Vec<u8>>> {
+        let mut found: Vec<_> = disk.survivors().iter().map(|disk| disk.read(path, 100).ok()).collect();
+        found.sort();
+        found.dedup();
+        found
+    }
+
+    #[test]
+    fn what_is_not_synced_may_be_lost_torn_or_kept() {
+        let (disk, path) = (FakeDisk::new(), Path::new("/x/file"));
+        disk.make_folder(Path::new("/x")).unwrap();
+        disk.write(path, b"1234").unwrap();
+        let torn = Some(b"12\0\0".to_vec());
+        assert_eq!(found(&disk, path), [None, Some(Vec::new()), torn.clone(), Some(b"1234".to_vec())]);
+        disk.sync_file(path).unwrap();
+        assert_eq!(found(&disk, path), [None, Some(b"1234".to_vec())]);
+        disk.sync_folder(Path::new("/x")).unwrap();
+        assert_eq!(found(&disk, path), [Some(b"1234".to_vec())]);
+    }
+
+    #[test]
+    fn renames_survive_in_their_order() {
+        let disk = FakeDisk::new();
+        let [one, two, three] = ["/x/1", "/x/2", "/x/3"].map(Path::new);
+        disk.make_folder(Path::new("/x")).unwrap();
+        disk.write(one, b"old").unwrap();
+        disk.sync_file(one).unwrap();
+        disk.sync_folder(Path::new("/x")).unwrap();
+        disk.rename(one, two).unwrap();
+        disk.rename(two, three).unwrap();
+        let names: Vec<_> = disk.survivors().iter().map(|disk| disk.list(Path::new("/x")).unwrap()).collect();
+        assert_eq!(names, [[one], [two], [three]]);
+    }
+
+    #[test]
+    fn after_a_cut_nothing_works() {
+        let (disk, path) = (FakeDisk::new(), Path::new("/x/file"));
+        disk.make_folder(Path::new("/x")).unwrap();
+        disk.cut_at(1);
+        assert!(disk.write(path, b"1").is_err());
+        assert!(disk.read(path, 9).is_err() && disk.sync_folder(Path::new("/x")).is_err());
+        disk.survivors().iter().for_each(|disk| disk.write(path, b"1").unwrap());
+    }
+
+    #[test]
+    fn a_full_disk_takes_a_part_and_says_so() {
+        let (disk, path) = (FakeDisk::new(), Path::new("/x/file"));
+        disk.make_folder(Path::new("/x")).unwrap();
+        disk.set_full(true);
+        assert_eq!(disk.write(path, b"1234").unwrap_err().kind(), io::ErrorKind::StorageFull);
+        assert_eq!(disk.read(path, 9).unwrap(), b"12");
+        disk.set_full(false);
+        disk.write(path, b"1234").unwrap();
+    }
+}
