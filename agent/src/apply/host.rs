@@ -1,0 +1,6 @@
+//! The real host: its parts.
+
+pub mod artifacts;
+pub mod files;
+pub mod units;
+pub mod users;
