@@ -217,6 +217,11 @@ impl Reporter {
         }
     }
 
+    /// Of which something was told.
+    pub fn assignments(&self) -> Vec<String> {
+        self.document.reports().into_keys().collect()
+    }
+
     /// Seconds since the last full look at what runs.
     pub fn look_age(&self) -> u64 {
         since_start(&Reading::of(&*self.clock)).saturating_sub(self.looked).as_secs()
