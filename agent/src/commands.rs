@@ -10,7 +10,6 @@ pub mod man;
 pub mod names;
 pub mod output;
 pub mod overview;
-pub mod run;
 #[cfg(test)]
 mod sample;
 pub mod status;

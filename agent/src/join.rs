@@ -129,6 +129,7 @@ pub async fn until_joined(
     disk: &Arc<dyn Disk>,
     paths: &Paths,
     clock: Arc<dyn Clock>,
+    name: Option<String>,
     mut tell: impl FnMut(&JoinError),
 ) -> Result<Identity, JoinError> {
     let (mut backoff, mut wait) = (Backoff::default(), Duration::ZERO);
@@ -138,7 +139,7 @@ pub async fn until_joined(
             return Ok(identity);
         }
         if wait.is_zero() && TokenSource::Image.is_there(paths) {
-            let options = JoinOptions { token: TokenSource::Image, ..JoinOptions::default() };
+            let options = JoinOptions { token: TokenSource::Image, name: name.clone(), ..JoinOptions::default() };
             match join(disk, paths, Arc::clone(&clock), &options).await {
                 Ok(_) | Err(JoinError::AlreadyJoined { .. }) => continue,
                 Err(error) => {

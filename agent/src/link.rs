@@ -91,6 +91,11 @@ impl HubLink {
         Ok(HubLink { address, cluster, era, disk, paths: paths.clone(), partial, inner })
     }
 
+    /// Another way to the same hub than the join's.
+    pub fn towards(self, address: &str) -> Result<HubLink, LinkError> {
+        Ok(HubLink { address: Address::parse(address)?, ..self })
+    }
+
     pub fn cluster(&self) -> ClusterId {
         self.cluster
     }

@@ -5,6 +5,7 @@
 pub mod pulse;
 
 use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,10 +14,11 @@ use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use kedge_model::wire::{Entry, Generation, Membership};
-use std::collections::BTreeSet;
+use kedge_model::wire::{Generation, Membership, Packages, Timestamp};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use crate::engine::{Desired, Scope};
+use crate::record::Failure;
 use crate::told::Told;
 use pulse::Pulse;
 
@@ -24,36 +26,42 @@ use pulse::Pulse;
 pub trait Applier: Send {
     /// Brings every transaction that was cut to its end, and tells the truth of everything.
     fn recover(&mut self);
-    fn apply(&mut self, wish: &Wish);
+    /// What is wanted from now on.
+    fn desire(&mut self, desired: BTreeMap<String, Desired>);
+    fn apply(&mut self, wishes: Vec<Wish>);
     fn remove(&mut self, assignment: &str);
     fn forget(&mut self, assignment: &str);
-    /// Looks whether what was applied is still so, and repairs what isn't held. None: everything.
-    fn look(&mut self, only: Option<&BTreeSet<String>>, held: &BTreeSet<String>);
+    /// What failed may be tried again at once.
+    fn retry(&mut self, assignment: &str);
+    /// Looks whether what was applied is still so, and repairs what isn't held. The time at which to look again, if a repair waits.
+    fn look(&mut self, scope: &Scope, held: &BTreeSet<String>) -> Option<Timestamp>;
 }
 
 /// Makes an applier that tells through the sender: at start, and again after a panic.
-pub type Make = Box<dyn FnMut(&UnboundedSender<Heard>) -> Result<Box<dyn Applier>, String> + Send>;
+pub type Make = Box<dyn FnMut(&UnboundedSender<Told>) -> Result<Box<dyn Applier>, String> + Send>;
 
-/// An entry to be applied; its content is on the disk.
+/// An entry to be applied.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    pub entry: Entry,
+    pub assignment: String,
+    pub packages: Packages,
+    pub restart: u64,
     pub generation: Generation,
     pub membership: Arc<Membership>,
+    /// Why its content isn't on the disk: remembered and told like every failure. None: it is.
+    pub failure: Option<Failure>,
 }
 
 #[derive(Clone, Debug)]
 pub enum Job {
-    Apply(Box<Wish>),
-    Remove {
-        assignment: String,
-    },
-    Forget {
-        assignment: String,
-    },
-    /// None: everything.
+    Desire(BTreeMap<String, Desired>),
+    /// Those that came together know of each other.
+    Apply(Vec<Wish>),
+    Remove(String),
+    Forget(String),
+    Retry(String),
     Look {
-        only: Option<BTreeSet<String>>,
+        scope: Scope,
         held: BTreeSet<String>,
     },
 }
@@ -64,13 +72,15 @@ pub enum Heard {
     /// What was cut is whole again; jobs are taken.
     Ready,
     Told(Told),
-    /// A job has ended, however it went; the assignment it was about.
+    /// A job has ended, however it went.
     Done {
-        assignment: Option<String>,
+        assignments: Vec<String>,
+        looked: Option<Scope>,
+        again: Option<Timestamp>,
     },
     /// The applier broke down in this job, or can't be made: it is made again.
     Broke {
-        assignment: Option<String>,
+        assignments: Vec<String>,
         why: String,
     },
 }
@@ -79,6 +89,7 @@ pub enum Heard {
 #[derive(Debug)]
 pub struct Worker {
     jobs: Option<mpsc::Sender<Job>>,
+    told: UnboundedReceiver<Told>,
     heard: UnboundedReceiver<Heard>,
     pulse: Arc<Pulse>,
     thread: Option<JoinHandle<()>>,
@@ -94,10 +105,11 @@ const LONGEST_REST: Duration = Duration::from_secs(300);
 impl Worker {
     pub fn start(pulse: Arc<Pulse>, make: Make) -> io::Result<Worker> {
         let (jobs, taken) = mpsc::channel();
-        let (tell, heard) = unbounded_channel();
-        let bench = Bench { jobs: taken, tell, pulse: Arc::clone(&pulse), make };
+        let ((tell, told), (say, heard)) = (unbounded_channel(), unbounded_channel());
+        let bench = Bench { jobs: taken, tell, say, pulse: Arc::clone(&pulse), make };
         let thread = thread::Builder::new().name("applier".to_owned()).stack_size(STACK);
-        Ok(Worker { jobs: Some(jobs), heard, pulse, thread: Some(thread.spawn(move || bench.work())?) })
+        let thread = thread.spawn(move || bench.work())?;
+        Ok(Worker { jobs: Some(jobs), told, heard, pulse, thread: Some(thread) })
     }
 
     /// Queues a job. Without effect once `stop` was called.
@@ -106,14 +118,18 @@ impl Worker {
         _ = self.jobs.as_ref().map(|jobs| jobs.send(job));
     }
 
-    /// None: the thread has ended.
+    /// None: the thread has ended. What became true comes before the end of its job.
     pub async fn hear(&mut self) -> Option<Heard> {
-        self.heard.recv().await
+        tokio::select! {
+            biased;
+            Some(told) = self.told.recv() => Some(Heard::Told(told)),
+            heard = self.heard.recv() => heard,
+        }
     }
 
-    /// What it said already, without waiting.
-    pub fn heard_already(&mut self) -> Option<Heard> {
-        self.heard.try_recv().ok()
+    /// What became true already, without waiting.
+    pub fn told_already(&mut self) -> Option<Told> {
+        self.told.try_recv().ok()
     }
 
     pub fn pulse(&self) -> &Pulse {
@@ -126,7 +142,8 @@ impl Worker {
         self.jobs = None;
     }
 
-    pub fn join(mut self) {
+    /// Waits for the thread.
+    pub fn join(&mut self) {
         self.stop();
         if let Some(thread) = self.thread.take() {
             // A panic that reached the end of the thread was told.
@@ -138,7 +155,8 @@ impl Worker {
 /// The thread's end of it.
 struct Bench {
     jobs: mpsc::Receiver<Job>,
-    tell: UnboundedSender<Heard>,
+    tell: UnboundedSender<Told>,
+    say: UnboundedSender<Heard>,
     pulse: Arc<Pulse>,
     make: Make,
 }
@@ -150,7 +168,7 @@ impl Bench {
             self.pulse.begin();
             let begun = self.begin();
             self.pulse.end();
-            let (assignment, why) = match begun {
+            let (assignments, why) = match begun {
                 Ok(mut applier) => {
                     self.say(Heard::Ready);
                     match self.serve(&mut *applier, &mut rest) {
@@ -158,9 +176,9 @@ impl Bench {
                         Some(broke) => broke,
                     }
                 }
-                Err(why) => (None, why),
+                Err(why) => (Vec::new(), why),
             };
-            self.say(Heard::Broke { assignment, why });
+            self.say(Heard::Broke { assignments, why });
             self.pulse.rest(rest);
             rest = (rest * 2).min(LONGEST_REST);
         }
@@ -177,46 +195,56 @@ impl Bench {
     }
 
     /// Does jobs until there are none to come; what it broke down in otherwise.
-    fn serve(&self, applier: &mut dyn Applier, rest: &mut Duration) -> Option<(Option<String>, String)> {
+    fn serve(&self, applier: &mut dyn Applier, rest: &mut Duration) -> Option<(Vec<String>, String)> {
         while let Ok(job) = self.jobs.recv() {
             if self.pulse.is_stopping() {
                 return None;
             }
-            let assignment = job.assignment().map(str::to_owned);
+            let (assignments, looked) = (job.assignments(), job.scope());
             self.pulse.begin();
             let done = catch_unwind(AssertUnwindSafe(|| job.run(applier)));
             self.pulse.end();
-            if let Err(panic) = done {
-                return Some((assignment, words(&*panic)));
+            match done {
+                Ok(again) => self.say(Heard::Done { assignments, looked, again }),
+                Err(panic) => return Some((assignments, words(&*panic))),
             }
             *rest = FIRST_REST;
-            self.say(Heard::Done { assignment });
         }
         None
     }
 
     fn say(&self, heard: Heard) {
         // The loop may have gone before us.
-        _ = self.tell.send(heard);
+        _ = self.say.send(heard);
     }
 }
 
 impl Job {
-    fn assignment(&self) -> Option<&str> {
+    fn assignments(&self) -> Vec<String> {
         match self {
-            Job::Apply(wish) => Some(&wish.entry.assignment),
-            Job::Remove { assignment } | Job::Forget { assignment } => Some(assignment),
-            Job::Look { .. } => None,
+            Job::Apply(wishes) => wishes.iter().map(|wish| wish.assignment.clone()).collect(),
+            Job::Remove(assignment) | Job::Forget(assignment) | Job::Retry(assignment) => vec![assignment.clone()],
+            Job::Desire(_) | Job::Look { .. } => Vec::new(),
         }
     }
 
-    fn run(self, applier: &mut dyn Applier) {
+    fn scope(&self) -> Option<Scope> {
         match self {
-            Job::Apply(wish) => applier.apply(&wish),
-            Job::Remove { assignment } => applier.remove(&assignment),
-            Job::Forget { assignment } => applier.forget(&assignment),
-            Job::Look { only, held } => applier.look(only.as_ref(), &held),
+            Job::Look { scope, .. } => Some(scope.clone()),
+            _ => None,
         }
+    }
+
+    fn run(self, applier: &mut dyn Applier) -> Option<Timestamp> {
+        match self {
+            Job::Desire(desired) => applier.desire(desired),
+            Job::Apply(wishes) => applier.apply(wishes),
+            Job::Remove(assignment) => applier.remove(&assignment),
+            Job::Forget(assignment) => applier.forget(&assignment),
+            Job::Retry(assignment) => applier.retry(&assignment),
+            Job::Look { scope, held } => return applier.look(&scope, &held),
+        }
+        None
     }
 }
 
@@ -240,18 +268,21 @@ mod tests {
     use super::*;
 
     /// Panics when it should remove `bad`; waits in a look until it is told to stop.
-    struct Fragile(UnboundedSender<Heard>, Arc<Pulse>);
+    struct Fragile(UnboundedSender<Told>, Arc<Pulse>);
 
     impl Applier for Fragile {
         fn recover(&mut self) {}
-        fn apply(&mut self, _: &Wish) {}
+        fn desire(&mut self, _: BTreeMap<String, Desired>) {}
+        fn apply(&mut self, _: Vec<Wish>) {}
         fn remove(&mut self, assignment: &str) {
             assert_ne!(assignment, "bad", "a bad day");
-            _ = self.0.send(Heard::Told(Told::WarningOver { code: assignment.to_owned() }));
+            _ = self.0.send(Told::WarningOver { code: assignment.to_owned() });
         }
         fn forget(&mut self, _: &str) {}
-        fn look(&mut self, _: Option<&BTreeSet<String>>, _: &BTreeSet<String>) {
+        fn retry(&mut self, _: &str) {}
+        fn look(&mut self, _: &Scope, _: &BTreeSet<String>) -> Option<Timestamp> {
             self.1.rest(Duration::from_secs(60));
+            None
         }
     }
 
@@ -266,7 +297,7 @@ mod tests {
     }
 
     fn remove(name: &str) -> Job {
-        Job::Remove { assignment: name.to_owned() }
+        Job::Remove(name.to_owned())
     }
 
     #[tokio::test]
@@ -293,7 +324,7 @@ mod tests {
     #[tokio::test]
     async fn stopping_ends_a_wait_and_leaves_the_queue() {
         let mut worker = start(&Arc::default());
-        worker.give(Job::Look { only: None, held: BTreeSet::new() });
+        worker.give(Job::Look { scope: Scope::All, held: BTreeSet::new() });
         worker.give(remove("never"));
         assert!(matches!(worker.hear().await, Some(Heard::Ready)));
         worker.stop();

@@ -9,7 +9,7 @@ use tokio::sync::{Notify, watch};
 use super::error::{CommandError, Exit};
 use crate::config::{Config, ConfigError, Level};
 use crate::paths::Paths;
-use crate::run::{RunError, Signals};
+use crate::run::Signals;
 
 /// Run the agent until it is stopped.
 ///
@@ -48,17 +48,20 @@ async fn serve(config: Config, paths: Paths) -> Result<Exit, CommandError> {
     let wake = Arc::clone(&look);
     let listener = tokio::spawn(async move {
         loop {
-            tokio::select! {
-                _ = terminate.recv() => _ = stop.send(true),
-                _ = interrupt.recv() => _ = stop.send(true),
-                _ = hangup.recv() => wake.notify_one(),
-            }
+            _ = tokio::select! {
+                _ = terminate.recv() => stop.send_replace(true),
+                _ = interrupt.recv() => stop.send_replace(true),
+                _ = hangup.recv() => {
+                    wake.notify_one();
+                    false
+                }
+            };
         }
     });
     let ran = crate::run::run(config, paths, Signals { shutdown, look }).await;
     listener.abort();
     ran.map(|()| Exit::Success).map_err(|error| match error.hint() {
-        Some(hint) => CommandError::refused(RunError::sentence(&error), hint),
+        Some(hint) => CommandError::refused(error.to_string(), hint),
         None => CommandError::failed("the agent can't run", error),
     })
 }

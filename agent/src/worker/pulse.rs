@@ -1,17 +1,10 @@
-//! Whether the applier's thread is alive, and whether it should stop. The watchdog reads it; the thread itself and every call that
-//! goes through to the host write it.
+//! Whether the applier's thread is alive, and whether it should stop. The watchdog reads it; the thread itself and
+//! the engine's waits write it.
 
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use kedge_model::wire::Digest;
-
-use crate::apply::{DebPlan, DebWish, Host};
-use crate::goal::Check;
-use crate::observed::{Observed, Subjects};
-use crate::record::Failure;
-use crate::step::Step;
-use crate::trace::Tracer;
+use crate::engine::Pause;
 
 #[derive(Debug, Default)]
 pub struct Pulse {
@@ -24,13 +17,6 @@ struct State {
     stopping: bool,
     /// When the work under way showed a sign of life; none: it waits for work.
     beat: Option<Instant>,
-}
-
-/// A host whose every call is a sign of life.
-#[derive(Debug)]
-pub struct Beating<H> {
-    host: H,
-    pulse: std::sync::Arc<Pulse>,
 }
 
 /// A single step has limits of its own, and apt's are the longest; whoever is silent for longer hangs.
@@ -81,46 +67,32 @@ impl Pulse {
     }
 }
 
-impl<H> Beating<H> {
-    pub fn new(host: H, pulse: std::sync::Arc<Pulse>) -> Beating<H> {
-        Beating { host, pulse }
+/// How the engine waits and hears of a stop: each is a sign of life, and it asks before every step and every try of a health check.
+#[derive(Clone, Debug)]
+pub struct Breath {
+    pulse: Arc<Pulse>,
+    began: Instant,
+}
+
+impl Breath {
+    pub fn new(pulse: Arc<Pulse>) -> Breath {
+        Breath { pulse, began: Instant::now() }
     }
 }
 
-impl<H: Host> Host for Beating<H> {
-    fn look(&self, subjects: &Subjects) -> Result<Observed, Failure> {
+impl Pause for Breath {
+    fn stopping(&self) -> bool {
         self.pulse.beat();
-        self.host.look(subjects)
+        self.pulse.is_stopping()
     }
 
-    fn prepare_debs(&mut self, wish: &DebWish, trace: &mut Tracer<'_>) -> Result<DebPlan, Failure> {
+    fn wait(&self, time: Duration) -> bool {
         self.pulse.beat();
-        self.host.prepare_debs(wish, trace)
+        !self.pulse.rest(time)
     }
 
-    fn keep(&mut self, path: &str) -> Result<Digest, Failure> {
-        self.pulse.beat();
-        self.host.keep(path)
-    }
-
-    fn execute(&mut self, step: &Step, trace: &mut Tracer<'_>) -> Result<(), Failure> {
-        self.pulse.beat();
-        self.host.execute(step, trace)
-    }
-
-    fn check(&mut self, check: &Check) -> Result<(), String> {
-        self.pulse.beat();
-        self.host.check(check)
-    }
-
-    fn settle(&mut self) -> Result<(), Failure> {
-        self.pulse.beat();
-        self.host.settle()
-    }
-
-    fn repair(&mut self, trace: &mut Tracer<'_>) -> Result<(), Failure> {
-        self.pulse.beat();
-        self.host.repair(trace)
+    fn elapsed(&self) -> Duration {
+        self.began.elapsed()
     }
 }
 
