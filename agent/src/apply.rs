@@ -10,6 +10,8 @@ use crate::record::{DebOriginal, Failure};
 use crate::step::{DebsStep, Step};
 use crate::trace::Tracer;
 
+pub mod host;
+
 pub trait Host: Send {
     /// What is true now of these.
     fn look(&self, subjects: &Subjects) -> Result<Observed, Failure>;

@@ -4,6 +4,7 @@ pub mod completions;
 pub mod daemon;
 pub mod doctor;
 pub mod error;
+pub mod join;
 pub mod logs;
 pub mod man;
 pub mod names;
@@ -64,6 +65,8 @@ pub struct Cli {
 /// In the order of a host's life.
 #[derive(Debug, Subcommand)]
 enum Command {
+    Join(join::JoinArgs),
+    Run(run::RunArgs),
     Status(status::StatusArgs),
     Why(why::WhyArgs),
     Logs(logs::LogsArgs),
@@ -78,6 +81,8 @@ impl Cli {
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
         let paths = self.paths()?;
         match self.command {
+            Command::Join(args) => join::run(&args, &paths),
+            Command::Run(args) => run::run(&args, self.config.as_deref(), paths),
             Command::Status(args) => status::run(&args, &paths),
             Command::Why(args) => why::run(&args, &paths),
             Command::Logs(args) => logs::run(&args, &paths),

@@ -9,7 +9,7 @@ mod tests;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kedge_durable::{Disk, Ledger, LedgerError};
+use kedge_durable::{Disk, Ledger, LedgerError, Opened};
 use kedge_model::wire::{
     DesiredState, Envelope, Generation, Heads, HoldDocument, KeySet, Membership, PollAnswer, PollRequest, Profile,
     Stream, Timestamp,
@@ -101,8 +101,8 @@ impl Memory {
         let opened = match Ledger::<Remembered>::open(Arc::clone(&disk), &path(paths)) {
             Err(why @ (LedgerError::Broken { .. } | LedgerError::Json { .. })) => {
                 healed.push(format!("{}; it begins again with what the join said", sentence(&why)));
-                set_aside(&*disk, paths)?;
-                Ledger::open(disk, &path(paths))?
+                let ledger = Ledger::begin_again(disk, &path(paths));
+                Opened { ledger, value: None, healed: None }
             }
             other => other?,
         };
@@ -279,23 +279,6 @@ pub fn path(paths: &Paths) -> PathBuf {
 /// What this host accepted before, from its own disk: the keys of then may be gone from the set of now.
 fn read<T: kedge_model::wire::Payload>(envelope: &Envelope) -> Option<T> {
     (envelope.payload_type == T::TYPE).then(|| serde_json::from_slice(&envelope.payload).ok()).flatten()
-}
-
-fn set_aside(disk: &dyn Disk, paths: &Paths) -> Result<(), LedgerError> {
-    for which in ["a", "b"] {
-        let (from, to) = (with(paths, which), with(paths, &format!("{which}.broken")));
-        match disk.rename(&from, &to) {
-            Err(why) if why.kind() != std::io::ErrorKind::NotFound => {
-                return Err(LedgerError::Io { path: from, action: "set aside", source: why });
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-fn with(paths: &Paths, suffix: &str) -> PathBuf {
-    paths.state().join(format!("memory.{suffix}"))
 }
 
 fn sentence(error: &LedgerError) -> String {

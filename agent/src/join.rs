@@ -8,12 +8,17 @@ mod facts;
 mod tests;
 pub mod token;
 
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use kedge_durable::{Disk, Ledger};
 use kedge_model::wire::{ClusterId, JoinAnswer, JoinRequest, JoinToken, KeySet, Membership, Stream, Timestamp};
+
+use nix::fcntl::{Flock, FlockArg};
 
 use crate::clock::Clock;
 use crate::identity::key::HostKey;
@@ -62,6 +67,7 @@ pub async fn join(
 ) -> Result<Welcome, JoinError> {
     let state = paths.state();
     disk.make_folder(&state).map_err(|source| JoinError::Folder { path: state.clone(), source })?;
+    let _alone = alone(&state)?;
     let mut opened = Ledger::<Stored>::open(Arc::clone(disk), &identity::path(paths)).map_err(JoinError::Ledger)?;
     let mut stored = opened.value.take().unwrap_or_default();
     let machine = machine::digest(paths);
@@ -147,6 +153,14 @@ pub async fn until_joined(
     }
 }
 
+/// The daemon with an image's token and a person at the keyboard would use up two.
+fn alone(state: &Path) -> Result<Flock<File>, JoinError> {
+    let path = state.join("joining");
+    let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
+    let file = file.map_err(|source| JoinError::Folder { path, source })?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| JoinError::Busy)
+}
+
 async fn ask(
     address: &Address,
     token: &JoinToken,
@@ -195,6 +209,7 @@ impl JoinError {
                 Next::Backoff => backoff.next(roll),
                 _ => rarely,
             },
+            JoinError::Busy => Duration::ZERO,
             _ => rarely,
         }
     }

@@ -43,8 +43,8 @@ has_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql
 # Raised when the recipe below changes, so that nobody boots an old disk.
 debian_recipe=1
 
-# need_debian: sets KEDGE_DEBIAN to the folder with the disks of a Debian 12 with systemd: `plain.img`, and `python.img`
-# for Ansible. When that can't be, `why` says so and it is false.
+# need_debian: sets KEDGE_DEBIAN to the folder with the disks of a Debian 12 with systemd: `plain.img`, and `ansible.img`
+# with Ansible. When that can't be, `why` says so and it is false.
 need_debian() {
     local home=$KEDGE_CACHE/programs/debian-bookworm-$debian_recipe
     need systemd-nspawn systemd-container && need debootstrap debootstrap && need mkfs.ext4 e2fsprogs || {
@@ -54,7 +54,7 @@ need_debian() {
     mkdir -p "$KEDGE_CACHE/programs"
     (
         flock 7
-        if [[ ! -f $home/python.img ]]; then build_debian "$home"; fi
+        if [[ ! -f $home/ansible.img ]]; then build_debian "$home"; fi
     ) 7>"$KEDGE_CACHE/programs/.debian.lock" || {
         why="a Debian host can't be made here; the words of debootstrap are in $KEDGE_CACHE/debian.log"
         return 1
@@ -73,8 +73,8 @@ build_debian() {
             bookworm "$tree" || return 1
         make_disk "$tree" "$part/plain.img" || return 1
         chroot "$tree" apt-get update </dev/null || return 1
-        chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends install python3 </dev/null || return 1
-        make_disk "$tree" "$part/python.img" || return 1
+        chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends install ansible-core </dev/null || return 1
+        make_disk "$tree" "$part/ansible.img" || return 1
         rm -rf "$tree" "$home" && mv "$part" "$home" || return 1
     } >"$KEDGE_CACHE/debian.log" 2>&1
 }
@@ -90,14 +90,6 @@ make_disk() {
     truncate -s 2G "$2"
     mkfs.ext4 -q -L kedge-host -E lazy_itable_init=0,lazy_journal_init=0 -d "$1" "$2" || return 1
     printf '%s\n' "$sources" >"$1/etc/apt/sources.list"
-}
-
-# need_ansible: true when ansible-playbook is there, or could be installed. When not, `why` says so.
-need_ansible() {
-    need ansible-playbook ansible-core || {
-        why="ansible-playbook isn't here and can't be installed (Debian's package ansible-core)"
-        return 1
-    }
 }
 
 need_go() {

@@ -75,8 +75,6 @@ prepare_debian() {
         return 0
     }
     need_debian || reason=$why
-    need_ansible || export KEDGE_NO_ANSIBLE=$why
-    export KEDGE_AGENT_BIN=$CARGO_TARGET_DIR/debug/kedge-agent
 }
 
 cores=$(nproc)

@@ -5,6 +5,7 @@ pub mod api;
 pub mod cluster;
 pub mod kedge;
 pub mod large;
+pub mod liar;
 pub mod line;
 pub mod sample;
 pub mod settings;

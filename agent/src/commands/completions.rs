@@ -23,11 +23,7 @@ pub struct CompletionsArgs {
 }
 
 /// `command` is the whole tree.
-pub fn run(args: &CompletionsArgs, mut command: clap::Command) -> Result<Exit, CommandError> {
-    // Made in memory: the generator panics when it can't write.
-    let mut script = Vec::new();
-    let name = command.get_name().to_owned();
-    clap_complete::generate(args.shell, &mut command, name, &mut script);
-    print(&String::from_utf8_lossy(&script))?;
+pub fn run(args: &CompletionsArgs, command: clap::Command) -> Result<Exit, CommandError> {
+    print(&String::from_utf8_lossy(&kedge_manual::completions(args.shell, command)))?;
     Ok(Exit::Success)
 }

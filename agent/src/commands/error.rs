@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use kedge_durable::LedgerError;
 
 use super::names;
+use crate::join::JoinError;
 
 /// How a command that did its work ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,8 @@ pub enum CommandError {
     File { path: PathBuf, action: &'static str, source: io::Error },
     #[error(transparent)]
     Ledger(#[from] LedgerError),
+    #[error(transparent)]
+    Join(#[from] Box<JoinError>),
     #[error("{what}")]
     Failed { what: String, source: Box<dyn Error + Send + Sync> },
     #[error("the output can't be printed")]
@@ -72,6 +75,7 @@ impl CommandError {
             ),
             CommandError::UnknownAssignment { name, known } => Some(names::hint(name, known)),
             CommandError::Refused { hint, .. } => Some(hint.clone()).filter(|hint| !hint.is_empty()),
+            CommandError::Join(error) => error.hint(),
             CommandError::Ledger(LedgerError::Broken { .. }) => {
                 Some("the disk may be failing; kedge-agent doctor says which files are concerned".to_owned())
             }

@@ -156,9 +156,13 @@ pub fn duration(ms: u64) -> String {
     }
 }
 
-/// How long a step took: `0.3 s`.
-pub fn seconds(ms: u64) -> String {
-    format!("{}.{} s", ms / 1000, ms % 1000 / 100)
+/// How long a step took: `90 ms`, `4.2 s`, `130 s`.
+pub fn took(ms: u64) -> String {
+    match ms {
+        ..1000 => format!("{ms} ms"),
+        1000..100_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
+        _ => format!("{} s", ms / 1000),
+    }
 }
 
 #[cfg(test)]

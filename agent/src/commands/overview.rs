@@ -4,16 +4,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use kedge_durable::{Disk, Ledger, RealDisk};
+use kedge_durable::RealDisk;
 use kedge_model::wire::{ClusterId, PackagesKey, Stream, Timestamp};
 use kedge_status::{Condition, Report, Severity};
 use serde::Serialize;
 
+use super::daemon;
 use super::error::CommandError;
 use super::output::Time;
 use crate::contact::Contact;
 use crate::paths::Paths;
 use crate::record::{FailedAttempt, Record};
+use crate::records::Records;
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -110,7 +112,9 @@ impl Overview {
             _ => {}
         }
         let mut overview = Overview { hub: Contact::read(paths).into(), ..Overview::default() };
-        overview.records = read_records(&RealDisk, paths, &mut overview.unreadable);
+        (overview.records, overview.unreadable) = Records::read_all(&RealDisk, paths)
+            .map_err(|error| CommandError::failed("what was done on this host can't be read", error))?;
+        overview.daemon = daemon::holder(paths);
         overview.assemble(&BTreeMap::new(), &BTreeMap::new());
         Ok(overview)
     }
@@ -155,6 +159,7 @@ pub struct Wanted {
 fn assignment(name: &str, report: Option<&Report>, record: Option<&Record>, wanted: Option<&Wanted>) -> Assignment {
     let running = record.and_then(|record| record.running.as_ref());
     let told = report.cloned().unwrap_or_else(|| derive(record));
+    let desired = wanted.map(|wanted| wanted.key).or(told.desired);
     let (reason, message) = match told.condition.clone() {
         Condition::Failed { reason, message } => (Some(reason), Some(message).filter(|text| !text.is_empty())),
         _ => (None, None),
@@ -167,12 +172,19 @@ fn assignment(name: &str, report: Option<&Report>, record: Option<&Record>, want
         message,
         running: told.running.or(running.map(|running| running.key)),
         running_version: told.version.or_else(|| running.and_then(|running| running.packages.version.clone())),
-        desired: wanted.map(|wanted| wanted.key).or(told.desired),
-        desired_version: wanted.and_then(|wanted| wanted.version.clone()),
+        desired,
+        desired_version: wanted.and_then(|wanted| wanted.version.clone()).or_else(|| tried_version(record?, desired?)),
         drift: told.drift,
         under_way: record.and_then(under_way),
         held: false,
     }
+}
+
+/// The version of packages that a transaction was about.
+fn tried_version(record: &Record, key: PackagesKey) -> Option<String> {
+    let transactions = [&record.transaction, &record.last];
+    let mut wanted = transactions.into_iter().flatten().filter_map(|transaction| transaction.wanted.as_deref());
+    wanted.find(|wanted| wanted.key == key)?.packages.version.clone()
 }
 
 /// What a record alone says, where the status document says nothing.
@@ -213,23 +225,6 @@ fn under_way(record: &Record) -> Option<String> {
             format!("going back ({}), step {} of {}", why.reason, transaction.begun, transaction.back.len())
         }
     })
-}
-
-fn read_records(disk: &dyn Disk, paths: &Paths, unreadable: &mut Vec<String>) -> BTreeMap<String, Record> {
-    let mut records = BTreeMap::new();
-    let Ok(entries) = std::fs::read_dir(paths.records()) else { return records };
-    let names: BTreeSet<String> = entries
-        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-        .filter_map(|name| name.strip_suffix(".a").or(name.strip_suffix(".b")).map(str::to_owned))
-        .collect();
-    for name in names {
-        match Ledger::<Record>::read(disk, &paths.records().join(&name)) {
-            Ok(Some(record)) => drop(records.insert(name, record)),
-            Ok(None) => {}
-            Err(error) => unreadable.push(error.to_string()),
-        }
-    }
-    records
 }
 
 impl From<Contact> for Hub {

@@ -108,6 +108,7 @@ pub fn rolled_back(assignment: &str) -> Record {
         last: Some(last),
         counter: 2,
         transaction: None,
+        upkeep: None,
     }
 }
 

@@ -110,7 +110,7 @@ fn hub(overview: &Overview, now: Timestamp) -> String {
     };
     let mut text = format!("heard {} ({})", time(last.0), ago(last.0, now));
     match &hub.error {
-        Some(why) => _ = write!(text, "; {} failed polls since: {why}", hub.failed_polls),
+        Some(why) => _ = write!(text, "; {} since then: {why}", polls(hub.failed_polls)),
         None => {
             if let Some(next) = hub.next_contact {
                 _ = write!(text, ", next contact until {}", time(next.0));
@@ -122,6 +122,10 @@ fn hub(overview: &Overview, now: Timestamp) -> String {
         _ = write!(text, "; this host's clock is {} {side} the hub's", duration(offset.unsigned_abs()));
     }
     text
+}
+
+fn polls(failed: u32) -> String {
+    if failed == 1 { "1 poll failed".to_owned() } else { format!("{failed} polls failed") }
 }
 
 /// What runs, and what should when that is something else.

@@ -6,12 +6,13 @@ use kedge_model::wire::Timestamp;
 use serde::Serialize;
 
 use super::error::{CommandError, Exit};
-use super::output::{Format, ago, seconds, show, time, time_of_day};
+use super::output::{Format, ago, show, time, time_of_day, took};
 use super::overview::{Assignment, Hold, Overview};
 use super::status::short;
+use crate::agenda;
 use crate::clock::{Clock as _, SystemClock};
 use crate::paths::Paths;
-use crate::record::{Cause, FailedAttempt, Failure, Outcome, Phase, Running, Traced, Transaction};
+use crate::record::{Cause, Failure, Outcome, Phase, Record, Running, Traced, Transaction};
 
 /// Tell how an assignment came to be as it is.
 ///
@@ -61,40 +62,38 @@ fn tell<'o>(overview: &'o Overview, name: &str, now: Timestamp) -> Result<Story<
     let record = overview.records.get(&assignment.name);
     let transaction = record.and_then(|record| record.transaction.as_ref().or(record.last.as_ref()));
     let holds = overview.holds.iter().filter(|hold| hold.assignment == assignment.name).collect();
-    let failed = record.and_then(|record| record.failed.as_ref());
-    let next = next(overview, assignment, &holds, transaction, failed, now);
+    let next = next(overview, assignment, record, now);
     Ok(Story { assignment, holds, next, transaction })
 }
 
-fn next(
-    overview: &Overview,
-    assignment: &Assignment,
-    holds: &Vec<&Hold>,
-    transaction: Option<&Transaction>,
-    failed: Option<&FailedAttempt>,
-    now: Timestamp,
-) -> String {
+fn next(overview: &Overview, assignment: &Assignment, record: Option<&Record>, now: Timestamp) -> String {
     let begins = if overview.daemon.is_some() { "" } else { " once the agent runs" };
-    if let Some(hold) = holds.first() {
+    if let Some(hold) = overview.holds.iter().find(|hold| hold.assignment == assignment.name) {
         let lift = match hold.writer {
             "hub" => format!("kedge unhold CLUSTER {}, at the hub", assignment.name),
             _ => format!("sudo kedge-agent unhold {}", assignment.name),
         };
         return format!("it is held by {}: nothing is changed here until {lift}", hold.by);
     }
-    if transaction.is_some_and(|transaction| transaction.ended.is_none()) {
+    if record.is_some_and(|record| record.transaction.is_some()) {
         return match overview.daemon {
             Some(_) => "a transaction is under way".to_owned(),
             None => "a transaction was interrupted: it goes on when the agent starts".to_owned(),
         };
     }
-    match failed {
-        Some(attempt) if attempt.failure.passes => {
+    // A repair or a removal that failed is what comes next, whatever was tried before.
+    let upkeep = record.and_then(|record| record.upkeep.as_ref());
+    match upkeep.or_else(|| record?.failed.as_ref()) {
+        Some(attempt) if attempt.failure.passes || upkeep.is_some() => {
+            let what = match upkeep.is_some() {
+                true => format!("{}: {}", attempt.failure.reason, attempt.failure.message),
+                false => format!("{} is a cause that passes", attempt.failure.reason),
+            };
             let tried = format!("tried {}, last {}", times(attempt.tries), ago(attempt.at, now));
-            format!(
-                "{} is a cause that passes: it is tried again with growing pauses{begins} ({tried})",
-                attempt.failure.reason
-            )
+            match agenda::wait(&assignment.name, attempt, now) {
+                Some(until) => format!("{what}: tried again at {}{begins} ({tried})", time(until)),
+                None => format!("{what}: it is tried again now{begins} ({tried})"),
+            }
         }
         Some(attempt) => format!(
             "the same packages ({}) aren't tried again: new content, or a restart asked for at the hub, begins the next try",
@@ -142,7 +141,7 @@ fn text(overview: &Overview, story: &Story<'_>, now: Timestamp) -> String {
     }
     match story.transaction {
         Some(transaction) => _ = write!(text, "\n{}", steps(transaction, now)),
-        None => text.push_str("\nNothing was changed on this host for it yet.\n"),
+        None => text.push_str("\nNo transaction is remembered.\n"),
     }
     text
 }
@@ -164,23 +163,23 @@ fn steps(transaction: &Transaction, now: Timestamp) -> String {
         Cause::Drift(what) => format!("drift: {what}"),
     };
     let mut text = format!("Transaction {}: {cause}\n", transaction.number);
-    let took = match transaction.ended {
-        Some(ended) => format!(", took {}", seconds(u64::try_from(ended.0 - transaction.started.0).unwrap_or(0))),
+    let end = match transaction.ended {
+        Some(ended) => format!(", took {}", took(u64::try_from(ended.0 - transaction.started.0).unwrap_or(0))),
         None => " and hasn't ended".to_owned(),
     };
-    _ = writeln!(text, "  started {} ({}){took}", time(transaction.started), ago(transaction.started, now));
+    _ = writeln!(text, "  started {} ({}){end}", time(transaction.started), ago(transaction.started, now));
     transaction.trace.iter().for_each(|line| text.push_str(&step(line)));
     text.push_str(&indented("  outcome: ", &outcome(transaction)));
     text
 }
 
 fn step(line: &Traced) -> String {
-    let mut text = format!("  {}  {}  {}\n", time_of_day(line.at), seconds(line.took_ms), line.what);
+    let mut text = format!("  {}  {:>6}  {}\n", time_of_day(line.at), took(line.took_ms), line.what);
     if let Some(why) = &line.failed {
-        text.push_str(&indented("             FAILED ", why));
+        text.push_str(&indented("                     FAILED ", why));
     }
     for output in line.output.lines() {
-        text.push_str(format!("             | {output}").trim_end());
+        text.push_str(format!("                     | {output}").trim_end());
         text.push('\n');
     }
     text

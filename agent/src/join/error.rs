@@ -13,6 +13,8 @@ use crate::link::LinkError;
 pub enum JoinError {
     #[error("this host joined already: it is cluster {name} ({cluster}) of the hub {hub}")]
     AlreadyJoined { hub: String, cluster: ClusterId, name: String },
+    #[error("another join is under way on this host")]
+    Busy,
     #[error("there is no token: neither an argument nor {path}")]
     NoToken { path: PathBuf },
     #[error("the token's file {path} can't be read")]
@@ -74,6 +76,7 @@ impl JoinError {
         match self {
             JoinError::Link(error) => error.code(),
             JoinError::AlreadyJoined { .. } => "AlreadyJoined",
+            JoinError::Busy => "JoinBusy",
             JoinError::NoToken { .. } | JoinError::TokenFile { .. } | JoinError::Token(_) => "BadToken",
             JoinError::Name(_) => "BadName",
             JoinError::Folder { .. } | JoinError::Ledger(_) | JoinError::Identity(_) => "IdentityBroken",

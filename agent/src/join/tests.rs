@@ -272,6 +272,17 @@ async fn an_image_joins_by_itself_and_keeps_its_token_until_it_worked() {
 }
 
 #[tokio::test]
+async fn two_joins_at_once_use_one_token() {
+    let (authority, room) = (Arc::new(Authority::new()), Room::new());
+    let hub = FakeHub::start(&authority, welcoming(Arc::clone(&authority))).await;
+    let (first, second) = (with(token(&hub, &authority, "t")), with(token(&hub, &authority, "t2")));
+    let (first, second) = tokio::join!(room.join(&first), room.join(&second));
+    first.unwrap();
+    assert!(matches!(second, Err(JoinError::Busy)), "{second:?}");
+    assert_eq!(hub.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn a_host_at_1970_joins() {
     #[derive(Debug)]
     struct Epoch;

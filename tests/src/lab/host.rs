@@ -7,6 +7,7 @@ pub mod fingerprint;
 pub mod machine;
 
 use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Output};
@@ -27,7 +28,7 @@ pub enum Network {
     Shared,
     /// None but a loopback of its own: the cable is out.
     Out,
-    /// A cable of its own, `host0` inside, with 192.168.N.2 there and 192.168.N.1 here.
+    /// A cable of its own, `host0` inside, with 10.213.N.2 there and 10.213.N.1 here.
     Cable(u8),
 }
 
@@ -51,6 +52,22 @@ pub struct Ran {
 
 /// How long a clean shutdown may take.
 const DOWN_WITHIN: Duration = Duration::from_secs(60);
+
+impl Network {
+    /// A cable that no other test of the moment has.
+    pub fn cable() -> Network {
+        Network::Cable((process::id() % 250 + 1) as u8)
+    }
+
+    /// Where the host reaches this machine.
+    pub fn here(self) -> Option<IpAddr> {
+        match self {
+            Network::Shared => Some(Ipv4Addr::LOCALHOST.into()),
+            Network::Out => None,
+            Network::Cable(number) => Some(Ipv4Addr::new(10, 213, number, 1).into()),
+        }
+    }
+}
 
 static NEXT: AtomicU32 = AtomicU32::new(1);
 
@@ -166,6 +183,14 @@ impl DebianHost {
     pub fn version_of(&self, deb: &str) -> Option<String> {
         let ran = self.run(&["dpkg-query", "-W", "-f", "${db:Status-Status} ${Version}", deb]);
         ran.stdout.strip_prefix("installed ").map(str::to_owned)
+    }
+
+    /// Pulls the cable out, or puts it back.
+    pub fn set_cable(&self, plugged: bool) {
+        let state = if plugged { "up" } else { "down" };
+        let done =
+            process::Command::new("ip").args(["link", "set", &format!("ve-{}", self.name), state]).status().unwrap();
+        assert!(done.success(), "ip link set ve-{} {state}", self.name);
     }
 
     /// What a unit logged.

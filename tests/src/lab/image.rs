@@ -22,8 +22,8 @@ use super::skip;
 pub enum Flavour {
     /// Debian 12 with systemd and little else.
     Plain,
-    /// The same with Python, for Ansible.
-    Python,
+    /// The same with Ansible.
+    Ansible,
 }
 
 /// A disk of a test's own.
@@ -49,7 +49,7 @@ impl Flavour {
     fn kept(self) -> Option<PathBuf> {
         let name = match self {
             Flavour::Plain => "plain.img",
-            Flavour::Python => "python.img",
+            Flavour::Ansible => "ansible.img",
         };
         let found = env::var_os("KEDGE_DEBIAN").map(|home| Path::new(&home).join(name)).filter(|path| path.is_file());
         if found.is_none() {

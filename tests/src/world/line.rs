@@ -2,6 +2,7 @@
 //! type `factory-line` says is delivered to it; tests push changes and wait for what the hub then knows.
 
 use std::env;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use crate::lab::apt_repository::AptRepository;
 use crate::lab::git_server::GitServer;
 use crate::lab::host::{DebianHost, Network, Ran};
 use crate::lab::image::Flavour;
+use crate::lab::relay::Relay;
 use crate::lab::{await_true, skip};
 
 /// The parts, in the order in which they end.
@@ -23,6 +25,8 @@ use crate::lab::{await_true, skip};
 pub struct Line {
     pub host: DebianHost,
     pub repository: AptRepository,
+    /// The way to the hub of a host with a cable of its own.
+    pub relay: Option<Relay>,
     pub world: World,
 }
 
@@ -60,6 +64,16 @@ impl Line {
         Some(line)
     }
 
+    /// On a network of its own.
+    pub fn prepare_with_agent(network: Network) -> Option<Line> {
+        Line::start_with(network, |_, _| {})
+    }
+
+    /// Before the agent is installed.
+    pub fn prepare_plain() -> Option<Line> {
+        Line::prepare(Flavour::Plain, Network::Shared, |_, _| {})
+    }
+
     /// Everything but the agent.
     pub fn prepare(flavour: Flavour, network: Network, change: impl FnOnce(&mut Settings, &GitServer)) -> Option<Line> {
         agent_deb()?;
@@ -69,7 +83,13 @@ impl Line {
         shorten(&sample);
         sample.hello_gitops.switch("dev");
         Workload::tool(FIRST, "1.0").push(&sample.hello_gitops, "line-test");
-        let mut world = World::assemble(Database::Sqlite, git, sample, change)?;
+        let here = network.here().filter(|_| matches!(network, Network::Cable(_)));
+        let mut world = World::assemble(Database::Sqlite, git, sample, |settings, git| {
+            settings.agents_address = here;
+            change(settings, git);
+        })?;
+        let hub = world.hub.places().agents;
+        let relay = here.map(|here| Relay::start(SocketAddr::new(here, hub.port()), hub));
         world.hub.start_again();
         world.meet();
         world.await_generation("dev", CLUSTER_TYPE, 1);
@@ -81,7 +101,7 @@ impl Line {
             Network::Shared => repository.connect(&host),
             Network::Out | Network::Cable(_) => repository.copy_into(&host),
         }
-        Some(Line { host, repository, world })
+        Some(Line { host, repository, relay, world })
     }
 
     /// By apt, as people do it.

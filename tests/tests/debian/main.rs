@@ -3,6 +3,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is test code")]
 
 mod drift;
+mod escapes;
+mod faults;
 mod journey;
 mod lab_host;
+mod lab_line;
+mod lies;
+mod offline;
+mod package;
 mod power;

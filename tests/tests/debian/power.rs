@@ -49,7 +49,7 @@ fn a_power_cut_at_every_step_of_an_upgrade_leaves_the_old_or_the_new_state() {
     let Some(mut line) = Line::start() else { return };
     let first = line.await_converged(FIRST)["running"].clone();
     let old = Fingerprint::of(&line.host);
-    let Line { host, world, repository } = &mut line;
+    let Line { host, world, .. } = &mut line;
     let cuts = {
         let world = &*world;
         host.cuts_during(&MOMENTS, &wanted, |host| {
@@ -59,7 +59,6 @@ fn a_power_cut_at_every_step_of_an_upgrade_leaves_the_old_or_the_new_state() {
             await_local(host, FIRST, |one| one["condition"] == "Converged" && one["running"] != first);
         })
     };
-    let _ = repository;
     let second = await_local(&line.host, FIRST, |one| one["condition"] == "Converged")["running"].clone();
     let new = Fingerprint::of(&line.host);
     judge(&cuts, &old, &new, [first.as_str().unwrap(), second.as_str().unwrap()]);

@@ -2,7 +2,6 @@
 use super::*;
 use crate::commands::output::Time;
 use crate::commands::sample::{at, fine, interrupted, rolled_back, write};
-use crate::record::Record;
 
 fn told(record: &Record, change: impl FnOnce(&mut Overview)) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -35,7 +34,7 @@ fn a_cause_that_passes_is_tried_again_and_a_hold_stops_even_that() {
     record.failed.as_mut().unwrap().failure = Failure::passing("DpkgLocked", "unattended-upgr holds the lock");
     record.failed.as_mut().unwrap().tries = 3;
     let text = told(&record, |overview| overview.daemon = Some(1));
-    assert!(text.contains("next     DpkgLocked is a cause that passes"), "{text}");
+    assert!(text.contains("next     DpkgLocked is a cause that passes: it is tried again now"), "{text}");
     assert!(text.contains("(tried 3 times, last 59 min ago)"), "{text}");
     let text = told(&record, |overview| {
         overview.holds = vec![Hold {

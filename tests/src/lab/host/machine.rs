@@ -91,13 +91,13 @@ impl Machine {
 
     fn plug_in(&self, name: &str, number: u8) {
         let outside =
-            [format!("ip address replace 192.168.{number}.1/24 dev ve-{name}"), format!("ip link set ve-{name} up")];
+            [format!("ip address replace 10.213.{number}.1/24 dev ve-{name}"), format!("ip link set ve-{name} up")];
         for line in outside {
             let done = Command::new("sh").args(["-c", &line]).status().unwrap();
             assert!(done.success(), "{line}");
         }
         let inside = format!(
-            "ip address replace 192.168.{number}.2/24 dev host0; ip link set host0 up; ip route replace default via 192.168.{number}.1"
+            "ip address replace 10.213.{number}.2/24 dev host0; ip link set host0 up; ip route replace default via 10.213.{number}.1"
         );
         let done = self.command(&["sh", "-ec", &inside]).status().unwrap();
         assert!(done.success(), "{inside}");

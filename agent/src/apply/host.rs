@@ -1,0 +1,3 @@
+//! The real host: debs, files, units, users.
+
+pub mod debs;
