@@ -3,15 +3,19 @@
 
 pub mod agenda;
 pub mod apply;
+pub mod archive;
+pub mod bind;
 pub mod clock;
 pub mod command;
 pub mod commands;
 pub mod config;
 pub mod contact;
+pub mod content;
 pub mod desired;
 pub mod drift;
 pub mod engine;
 pub mod external;
+pub mod facts;
 pub mod goal;
 pub mod health;
 pub mod holds;
@@ -22,6 +26,7 @@ pub mod objects;
 pub mod observed;
 pub mod paths;
 pub mod plan;
+pub mod policy;
 pub mod record;
 pub mod records;
 pub mod report;
