@@ -10,6 +10,7 @@ pub mod command;
 pub mod commands;
 pub mod config;
 pub mod contact;
+pub mod content;
 pub mod desired;
 pub mod drift;
 pub mod engine;

@@ -3,6 +3,7 @@
 pub mod debs;
 //! The real host: its parts.
 pub mod artifacts;
+pub mod debs;
 pub mod files;
 pub mod units;
 pub mod users;
