@@ -1,7 +1,5 @@
-//! The real host: debs, files, units, users.
+//! The real host: debs, files, artifacts, units, users.
 
-pub mod debs;
-//! The real host: its parts.
 pub mod artifacts;
 pub mod debs;
 pub mod files;
