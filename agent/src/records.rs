@@ -153,13 +153,18 @@ impl Records {
 
 /// Names of ledgers: each has a copy `.a` or `.b`.
 fn stems(disk: &dyn Disk, folder: &Path) -> Result<BTreeSet<String>, RecordsError> {
-    let names = disk.list(folder).map_err(|source| RecordsError::List { path: folder.to_owned(), source })?;
+    let names = names(disk, folder).map_err(|source| RecordsError::List { path: folder.to_owned(), source })?;
     let stem = |name: &String| name.strip_suffix(".a").or_else(|| name.strip_suffix(".b")).map(str::to_owned);
     Ok(names.iter().filter_map(stem).collect())
 }
 
+fn names(disk: &dyn Disk, folder: &Path) -> io::Result<BTreeSet<String>> {
+    let name = |path: &PathBuf| path.file_name().and_then(|name| name.to_str()).map(str::to_owned);
+    Ok(disk.list(folder)?.iter().filter_map(name).collect())
+}
+
 fn set_aside(disk: &dyn Disk, folder: &Path, file: &str) -> io::Result<()> {
-    let taken: BTreeSet<String> = disk.list(folder)?.into_iter().collect();
+    let taken = names(disk, folder)?;
     let free = |which: &str| (1_u32..).map(|n| format!("{file}.{which}.broken-{n}")).find(|name| !taken.contains(name));
     for which in ["a", "b"] {
         let from = format!("{file}.{which}");
