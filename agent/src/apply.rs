@@ -1,5 +1,7 @@
 //! How the transaction engine changes a host: everything outside it is behind `Host`, which decides nothing. `host` is the real one.
 
+pub mod host;
+
 use std::collections::BTreeMap;
 
 use kedge_model::wire::Digest;
@@ -9,6 +11,8 @@ use crate::observed::{Observed, Subjects};
 use crate::record::{DebOriginal, Failure};
 use crate::step::{DebsStep, Step};
 use crate::trace::Tracer;
+
+pub mod host;
 
 pub trait Host: Send {
     /// What is true now of these.

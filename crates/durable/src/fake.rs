@@ -8,19 +8,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::disk::{Disk, FileLock};
 
+#[cfg(test)]
+mod tests;
+mod trial;
+
+pub use trial::{Power, every_cut, every_failure};
+
 /// Cheap to clone; clones are the same disk.
 #[derive(Clone, Debug, Default)]
 pub struct FakeDisk {
     state: Arc<Mutex<State>>,
-}
-
-/// When the power went, for a check of `every_cut`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Power {
-    /// In the middle: the work was not acknowledged.
-    Cut,
-    /// After the work said that it was done.
-    CutAfterwards,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -133,35 +130,6 @@ impl FakeDisk {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Cuts the power at every operation of some work, and afterwards, and gives each disk that may be found then to a check.
-/// `prepare` makes the disk before the work; what it wrote is on the medium. Answers how many disks were checked.
-pub fn every_cut<E: std::fmt::Debug>(
-    prepare: impl Fn(&FakeDisk),
-    work: impl Fn(Arc<dyn Disk>) -> Result<(), E>,
-    check: impl Fn(&FakeDisk, Power),
-) -> usize {
-    let prepared = FakeDisk::new();
-    prepare(&prepared);
-    let mut checked = 0;
-    for nth in 1.. {
-        let disk = prepared.settled_copy();
-        disk.cut_at(nth);
-        let done = work(Arc::new(disk.clone()));
-        // Work that shrugs off a failure (tidying up) may end well although the power went: then nothing was promised.
-        let cut = disk.state().off;
-        let power = if done.is_ok() { Power::CutAfterwards } else { Power::Cut };
-        for survivor in disk.survivors() {
-            check(&survivor, power);
-            checked += 1;
-        }
-        if !cut {
-            assert!(done.is_ok(), "the work fails without a power cut: {done:?}");
-            return checked;
-        }
-    }
-    checked
 }
 
 impl State {
@@ -371,66 +339,4 @@ fn torn(bytes: &[u8]) -> Vec<u8> {
 
 fn no_power() -> io::Error {
     io::Error::other("the power is cut")
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
-
-    use super::*;
-
-    fn found(disk: &FakeDisk, path: &Path) -> Vec<Option<Vec<u8>>> {
-        let mut found: Vec<_> = disk.survivors().iter().map(|disk| disk.read(path, 100).ok()).collect();
-        found.sort();
-        found.dedup();
-        found
-    }
-
-    #[test]
-    fn what_is_not_synced_may_be_lost_torn_or_kept() {
-        let (disk, path) = (FakeDisk::new(), Path::new("/x/file"));
-        disk.make_folder(Path::new("/x")).unwrap();
-        disk.write(path, b"1234").unwrap();
-        let torn = Some(b"12\0\0".to_vec());
-        assert_eq!(found(&disk, path), [None, Some(Vec::new()), torn.clone(), Some(b"1234".to_vec())]);
-        disk.sync_file(path).unwrap();
-        assert_eq!(found(&disk, path), [None, Some(b"1234".to_vec())]);
-        disk.sync_folder(Path::new("/x")).unwrap();
-        assert_eq!(found(&disk, path), [Some(b"1234".to_vec())]);
-    }
-
-    #[test]
-    fn renames_survive_in_their_order() {
-        let disk = FakeDisk::new();
-        let [one, two, three] = ["/x/1", "/x/2", "/x/3"].map(Path::new);
-        disk.make_folder(Path::new("/x")).unwrap();
-        disk.write(one, b"old").unwrap();
-        disk.sync_file(one).unwrap();
-        disk.sync_folder(Path::new("/x")).unwrap();
-        disk.rename(one, two).unwrap();
-        disk.rename(two, three).unwrap();
-        let names: Vec<_> = disk.survivors().iter().map(|disk| disk.list(Path::new("/x")).unwrap()).collect();
-        assert_eq!(names, [[one], [two], [three]]);
-    }
-
-    #[test]
-    fn after_a_cut_nothing_works() {
-        let (disk, path) = (FakeDisk::new(), Path::new("/x/file"));
-        disk.make_folder(Path::new("/x")).unwrap();
-        disk.cut_at(1);
-        assert!(disk.write(path, b"1").is_err());
-        assert!(disk.read(path, 9).is_err() && disk.sync_folder(Path::new("/x")).is_err());
-        disk.survivors().iter().for_each(|disk| disk.write(path, b"1").unwrap());
-    }
-
-    #[test]
-    fn a_full_disk_takes_a_part_and_says_so() {
-        let (disk, path) = (FakeDisk::new(), Path::new("/x/file"));
-        disk.make_folder(Path::new("/x")).unwrap();
-        disk.set_full(true);
-        assert_eq!(disk.write(path, b"1234").unwrap_err().kind(), io::ErrorKind::StorageFull);
-        assert_eq!(disk.read(path, 9).unwrap(), b"12");
-        disk.set_full(false);
-        disk.write(path, b"1234").unwrap();
-    }
 }
