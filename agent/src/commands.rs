@@ -10,6 +10,7 @@ pub mod man;
 pub mod names;
 pub mod output;
 pub mod overview;
+pub mod run;
 #[cfg(test)]
 mod sample;
 pub mod status;

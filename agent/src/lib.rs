@@ -30,6 +30,7 @@ pub mod policy;
 pub mod record;
 pub mod records;
 pub mod report;
+pub mod run;
 pub mod step;
 pub mod store;
 pub mod told;
