@@ -220,9 +220,10 @@ pub fn free(folder: &std::path::Path) -> io::Result<u64> {
 
 fn of_disk(blob: &BlobRef, have: u64, folder: &std::path::Path, why: io::Error) -> FetchError {
     match why.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            FetchError::DiskFull { need: blob.size.saturating_sub(have).saturating_add(RESERVE), free: free(folder).unwrap_or(0) }
-        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FetchError::DiskFull {
+            need: blob.size.saturating_sub(have).saturating_add(RESERVE),
+            free: free(folder).unwrap_or(0),
+        },
         _ => FetchError::Disk(blob.digest, why),
     }
 }
