@@ -1,7 +1,5 @@
 //! How the transaction engine changes a host: everything outside it is behind `Host`, which decides nothing. `host` is the real one.
 
-pub mod host;
-
 use std::collections::BTreeMap;
 
 use kedge_model::wire::Digest;
@@ -11,6 +9,8 @@ use crate::observed::{Observed, Subjects};
 use crate::record::{DebOriginal, Failure};
 use crate::step::{DebsStep, Step};
 use crate::trace::Tracer;
+
+pub mod host;
 
 pub trait Host: Send {
     /// What is true now of these.
@@ -24,6 +24,10 @@ pub trait Host: Send {
     fn check(&mut self, check: &Check) -> Result<(), String>;
     /// Everything that was done is on the disk.
     fn settle(&mut self) -> Result<(), Failure>;
+    /// Bytes that these folders hold on the disk; none: it can't be told here.
+    fn usage(&self, _folders: &[&str]) -> Result<Option<u64>, Failure> {
+        Ok(None)
+    }
     /// At start: an interrupted dpkg is finished, leftovers of steps are cleared.
     fn repair(&mut self, trace: &mut Tracer<'_>) -> Result<(), Failure>;
 }

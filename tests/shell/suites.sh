@@ -66,7 +66,19 @@ prepare_hub() {
     export KEDGE_TEST_POSTGRES=${line#*=}
 }
 
+# A booted Debian host beside a real hub. Its tests say themselves what they lack.
+prepare_debian() {
+    local why=''
+    prepare_hub
+    [[ $(id -u) == 0 ]] || {
+        reason="a Debian host is booted by root only"
+        return 0
+    }
+    need_debian || reason=$why
+}
+
 cores=$(nproc)
 suite unit quick "$cores" '' "every test of the workspace that needs nothing from outside"
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
 suite hub heavy "$cores" '^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*postgres' "a real hub with real Git over HTTP, Gitea and PostgreSQL around it"
+suite debian heavy "$cores" '^kedge-tests/debian::' "the agent on a booted Debian host, with a real hub, an apt repository and power cuts"

@@ -1,0 +1,249 @@
+//! One step of debs, done: what differs from it is changed in a single run of apt from archives on the disk, then marks, then
+//! configuration files. Doing it twice is doing it once.
+//!
+//! apt-get does it and not `dpkg -i`, because apt orders unpacking and configuring (Pre-Depends, Breaks, removals between them), which
+//! dpkg leaves to its caller. To keep apt's own judgement out it sees no sources, indexes or pins: it can choose from the
+//! installed debs and the step's archives only, and a simulation of that must say exactly what the step says.
+
+use std::collections::BTreeSet;
+
+use super::apt::{Apt, AptError, Ask, Broken, Mark, World};
+use super::resolve::allow;
+use super::status::{Of, Status};
+use super::version::compare;
+use super::{Debs, conffile};
+use crate::record::Failure;
+use crate::step::{DebInstall, DebRemove, DebsStep};
+use crate::trace::{Tracer, shorten};
+
+/// What a step still has to do.
+#[derive(Debug, Default)]
+struct Todo<'s> {
+    install: Vec<&'s DebInstall>,
+    remove: Vec<&'s DebRemove>,
+    purge: Vec<&'s str>,
+    /// One is unpacked in that version, but not whole.
+    again: bool,
+}
+
+impl<'s> Todo<'s> {
+    fn of(step: &'s DebsStep, status: &Status) -> Todo<'s> {
+        let mut todo = Todo::default();
+        for install in &step.install {
+            let state = status.state(&install.name);
+            let same = state.version.as_ref() == Some(&install.version);
+            if !same || !state.whole {
+                todo.install.push(install);
+                todo.again |= same;
+            }
+        }
+        for remove in &step.remove {
+            let state = status.state(&remove.name);
+            if state.version.is_some() {
+                todo.remove.push(remove);
+            }
+            if remove.purge && (state.version.is_some() || state.config_only) {
+                todo.purge.push(&remove.name);
+            }
+        }
+        todo
+    }
+
+    fn asks(&self) -> Vec<Ask> {
+        let install = self.install.iter().map(|install| Ask::Archive {
+            name: install.name.clone(),
+            version: install.version.clone(),
+            digest: install.archive,
+        });
+        install.chain(self.remove.iter().map(|remove| Ask::Remove { name: remove.name.clone() })).collect()
+    }
+
+    /// As a person reads it.
+    fn sentence(&self) -> String {
+        let install = self.install.iter().map(|install| format!("install {} {}", install.name, install.version));
+        let remove = self
+            .remove
+            .iter()
+            .map(|remove| format!("{} {}", if remove.purge { "purge" } else { "remove" }, remove.name));
+        install.chain(remove).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl<A: Apt> Debs<A> {
+    pub(super) fn carry_out(&mut self, step: &DebsStep, trace: &mut Tracer<'_>) -> Result<(), Failure> {
+        let names: BTreeSet<String> = named(step).map(str::to_owned).collect();
+        names.iter().try_for_each(|name| allow(name))?;
+        self.resume(trace)?;
+        let mut status = self.apt.status(Of::Names(&names))?;
+        let todo = Todo::of(step, &status);
+        if !todo.install.is_empty() || !todo.remove.is_empty() {
+            self.transact(step, &todo, &status, &names, trace)?;
+            status = self.apt.status(Of::Names(&names))?;
+        }
+        let purge = Todo::of(step, &status).purge;
+        if !purge.is_empty() {
+            let line = trace.begin(format!("purge {}", purge.join(", ")));
+            finish(trace, line, self.apt.purge(&purge).map_err(Broken::from))?;
+            status = self.apt.status(Of::Names(&names))?;
+        }
+        self.set_marks(step, &status, trace)?;
+        let changed = conffile::restore(&step.conffiles, &self.objects, &self.root)?;
+        if !changed.is_empty() {
+            let line = trace.begin("put configuration files back");
+            trace.end(line, &changed.join("\n"));
+        }
+        Ok(())
+    }
+
+    fn transact(
+        &self,
+        step: &DebsStep,
+        todo: &Todo<'_>,
+        status: &Status,
+        names: &BTreeSet<String>,
+        trace: &mut Tracer<'_>,
+    ) -> Result<(), Failure> {
+        if let Some(gone) = todo.install.iter().find(|install| !self.objects.has(&install.archive)) {
+            let message = format!("the archive of {} {} ({}) is gone", gone.name, gone.version, gone.archive);
+            return Err(Failure::new("NoWayBack", message));
+        }
+        let asks = todo.asks();
+        self.agree(todo, &asks)?;
+        let brought: BTreeSet<&str> = todo
+            .install
+            .iter()
+            .filter_map(|install| status.debs.get(&install.name))
+            .flat_map(|deb| &deb.conffiles)
+            .map(|conffile| conffile.path.as_str())
+            .collect();
+        conffile::clear(&step.conffiles, &brought, &self.root)?;
+        let line = trace.begin(todo.sentence());
+        match self.apt.transact(&asks, todo.again) {
+            Err(broken) => {
+                // Another deb that was broken before makes the whole run fail; ours may be done all the same.
+                let after = self.apt.status(Of::Names(names))?;
+                let left = Todo::of(step, &after);
+                if left.install.is_empty() && left.remove.is_empty() {
+                    trace.end(line, &broken.output);
+                    tracing::warn!(error = %broken.failure.message, "dpkg failed at something else");
+                    return Ok(());
+                }
+                finish(trace, line, Err(broken))
+            }
+            done => finish(trace, line, done),
+        }
+    }
+
+    /// Nothing may come or go that the step doesn't name.
+    fn agree(&self, todo: &Todo<'_>, asks: &[Ask]) -> Result<(), Failure> {
+        let simulation = self.apt.simulate(World::Archives, asks).map_err(|error| match error {
+            AptError::Other(failure) => failure,
+            AptError::Missing(said) | AptError::Network(said) | AptError::Refused(said) => {
+                Failure::new("AptRefused", shorten(&said))
+            }
+        })?;
+        let refused = |why: String| Err(Failure::new("AptRefused", format!("{why}\n{}", shorten(&simulation.text))));
+        let asked = |name: &str| todo.install.iter().find(|install| install.name == name);
+        for (name, arrival) in &simulation.install {
+            if asked(name).is_none_or(|install| compare(&install.version, &arrival.version).is_ne()) {
+                return refused(format!(
+                    "{name} {} would be installed, which isn't part of this step",
+                    arrival.version
+                ));
+            }
+        }
+        match simulation.remove.keys().find(|name| todo.remove.iter().all(|remove| remove.name != **name)) {
+            Some(name) => refused(format!("{name} would be removed, which nobody asked for")),
+            None => Ok(()),
+        }
+    }
+
+    fn set_marks(&self, step: &DebsStep, status: &Status, trace: &mut Tracer<'_>) -> Result<(), Failure> {
+        let there = |name: &str| status.state(name).version.is_some();
+        let auto = |auto: bool| {
+            let differs = move |install: &&DebInstall| {
+                install.auto == auto && there(&install.name) && status.state(&install.name).auto != auto
+            };
+            step.install.iter().filter(differs).map(|install| install.name.as_str()).collect::<Vec<_>>()
+        };
+        let held = |names: &'_ [String], held: bool| -> Vec<String> {
+            names.iter().filter(|name| there(name) && status.state(name).held != held).cloned().collect()
+        };
+        let (hold, unhold) = (held(&step.hold, true), held(&step.unhold, false));
+        let marks = [
+            (Mark::Auto, auto(true)),
+            (Mark::Manual, auto(false)),
+            (Mark::Hold, hold.iter().map(String::as_str).collect()),
+            (Mark::Unhold, unhold.iter().map(String::as_str).collect()),
+        ];
+        for (mark, names) in marks.into_iter().filter(|(_, names)| !names.is_empty()) {
+            let line = trace.begin(format!("mark {} as {}", names.join(", "), mark.word()));
+            finish(trace, line, self.apt.mark(mark, &names).map_err(Broken::from))?;
+        }
+        Ok(())
+    }
+
+    /// apt doesn't work while dpkg's journal holds something.
+    fn resume(&self, trace: &mut Tracer<'_>) -> Result<(), Failure> {
+        if !self.apt.interrupted() {
+            return Ok(());
+        }
+        let line = trace.begin("take in what an interrupted dpkg did");
+        finish(trace, line, self.apt.resume().map_err(Broken::from))
+    }
+
+    pub(super) fn mend(&mut self, trace: &mut Tracer<'_>) -> Result<(), Failure> {
+        self.resume(trace)?;
+        if self.apt.status(Of::Broken)?.debs.is_empty() {
+            return Ok(());
+        }
+        let line = trace.begin("configure what an interrupted dpkg left");
+        // What fails here is judged by what is broken afterwards.
+        _ = finish(trace, line, self.apt.configure().map_err(Broken::from));
+        if self.apt.status(Of::Broken)?.debs.is_empty() {
+            return Ok(());
+        }
+        let would = self.apt.fix_broken(false)?;
+        let downgrade = would
+            .install
+            .iter()
+            .find(|(_, arrival)| arrival.instead_of.as_ref().is_some_and(|old| compare(&arrival.version, old).is_lt()));
+        if let Some(name) = would.remove.keys().next().or(downgrade.map(|(name, _)| name)) {
+            let message = format!(
+                "mending dpkg would remove or downgrade {name}, which nobody asked for\n{}",
+                shorten(&would.text)
+            );
+            return Err(Failure::new("AptRefused", message));
+        }
+        let line = trace.begin("mend broken dependencies");
+        let fixed = self.apt.fix_broken(true).map(|fixed| fixed.text);
+        finish(trace, line, fixed.map_err(Broken::from))?;
+        let broken = self.apt.status(Of::Broken)?.debs;
+        match broken.is_empty() {
+            true => Ok(()),
+            false => {
+                let names = broken.into_keys().collect::<Vec<_>>().join(", ");
+                Err(Failure::new("DpkgFailed", format!("still not whole: {names}")))
+            }
+        }
+    }
+}
+
+fn named(step: &DebsStep) -> impl Iterator<Item = &str> {
+    let install = step.install.iter().map(|install| install.name.as_str());
+    let remove = step.remove.iter().map(|remove| remove.name.as_str());
+    install.chain(remove).chain(step.hold.iter().chain(&step.unhold).map(String::as_str))
+}
+
+fn finish(trace: &mut Tracer<'_>, line: crate::trace::Line, done: Result<String, Broken>) -> Result<(), Failure> {
+    match done {
+        Ok(output) => {
+            trace.end(line, &output);
+            Ok(())
+        }
+        Err(Broken { failure, output }) => {
+            trace.fail(line, &failure, &output);
+            Err(failure)
+        }
+    }
+}

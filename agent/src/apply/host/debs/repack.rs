@@ -1,0 +1,251 @@
+//! A `.deb` made of what is installed, when no source offers that version any more: its files as they are on the disk, its maintainer
+//! scripts and its control fields. Installing it brings the same version back. Written straight into one file, without
+//! a second copy and without compression, which every dpkg reads.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File, Metadata};
+use std::io::{self, BufWriter, Read, Seek as _, SeekFrom, Write};
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tar::{Builder, EntryType, Header};
+
+use super::stanza::Stanza;
+use super::status::Deb;
+use crate::command::run;
+use crate::record::Failure;
+
+pub mod excluded;
+
+/// What dpkg adds to a control file when it keeps it in its status.
+const STATUS_ONLY: [&str; 6] =
+    ["Status", "Conffiles", "Config-Version", "Triggers-Pending", "Triggers-Awaited", "Auto-Installed"];
+/// What belongs to dpkg and not to the archive.
+const INFO_ONLY: [&str; 1] = ["list"];
+/// How many missing files are named.
+const MAX_NAMED: usize = 8;
+/// A configuration file is small; a slow card needs its time.
+const HASH: Duration = Duration::from_secs(60);
+const AR_MAGIC: &[u8] = b"!<arch>\n";
+
+/// Where dpkg says that a deb's file really is, when another deb diverts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Diversions(BTreeMap<String, (String, String)>);
+
+/// A file of a deb.
+#[derive(Debug)]
+struct Item {
+    /// As the archive calls it.
+    path: String,
+    /// Where it is.
+    place: PathBuf,
+    metadata: Metadata,
+    /// A configuration file that isn't as the deb brought it.
+    edited: bool,
+}
+
+pub fn repack(root: &Path, name: &str, deb: &Deb, into: &Path) -> Result<(), Failure> {
+    let no_way =
+        |why: String| Failure::new("NoWayBack", format!("{name} can't be repacked from its installed files: {why}"));
+    let io = |error: io::Error| match error.kind() {
+        io::ErrorKind::StorageFull => Failure::passing("DiskFull", format!("while {name} was repacked: {error}")),
+        _ => no_way(error.to_string()),
+    };
+    let info = root.join("var/lib/dpkg/info");
+    let (bare, architecture) = (bare(name), deb.state.architecture.clone().unwrap_or_default());
+    let base = [format!("{bare}:{architecture}"), bare.to_owned()];
+    let base = base.iter().find(|base| info.join(format!("{base}.list")).is_file());
+    let base = base.ok_or_else(|| no_way("dpkg has no list of its files".to_owned()))?;
+    let list = fs::read_to_string(info.join(format!("{base}.list"))).map_err(io)?;
+    let diversions = Diversions::read(&root.join("var/lib/dpkg/diversions")).map_err(io)?;
+    let excluded = excluded::Excluded::read(root);
+    let (items, missing) = items(root, &list, bare, deb, &diversions).map_err(io)?;
+    let missing: Vec<&str> = missing.iter().map(String::as_str).filter(|path| !excluded.covers(path)).collect();
+    if !missing.is_empty() {
+        let named = missing.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+        let more = missing.len().saturating_sub(MAX_NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        return Err(no_way(format!("{named}{more} is missing or is no file")));
+    }
+    write(into, &deb.paragraph, &info, base, &items, &missing_conffiles(deb, &items)).map_err(io)
+}
+
+/// Configuration files that the admin deleted: dpkg still has to know them.
+fn missing_conffiles(deb: &Deb, items: &[Item]) -> Vec<String> {
+    let there: BTreeSet<&str> = items.iter().map(|item| item.path.as_str()).collect();
+    let shipped = deb.conffiles.iter().filter(|conffile| !conffile.obsolete).map(|conffile| conffile.path.clone());
+    shipped.filter(|path| !there.contains(path.as_str())).collect()
+}
+
+fn items(
+    root: &Path,
+    list: &str,
+    package: &str,
+    deb: &Deb,
+    diversions: &Diversions,
+) -> io::Result<(Vec<Item>, Vec<String>)> {
+    let conffiles: BTreeMap<&str, &str> =
+        deb.conffiles.iter().map(|conffile| (conffile.path.as_str(), conffile.md5.as_str())).collect();
+    let paths: Vec<&str> = list.lines().filter(|path| path.starts_with('/') && *path != "/.").collect();
+    let folders: BTreeSet<&str> =
+        paths.iter().filter_map(|path| path.rsplit_once('/')).map(|(folder, _)| folder).collect();
+    let (mut items, mut missing) = (Vec::new(), Vec::new());
+    for path in paths {
+        let place = root.join(diversions.place(path, package).trim_start_matches('/'));
+        // A folder of the deb may be a symlink here (`/lib`): what is listed below it is reached through it.
+        let looked = if folders.contains(path) { fs::metadata(&place) } else { fs::symlink_metadata(&place) };
+        let metadata = match looked {
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                if !conffiles.contains_key(path) {
+                    missing.push(path.to_owned());
+                }
+                continue;
+            }
+            metadata => metadata?,
+        };
+        let kind = metadata.file_type();
+        if kind.is_socket() || kind.is_fifo() || kind.is_block_device() || kind.is_char_device() {
+            missing.push(path.to_owned());
+            continue;
+        }
+        let edited = match conffiles.get(path) {
+            Some(md5) if kind.is_file() => md5_of(&place).is_none_or(|now| now != *md5),
+            _ => false,
+        };
+        items.push(Item { path: path.to_owned(), place, metadata, edited });
+    }
+    Ok((items, missing))
+}
+
+fn write(into: &Path, paragraph: &str, info: &Path, base: &str, items: &[Item], missing: &[String]) -> io::Result<()> {
+    let mut file = BufWriter::new(File::create(into)?);
+    file.write_all(AR_MAGIC)?;
+    member(&mut file, "debian-binary", |file| file.write_all(b"2.0\n"))?;
+    member(&mut file, "control.tar", |file| control(file, paragraph, info, base))?;
+    member(&mut file, "data.tar", |file| data(file, items, missing))?;
+    file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
+}
+
+/// A member of an `ar` archive; its size is filled in when it is known.
+fn member(
+    file: &mut BufWriter<File>,
+    name: &str,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let start = file.stream_position()?;
+    let header = |size: u64| format!("{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 100_644);
+    file.write_all(header(0).as_bytes())?;
+    let began = file.stream_position()?;
+    fill(file)?;
+    let end = file.stream_position()?;
+    file.seek(SeekFrom::Start(start))?;
+    file.write_all(header(end - began).as_bytes())?;
+    file.seek(SeekFrom::Start(end))?;
+    if (end - began) % 2 == 1 {
+        file.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn control(file: &mut BufWriter<File>, paragraph: &str, info: &Path, base: &str) -> io::Result<()> {
+    let mut tar = Builder::new(file);
+    let fields = Stanza::new(paragraph)
+        .fields()
+        .filter(|(name, _)| !STATUS_ONLY.iter().any(|only| only.eq_ignore_ascii_case(name)));
+    let text: String = fields.map(|(name, value)| format!("{name}: {value}\n")).collect();
+    tar.append_data(&mut plain(0o644, text.len()), "./control", text.as_bytes())?;
+    let mut entries = fs::read_dir(info)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name();
+        let part = name.to_str().and_then(|name| name.strip_prefix(base)).and_then(|rest| rest.strip_prefix('.'));
+        // `base.x.postinst` is another deb's, called `base.x`.
+        let Some(part) = part.filter(|part| !part.contains('.') && !INFO_ONLY.contains(part)) else { continue };
+        let mode = entry.metadata()?.mode() & 0o777;
+        let bytes = fs::read(entry.path())?;
+        tar.append_data(&mut plain(mode, bytes.len()), format!("./{part}"), bytes.as_slice())?;
+    }
+    tar.finish()
+}
+
+fn data(file: &mut BufWriter<File>, items: &[Item], missing: &[String]) -> io::Result<()> {
+    let mut tar = Builder::new(file);
+    let mut linked: BTreeMap<(u64, u64), String> = BTreeMap::new();
+    for Item { path, place, metadata, edited } in items {
+        let (name, kind) = (format!(".{path}"), metadata.file_type());
+        let mut header = Header::new_gnu();
+        header.set_mode(metadata.mode() & 0o7777);
+        header.set_uid(metadata.uid().into());
+        header.set_gid(metadata.gid().into());
+        header.set_mtime(u64::try_from(metadata.mtime()).unwrap_or(0));
+        header.set_size(0);
+        if kind.is_dir() {
+            header.set_entry_type(EntryType::Directory);
+            tar.append_data(&mut header, format!("{name}/"), io::empty())?;
+        } else if kind.is_symlink() {
+            header.set_entry_type(EntryType::Symlink);
+            header.set_mode(0o777);
+            tar.append_link(&mut header, &name, fs::read_link(place)?)?;
+        } else if let Some(first) = linked.get(&(metadata.dev(), metadata.ino())) {
+            header.set_entry_type(EntryType::Link);
+            tar.append_link(&mut header, &name, format!(".{first}"))?;
+        } else {
+            if metadata.nlink() > 1 {
+                linked.insert((metadata.dev(), metadata.ino()), path.clone());
+            }
+            // An edited configuration file gets one more byte: what dpkg then knows as the deb's own differs from what is on the
+            // disk, so that it goes on taking it for edited, and later upgrades leave it alone.
+            let extra: &[u8] = if *edited { b"\n" } else { b"" };
+            let size = metadata.len() + u64::from(*edited);
+            header.set_entry_type(EntryType::Regular);
+            header.set_size(size);
+            tar.append_data(&mut header, &name, File::open(place)?.chain(extra).take(size))?;
+        }
+    }
+    for path in missing {
+        tar.append_data(&mut plain(0o644, 0), format!(".{path}"), io::empty())?;
+    }
+    tar.finish()
+}
+
+fn plain(mode: u32, size: usize) -> Header {
+    let mut header = Header::new_gnu();
+    header.set_entry_type(EntryType::Regular);
+    header.set_mode(mode);
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_size(size as u64);
+    header
+}
+
+/// By coreutils, as the only one who still needs it is dpkg.
+fn md5_of(path: &Path) -> Option<String> {
+    let output = run("md5sum", &["--", &path.display().to_string()], &[], HASH).ok()?;
+    // A name with a backslash or a newline is escaped, and the line begins with a backslash then.
+    output.stdout.trim_start_matches('\\').split_whitespace().next().map(str::to_owned)
+}
+
+fn bare(name: &str) -> &str {
+    name.split_once(':').map_or(name, |(bare, _)| bare)
+}
+
+impl Diversions {
+    /// Three lines each: the path, where it went, and the deb that has it now (`:` for the admin).
+    fn read(path: &Path) -> io::Result<Diversions> {
+        let text = match fs::read_to_string(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            text => text?,
+        };
+        let lines: Vec<&str> = text.lines().collect();
+        let each = lines.chunks_exact(3).map(|three| (three[0].to_owned(), (three[1].to_owned(), three[2].to_owned())));
+        Ok(Diversions(each.collect()))
+    }
+
+    fn place<'p>(&'p self, path: &'p str, package: &str) -> &'p str {
+        match self.0.get(path) {
+            Some((to, by)) if by != package => to,
+            _ => path,
+        }
+    }
+}
