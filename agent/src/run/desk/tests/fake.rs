@@ -10,8 +10,8 @@ use std::time::Duration;
 use kedge_durable::{Disk, RealDisk};
 use kedge_model::kinds::{Conflicts, Destination, Drift, Rollback, Scope as Reach};
 use kedge_model::wire::{
-    ApplyParameters, BlobRef, DesiredState, Digest, Entry, Envelope, Generation, Mode, PackageRef, Packages, PollAnswer,
-    PollRequest, SigningKey, Stream, Timestamp,
+    ApplyParameters, BlobRef, DesiredState, Digest, Entry, Envelope, Generation, Mode, PackageRef, Packages,
+    PollAnswer, PollRequest, SigningKey, Stream, Timestamp,
 };
 use kedge_status::{Condition, Limits, Status};
 use tokio::sync::mpsc::UnboundedSender;
@@ -426,9 +426,8 @@ impl FakeHub {
         let newer = state.issued.as_ref().filter(|(generation, _)| *generation > request.generation);
         let known = state.status.as_ref().map(Status::heads);
         let want_status = known.as_ref() != Some(&request.status);
-        (newer.is_some() || want_status).then(|| {
-            Ok(PollAnswer { state: newer.map(|(_, envelope)| envelope.clone()), want_status, ..blank() })
-        })
+        (newer.is_some() || want_status)
+            .then(|| Ok(PollAnswer { state: newer.map(|(_, envelope)| envelope.clone()), want_status, ..blank() }))
     }
 }
 
