@@ -7,7 +7,7 @@ use std::io::{self, Read};
 use kedge_model::wire::Digest;
 use tar::{EntryType, Header};
 
-use crate::objects::Objects;
+use crate::objects::{Batch, Objects};
 
 /// What a package holds, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,6 +40,8 @@ const MAX_PATH: usize = 1024;
 const MAX_FRAME: u64 = 4 * 512 + MAX_PATH as u64;
 /// 8 MiB: four times what the hub's level uses, a third of what the agent may take at its peak.
 const WINDOW_LOG: u32 = 23;
+/// The hub puts no larger file into an archive.
+const SMALL: u64 = 1 << 20;
 const BLOCK: usize = 512;
 const PIECE: usize = 32 * 1024;
 
@@ -63,15 +65,28 @@ pub fn read(package: impl Read, objects: &Objects) -> Result<Listing, ArchiveErr
         if listing.files.len() >= MAX_FILES {
             return Err(broken(format!("it has more than {MAX_FILES} files")));
         }
-        let mut writing = objects.begin().map_err(ArchiveError::Disk)?;
-        copy(&mut tar, size, |piece| writing.write(piece).map_err(ArchiveError::Disk))?;
-        let digest = batch.end(writing).map_err(ArchiveError::Disk)?;
+        let digest = keep(&mut tar, size, objects, &mut batch)?;
         let executable = header.mode().map_err(unreadable)? == 0o755;
         listing.files.insert(path.clone(), Listed { digest, size, executable });
         last = Some(path);
     }
     batch.finish().map_err(ArchiveError::Disk)?;
     Ok(listing)
+}
+
+/// A file's content as an object. What was unpacked before is hashed and not written again.
+fn keep(tar: &mut impl Read, size: u64, objects: &Objects, batch: &mut Batch<'_>) -> Result<Digest, ArchiveError> {
+    if size <= SMALL {
+        let mut bytes = Vec::new();
+        copy(tar, size, |piece| {
+            bytes.extend_from_slice(piece);
+            Ok(())
+        })?;
+        return batch.put(&bytes).map_err(ArchiveError::Disk);
+    }
+    let mut writing = objects.begin().map_err(ArchiveError::Disk)?;
+    copy(tar, size, |piece| writing.write(piece).map_err(ArchiveError::Disk))?;
+    batch.end(writing).map_err(ArchiveError::Disk)
 }
 
 /// The next file's path and header; none at the end, which must be the end of everything.

@@ -3,6 +3,7 @@
 
 pub mod collect;
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
@@ -23,7 +24,7 @@ pub struct Objects {
 #[derive(Debug)]
 pub struct Batch<'o> {
     objects: &'o Objects,
-    pending: Vec<(PathBuf, Digest)>,
+    pending: BTreeMap<Digest, PathBuf>,
 }
 
 /// An object that is being written, whose digest is known at its end.
@@ -35,6 +36,8 @@ pub struct Writing {
 
 /// What is read of a file at one time.
 const PIECE: usize = 64 * 1024;
+/// More files than that are synced with their whole file system at once.
+const SYNC_EACH: usize = 8;
 /// A tenant that knows an artifact's digest reaches it; nobody lists what is here.
 const FOLDER_MODE: u32 = 0o711;
 /// Packages hold settings that aren't everybody's.
@@ -91,14 +94,8 @@ impl Objects {
     }
 
     pub fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
-        let digest = Digest::of(bytes);
-        if self.use_again(&digest) {
-            return Ok(digest);
-        }
         let mut batch = self.batch();
-        let mut writing = self.begin()?;
-        writing.write(bytes)?;
-        batch.end(writing)?;
+        let digest = batch.put(bytes)?;
         batch.finish()?;
         Ok(digest)
     }
@@ -145,7 +142,7 @@ impl Objects {
     }
 
     pub fn batch(&self) -> Batch<'_> {
-        Batch { objects: self, pending: Vec::new() }
+        Batch { objects: self, pending: BTreeMap::new() }
     }
 
     pub fn begin(&self) -> io::Result<Writing> {
@@ -190,32 +187,53 @@ impl std::fmt::Debug for Writing {
 }
 
 impl Batch<'_> {
-    /// The content is complete; it is visible after `finish`.
-    pub fn end(&mut self, mut writing: Writing) -> io::Result<Digest> {
-        let digest = Digest::finish(std::mem::replace(&mut writing.hash, Context::new(&SHA256)));
-        let known = self.pending.iter().any(|(_, pending)| *pending == digest);
-        if known || self.objects.use_again(&digest) {
-            return Ok(digest);
+    /// Bytes that are in memory anyway: nothing is written if they are here already.
+    pub fn put(&mut self, bytes: &[u8]) -> io::Result<Digest> {
+        let digest = Digest::of(bytes);
+        if !self.is_known(&digest) {
+            let mut writing = self.objects.begin()?;
+            writing.write(bytes)?;
+            self.end(writing)?;
         }
-        writing.file.sync_all()?;
-        let complete = self.objects.path(&digest).with_extension("new");
-        fs::rename(&writing.temporary, &complete)?;
-        self.pending.push((complete, digest));
         Ok(digest)
     }
 
+    /// The content is complete; it is visible after `finish`.
+    pub fn end(&mut self, mut writing: Writing) -> io::Result<Digest> {
+        let digest = Digest::finish(std::mem::replace(&mut writing.hash, Context::new(&SHA256)));
+        if !self.is_known(&digest) {
+            let complete = self.objects.path(&digest).with_extension("new");
+            fs::rename(&writing.temporary, &complete)?;
+            self.pending.insert(digest, complete);
+        }
+        Ok(digest)
+    }
+
+    /// Everything is on the disk before the first name says so.
     pub fn finish(mut self) -> io::Result<()> {
-        let pending = std::mem::take(&mut self.pending);
-        for (temporary, digest) in &pending {
+        if self.pending.len() > SYNC_EACH {
+            nix::unistd::syncfs(File::open(&self.objects.folder)?)?;
+        } else {
+            self.pending.values().try_for_each(|path| File::open(path)?.sync_all())?;
+        }
+        for (digest, temporary) in &self.pending {
             fs::rename(temporary, self.objects.path(digest))?;
         }
-        if pending.is_empty() { Ok(()) } else { self.objects.sync() }
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        self.pending.clear();
+        self.objects.sync()
+    }
+
+    fn is_known(&self, digest: &Digest) -> bool {
+        self.pending.contains_key(digest) || self.objects.use_again(digest)
     }
 }
 
 impl Drop for Batch<'_> {
     fn drop(&mut self) {
-        for (temporary, _) in &self.pending {
+        for temporary in self.pending.values() {
             _ = fs::remove_file(temporary);
         }
     }
@@ -292,11 +310,12 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_shows_all_its_objects_once() {
+    fn a_large_batch_shows_all_its_objects_once() {
         let (_folder, objects) = objects();
         let mut batch = objects.batch();
         let mut digests = Vec::new();
-        for text in ["a", "b", "a"] {
+        let texts: Vec<String> = (0..20).map(|number| (number % 15).to_string()).collect();
+        for text in &texts {
             let mut writing = objects.begin().unwrap();
             writing.write(text.as_bytes()).unwrap();
             digests.push(batch.end(writing).unwrap());
@@ -304,7 +323,7 @@ mod tests {
         assert!(!objects.has(&digests[0]));
         batch.finish().unwrap();
         assert!(digests.iter().all(|digest| objects.has(digest)));
-        assert_eq!(fs::read_dir(&objects.folder).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(&objects.folder).unwrap().count(), 15);
     }
 
     #[test]

@@ -224,3 +224,58 @@ fn each_step_leaves_a_line_with_what_was_done() {
     assert_eq!(lines.iter().map(|line| line.what.as_str()).collect::<Vec<_>>(), ["make folder /srv"; 2]);
     assert_eq!(lines[1].output, "already so");
 }
+
+/// What only root can try: owners, and whose symlinks are followed. The folder is on the host itself, below a temporary one.
+#[test]
+fn as_root_owners_are_set_and_only_roots_symlinks_are_followed() {
+    use nix::unistd::{Gid, Uid, chown, geteuid};
+    if !geteuid().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let objects = Objects::open(&folder.path().join("objects")).unwrap();
+    let files = Files::new(Paths::host(), objects.clone());
+    let run = |step: &Step| files.execute(step, &mut Tracer::new(&SystemClock));
+    let base = fs::canonicalize(folder.path()).unwrap().to_str().unwrap().to_owned();
+    let tenant = owner::names(65_534, 65_534);
+    let look = |path: &str| files.look(&[path.to_owned()].into()).unwrap().remove(path).unwrap();
+
+    let home = format!("{base}/srv/app");
+    run(&Step::MakeFolder { path: home.clone(), owner: tenant.clone(), mode: 0o750 }).unwrap();
+    assert_eq!(look(&home), PathState::Folder { owner: tenant.clone(), mode: 0o750 });
+    assert_eq!(look(&format!("{base}/srv")), PathState::Folder { owner: Owner::root(), mode: 0o755 });
+    let content = objects.put(b"x").unwrap();
+    let put = |path: String| Step::PutFile { path, content, owner: tenant.clone(), mode: 0o600 };
+    let path = format!("{home}/x");
+    run(&put(path.clone())).unwrap();
+    assert_eq!(look(&path), PathState::File { content, size: 1, owner: tenant.clone(), mode: 0o600 });
+    let link = Step::PutLink { path: format!("{home}/link"), target: "x".to_owned(), owner: tenant.clone() };
+    run(&link).unwrap();
+    assert_eq!(look(&format!("{home}/link")), PathState::Link { target: "x".to_owned(), owner: tenant.clone() });
+
+    // An administrator moved `srv`; the tenant can't have.
+    symlink("srv", format!("{base}/moved")).unwrap();
+    run(&put(format!("{base}/moved/app/y"))).unwrap();
+    assert!(matches!(look(&format!("{home}/y")), PathState::File { .. }));
+    symlink(format!("{base}/srv"), format!("{base}/absolute")).unwrap();
+    run(&put(format!("{base}/absolute/app/z"))).unwrap();
+    symlink("loop", format!("{base}/loop")).unwrap();
+    assert_eq!(run(&put(format!("{base}/loop/z"))).unwrap_err().reason, "NotAllowed");
+    // In the tenant's folder even a symlink of root's isn't followed: the tenant may have moved it there.
+    fs::create_dir(format!("{base}/secret")).unwrap();
+    symlink(format!("{base}/secret"), format!("{home}/evil")).unwrap();
+    assert_eq!(run(&put(format!("{home}/evil/z"))).unwrap_err().reason, "NotAllowed");
+    let (uid, gid) = (Uid::from_raw(65_534), Gid::from_raw(65_534));
+    nix::unistd::fchownat(
+        nix::fcntl::AT_FDCWD,
+        format!("{base}/moved").as_str(),
+        Some(uid),
+        Some(gid),
+        nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW,
+    )
+    .unwrap();
+    assert_eq!(run(&put(format!("{base}/moved/app/y"))).unwrap_err().reason, "NotAllowed");
+    chown(folder.path(), Some(uid), None).unwrap();
+    assert_eq!(run(&put(format!("{base}/absolute/app/z"))).unwrap_err().reason, "NotAllowed");
+    assert_eq!(fs::read_dir(format!("{base}/secret")).unwrap().count(), 0);
+}
