@@ -1,7 +1,5 @@
 //! How the transaction engine changes a host: everything outside it is behind `Host`, which decides nothing. `host` is the real one.
 
-pub mod host;
-
 use std::collections::BTreeMap;
 
 use kedge_model::wire::Digest;

@@ -1,7 +1,7 @@
 //! Content by digest, in one folder: packages, files, debs, artifacts, and what a way back needs. An object appears only whole
 //! and synced, so whoever finds one may use it. Link, goal and the host applier put and read them.
 
-mod collect;
+pub mod collect;
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};

@@ -266,7 +266,7 @@ async fn an_image_joins_by_itself_and_keeps_its_token_until_it_worked() {
         assert!(room.image_token().exists());
         told.lock().unwrap().push(error.code().to_owned());
     };
-    let identity = until_joined(&disk(), &room.paths, Arc::new(SystemClock), tell).await.unwrap();
+    let identity = until_joined(&disk(), &room.paths, Arc::new(SystemClock), None, tell).await.unwrap();
     assert_eq!(*told.lock().unwrap(), ["Internal"]);
     assert_eq!(identity.cluster(), room.identity().unwrap().cluster());
     assert!(!room.image_token().exists());

@@ -321,7 +321,8 @@ impl<A: Apt> Debs<A> {
     fn holds(&self, wish: &DebWish, status: &Status, plan: &mut DebPlan) {
         let wanted = wish.want.iter().map(|deb| (&deb.name, Some(true)));
         let returned = resolve::returning(wish);
-        let returned = returned.map(|(name, original)| (name, original.state.version.as_ref().map(|_| original.state.held)));
+        let returned =
+            returned.map(|(name, original)| (name, original.state.version.as_ref().map(|_| original.state.held)));
         for (name, after) in wanted.chain(returned) {
             let state = status.state(name);
             let before = state.version.as_ref().map(|_| state.held);

@@ -10,8 +10,8 @@ use std::time::Duration;
 use kedge_durable::{Disk, RealDisk};
 use kedge_model::kinds::{Conflicts, Destination, Drift, Rollback, Scope as Reach};
 use kedge_model::wire::{
-    ApplyParameters, BlobRef, DesiredState, Digest, Entry, Envelope, Generation, Mode, PackageRef, Packages, PollAnswer,
-    PollRequest, SigningKey, Stream, Timestamp,
+    ApplyParameters, BlobRef, DesiredState, Digest, Entry, Envelope, Generation, Mode, PackageRef, Packages,
+    PollAnswer, PollRequest, SigningKey, Stream, Timestamp,
 };
 use kedge_status::{Condition, Limits, Status};
 use tokio::sync::mpsc::UnboundedSender;
@@ -292,7 +292,7 @@ impl Applier for FakeApplier {
                     tries: 1,
                 };
                 let record = Record { assignment: name.clone(), failed: Some(failed), ..Record::default() };
-                self.records.put(record).unwrap();
+                self.records.change(&name, |known| *known = record).unwrap();
                 self.failed.insert(name.clone(), failure.reason.clone());
                 self.truth(&name, None);
                 self.bench.note(format!("fail {name}: {}", failure.reason));
@@ -314,7 +314,7 @@ impl Applier for FakeApplier {
                 original: Default::default(),
             };
             let record = Record { assignment: name.clone(), running: Some(running), ..Record::default() };
-            self.records.put(record).unwrap();
+            self.records.change(&name, |known| *known = record).unwrap();
             self.failed.remove(&name);
             self.truth(&name, None);
             self.bench.note(format!("apply {name}"));
@@ -424,11 +424,10 @@ impl FakeHub {
             return Some(Err(LinkError::Unreachable { hub: "hub.test:7443".to_owned(), source }));
         }
         let newer = state.issued.as_ref().filter(|(generation, _)| *generation > request.generation);
-        let known = state.status.as_ref().map(|status| &status.heads);
-        let want_status = known != Some(&request.status);
-        (newer.is_some() || want_status).then(|| {
-            Ok(PollAnswer { state: newer.map(|(_, envelope)| envelope.clone()), want_status, ..blank() })
-        })
+        let known = state.status.as_ref().map(Status::heads);
+        let want_status = known.as_ref() != Some(&request.status);
+        (newer.is_some() || want_status)
+            .then(|| Ok(PollAnswer { state: newer.map(|(_, envelope)| envelope.clone()), want_status, ..blank() }))
     }
 }
 
