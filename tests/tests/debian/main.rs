@@ -2,6 +2,7 @@
 //! prepares what they need.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is test code")]
 
+mod ansible;
 mod drift;
 mod escapes;
 mod faults;
