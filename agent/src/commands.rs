@@ -4,15 +4,20 @@ pub mod completions;
 pub mod daemon;
 pub mod doctor;
 pub mod error;
+pub mod hold;
 pub mod join;
 pub mod logs;
 pub mod man;
 pub mod names;
 pub mod output;
 pub mod overview;
+mod person;
+pub mod report;
+pub mod run;
 #[cfg(test)]
 mod sample;
 pub mod status;
+pub mod unhold;
 pub mod why;
 
 use std::path::PathBuf;
@@ -66,11 +71,13 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Join(join::JoinArgs),
-    Run(run::RunArgs),
     Status(status::StatusArgs),
     Why(why::WhyArgs),
     Logs(logs::LogsArgs),
+    Hold(hold::HoldArgs),
+    Unhold(unhold::UnholdArgs),
     Doctor(doctor::DoctorArgs),
+    Report(report::ReportArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -82,11 +89,13 @@ impl Cli {
         let paths = self.paths()?;
         match self.command {
             Command::Join(args) => join::run(&args, &paths),
-            Command::Run(args) => run::run(&args, self.config.as_deref(), paths),
             Command::Status(args) => status::run(&args, &paths),
             Command::Why(args) => why::run(&args, &paths),
             Command::Logs(args) => logs::run(&args, &paths),
+            Command::Hold(args) => hold::run(&args, &paths),
+            Command::Unhold(args) => unhold::run(&args, &paths),
             Command::Doctor(args) => doctor::run(&args, &paths),
+            Command::Report(args) => report::run(&args, &paths),
             Command::Completions(args) => completions::run(&args, Cli::command()),
             Command::Man(args) => man::run(&args, Cli::command()),
         }

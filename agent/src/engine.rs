@@ -5,6 +5,7 @@ mod conflict;
 mod describe;
 mod health;
 mod look;
+mod outcome;
 mod pause;
 mod prepare;
 mod transaction;
@@ -206,10 +207,8 @@ impl Engine {
         let since = same.map_or_else(|| self.clock.now(), |running| running.since);
         let is_restart = same.is_some_and(|running| running.restart != restart && goal.as_ref() == Ok(&running.goal));
         let cause = if is_restart { Cause::Restart } else { Cause::Change };
-        if let (Some(running), Ok(goal)) = (same, &goal) {
-            if running.restart == restart && running.goal == *goal {
-                return self.confirm(&assignment, packages);
-            }
+        if same.is_some_and(|running| running.restart == restart && goal.as_ref() == Ok(&running.goal)) {
+            return self.confirm(&assignment, packages);
         }
         let (goal, failure) = match goal {
             Ok(goal) => (goal, None),
@@ -245,6 +244,6 @@ impl fmt::Debug for Engine {
 }
 
 #[cfg(test)]
-mod fake;
+pub(crate) mod fake;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -190,3 +190,43 @@ impl std::fmt::Debug for Pending {
         write!(f, "Pending({} at {})", self.token, self.hub)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use kedge_durable::fake::{Power, every_cut};
+    use kedge_model::wire::Stream;
+
+    use super::*;
+    use crate::link::fake::Authority;
+    use crate::link::fake::authority::{DAY, now};
+
+    #[test]
+    fn a_power_cut_while_renewing_leaves_the_old_certificate_or_the_new_one() {
+        let (hub, paths) = (Authority::new(), Paths::below(std::path::Path::new("/root")));
+        let old = hub.identity("https://hub:1", &Stream::new("dev", "drone", "all")).joined;
+        let key = HostKey::from_pem(&old.key).unwrap();
+        let renewed = hub.certify(&key.request().unwrap(), (now().0, now().0 + 900 * DAY));
+        let checked = every_cut(
+            |disk| {
+                disk.make_folder(&paths.state()).unwrap();
+                let mut ledger = Ledger::open(Arc::new(disk.clone()), &path(&paths)).unwrap().ledger;
+                ledger.write(&Stored { joined: Some(old.clone()), pending: None }).unwrap();
+            },
+            |disk| Identity::of(old.clone()).unwrap().renew(&disk, &paths, renewed.clone()),
+            |disk, power| {
+                let found = Identity::read(disk, &paths).unwrap().unwrap();
+                assert_eq!(found.cluster(), key.cluster());
+                assert!(
+                    found.certificate() == renewed || power == Power::Cut && found.certificate() == old.certificate
+                );
+            },
+        );
+        assert!(checked > 10, "{checked}");
+    }
+
+    #[test]
+    fn a_machine_without_an_id_is_believed() {
+        let (a, b) = (Some(Digest::of(b"a")), Some(Digest::of(b"b")));
+        assert!(same_machine(None, a) && same_machine(a, None) && same_machine(a, a) && !same_machine(a, b));
+    }
+}

@@ -33,8 +33,9 @@ programs() {
         fi
     done
     for package in "${missing[@]}"; do
-        compile "$architecture" "$package"
+        # Of what is there now: the sources may change while they are compiled.
         kept=$KEDGE_CACHE/deb/programs/$architecture/$package-$(content_of "$package")
+        compile "$architecture" "$package"
         mkdir -p "${kept%/*}"
         # One of each is enough: the next has other sources.
         find "${kept%/*}" -name "$package-????????????????" -delete
@@ -55,6 +56,14 @@ content_of() {
     ) | sha256sum | cut -c1-16
 }
 
+# When these sources were committed last.
+changed_at() {
+    local -a folders
+    read -ra folders <<<"${sources_of[$1]}"
+    git -C "$root" log -1 --format=%ct -- Cargo.toml Cargo.lock rust-toolchain.toml "${folders[@]}" 2>/dev/null ||
+        printf '%s' "$SOURCE_DATE_EPOCH"
+}
+
 # compile ARCHITECTURE PACKAGE
 compile() {
     local architecture=$1 package=$2 triple profile=${profile_of[$2]} began
@@ -70,6 +79,9 @@ compile() {
         rustup target add "$triple" >/dev/null 2>&1 || die 1 "rustup has no target $triple here."
         command=("${CARGO:-cargo}" zigbuild --target "$triple.$oldest_glibc")
     fi
+    # The agent knows when it was made: when its sources last changed, so that the same ones give the same bytes.
+    local -x SOURCE_DATE_EPOCH
+    SOURCE_DATE_EPOCH=$(changed_at "$package")
     began=$(now_ms)
     say "Compiling $package for $architecture ($profile)"
     (cd "$root" && "${command[@]}" --locked --profile "$profile" --package "$package" --bin "$package") </dev/null >&2 ||

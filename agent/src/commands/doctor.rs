@@ -1,8 +1,10 @@
 //! `kedge-agent doctor`: what is wrong with this host as an agent sees it, each with the way out. Called by `main`. Each room of
 //! checks returns findings; nothing is changed.
 
+mod apt;
 mod clock;
 mod disk;
+mod hub;
 mod ledgers;
 mod service;
 
@@ -14,6 +16,7 @@ use super::error::{CommandError, Exit};
 use super::output::{Format, show};
 use super::overview::Overview;
 use crate::clock::{Clock as _, SystemClock};
+use crate::config::Config;
 use crate::paths::Paths;
 
 /// Look for what is wrong with this host, and say the way out.
@@ -54,8 +57,11 @@ pub fn run(args: &DoctorArgs, paths: &Paths) -> Result<Exit, CommandError> {
     let mut findings = vec![joined(&overview)];
     findings.extend(service::check(paths, &overview));
     findings.push(clock::check(&overview.hub, now));
+    findings.extend(hub::check(paths, now));
     findings.extend(disk::check(paths));
     findings.extend(ledgers::check(paths));
+    findings.extend(settings(paths));
+    findings.extend(apt::check(paths));
     show(args.output, &findings, || text(&findings))?;
     let problem = findings.iter().any(|finding| finding.problem);
     Ok(if problem { Exit::Findings } else { Exit::Success })
@@ -70,6 +76,12 @@ fn joined(overview: &Overview) -> Finding {
             "kedge-agent join --token-file FILE, or put a token into /etc/kedge/join-token",
         ),
     }
+}
+
+fn settings(paths: &Paths) -> Option<Finding> {
+    let error = Config::load(None, paths).err()?;
+    let way_out = "mend the file; the agent doesn't start with it, and what runs goes on";
+    Some(Finding::problem("settings", error.to_string(), way_out))
 }
 
 fn text(findings: &[Finding]) -> String {

@@ -22,7 +22,7 @@ Examples:
     kedge-agent join --token-file token
 
   The same, piped in:
-    kedge token create --environment prod --type line | ssh host kedge-agent join --token-file -
+    kedge token create -e prod -t line | ssh host kedge-agent join --token-file -
 
   Prepare an image: its first boot joins by itself, and then removes the file:
     cp token /etc/kedge/join-token")]

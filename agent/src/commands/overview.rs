@@ -5,17 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use kedge_durable::RealDisk;
-use kedge_model::wire::{ClusterId, PackagesKey, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, Mode, PackagesKey, Stream, Timestamp};
 use kedge_status::{Condition, Report, Severity};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::daemon;
 use super::error::CommandError;
 use super::output::Time;
 use crate::contact::Contact;
+use crate::desired::Memory;
+use crate::holds::{Held, Holds, Writer};
+use crate::identity::Identity;
 use crate::paths::Paths;
 use crate::record::{FailedAttempt, Record};
 use crate::records::Records;
+use crate::report;
 
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -39,7 +43,7 @@ pub struct Overview {
 #[serde(rename_all = "camelCase")]
 pub struct Cluster {
     pub id: ClusterId,
-    pub name: Option<String>,
+    pub name: String,
     pub stream: Option<Stream>,
     pub hub: String,
 }
@@ -83,8 +87,8 @@ pub struct Assignment {
 pub struct Hold {
     pub assignment: String,
     pub by: String,
-    /// `technician` or `hub`.
-    pub writer: &'static str,
+    #[serde(serialize_with = "spelled")]
+    pub writer: Writer,
     pub reason: String,
     pub since: Time,
 }
@@ -115,7 +119,10 @@ impl Overview {
         (overview.records, overview.unreadable) = Records::read_all(&RealDisk, paths)
             .map_err(|error| CommandError::failed("what was done on this host can't be read", error))?;
         overview.daemon = daemon::holder(paths);
-        overview.assemble(&BTreeMap::new(), &BTreeMap::new());
+        overview.read_holds(paths);
+        let desired = overview.read_desired(paths);
+        let reports = overview.read_status(paths);
+        overview.assemble(&reports, &desired);
         Ok(overview)
     }
 
@@ -131,6 +138,75 @@ impl Overview {
             known: self.assignments.iter().map(|assignment| assignment.name.clone()).collect(),
         };
         self.assignments.iter().find(|assignment| assignment.name == short).ok_or_else(unknown)
+    }
+
+    /// Who this is, and what the last accepted state asks for.
+    fn read_desired(&mut self, paths: &Paths) -> BTreeMap<String, Wanted> {
+        let identity = self.taken(Identity::read(&RealDisk, paths)).flatten();
+        let memory = self.taken(Memory::read(&RealDisk, paths)).flatten();
+        let mut wanted = BTreeMap::new();
+        let Some(identity) = identity else { return wanted };
+        let (mut name, mut stream) = (identity.name().to_owned(), None);
+        if let Some((membership, state, _)) = memory.filter(|(membership, ..)| membership.cluster == identity.cluster())
+        {
+            (name, stream) = (membership.name, Some(membership.stream.clone()));
+            let state = state.filter(|state| state.stream == membership.stream);
+            for entry in state.map(|state| state.entries).unwrap_or_default() {
+                let version = match &entry.mode {
+                    Mode::Apply(packages) => packages.version.clone(),
+                    Mode::Observe(_) => None,
+                };
+                wanted.insert(entry.assignment.clone(), Wanted { key: entry.packages_key(), version });
+            }
+        }
+        self.cluster = Some(Cluster { id: identity.cluster(), name, stream, hub: identity.hub().to_owned() });
+        wanted
+    }
+
+    fn read_holds(&mut self, paths: &Paths) {
+        let held = self.taken(Holds::of(paths).read()).unwrap_or_default();
+        self.holds = held
+            .into_iter()
+            .map(|Held { assignment, by, reason, since, writer }| Hold {
+                assignment,
+                by,
+                writer,
+                reason,
+                since: Time(since),
+            })
+            .collect();
+    }
+
+    /// Times as this host's clock said them.
+    fn read_status(&mut self, paths: &Paths) -> BTreeMap<String, Report> {
+        let Some(shown) = self.taken(report::read(&RealDisk, paths)).flatten() else { return BTreeMap::new() };
+        let warning = |(code, warning): (&String, &kedge_status::Warning)| Warning {
+            code: code.clone(),
+            severity: warning.severity,
+            message: warning.message.clone(),
+            since: Time(shown.here(warning.clock, warning.since)),
+        };
+        self.warnings = shown.warnings.iter().map(warning).collect();
+        self.hub.clock_offset_ms = self.hub.clock_offset_ms.or(shown.clock_offset());
+        let here = |report: &Report| Report { since: shown.here(report.clock, report.since), ..report.clone() };
+        shown.reports.iter().map(|(name, report)| (name.clone(), here(report))).collect()
+    }
+
+    /// What can't be read is told, and the rest goes on.
+    fn taken<T, E: std::error::Error>(&mut self, read: Result<T, E>) -> Option<T> {
+        match read {
+            Ok(value) => Some(value),
+            Err(error) => {
+                let mut text = error.to_string();
+                let mut cause = error.source();
+                while let Some(error) = cause {
+                    text = format!("{text}: {error}");
+                    cause = error.source();
+                }
+                self.unreadable.push(text);
+                None
+            }
+        }
     }
 
     /// Everything that has a name: reported, remembered, desired or held.
@@ -237,4 +313,8 @@ impl From<Contact> for Hub {
             error: contact.error,
         }
     }
+}
+
+fn spelled<S: Serializer>(writer: &Writer, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(writer)
 }

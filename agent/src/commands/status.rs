@@ -90,9 +90,8 @@ fn head(overview: &Overview, now: Timestamp) -> String {
     match &overview.cluster {
         None => text.push_str("This host hasn't joined a hub: kedge-agent join --token-file FILE\n"),
         Some(cluster) => {
-            let name = cluster.name.clone().unwrap_or_else(|| cluster.id.to_string());
             let stream = cluster.stream.as_ref().map(|stream| format!(" in {stream}")).unwrap_or_default();
-            _ = writeln!(text, "Cluster {name}{stream}, hub {}", cluster.hub);
+            _ = writeln!(text, "Cluster {}{stream}, hub {}", cluster.name, cluster.hub);
             _ = writeln!(text, "Hub: {}", hub(overview, now));
         }
     }

@@ -11,6 +11,7 @@ use super::overview::{Assignment, Hold, Overview};
 use super::status::short;
 use crate::agenda;
 use crate::clock::{Clock as _, SystemClock};
+use crate::holds::Writer;
 use crate::paths::Paths;
 use crate::record::{Cause, Failure, Outcome, Phase, Record, Running, Traced, Transaction};
 
@@ -70,8 +71,8 @@ fn next(overview: &Overview, assignment: &Assignment, record: Option<&Record>, n
     let begins = if overview.daemon.is_some() { "" } else { " once the agent runs" };
     if let Some(hold) = overview.holds.iter().find(|hold| hold.assignment == assignment.name) {
         let lift = match hold.writer {
-            "hub" => format!("kedge unhold CLUSTER {}, at the hub", assignment.name),
-            _ => format!("sudo kedge-agent unhold {}", assignment.name),
+            Writer::Hub => format!("kedge unhold CLUSTER {}, at the hub", assignment.name),
+            Writer::Technician => format!("sudo kedge-agent unhold {}", assignment.name),
         };
         return format!("it is held by {}: nothing is changed here until {lift}", hold.by);
     }

@@ -1,13 +1,12 @@
 //! The way of one transaction: journal, steps, health, commit; or back. Each direction's steps can be done again from the first, so an
 //! interruption goes on where the journal says, in the same direction.
 
-use kedge_model::wire::Timestamp;
-
 use super::health::Health;
 use super::truth::{disk_failure, is_upkeep};
 use super::{Engine, describe};
 use crate::plan::back::needed;
-use crate::record::{Cause, FailedAttempt, Failure, Original, Outcome, Phase, Record, Running, Traced, Transaction};
+use crate::record::{Cause, Failure, Outcome, Phase, Record, Running, Traced, Transaction};
+use crate::records::RecordsError;
 use crate::step::Step;
 use crate::trace::Tracer;
 
@@ -82,9 +81,22 @@ impl Engine {
             transaction.trace.push(line);
             transaction.trace.extend(repaired);
         });
-        self.note_disk(written.map_err(|(why, _)| why));
+        self.note_disk(written);
         self.tell_truth(assignment);
+        self.start_again(assignment);
         self.drive(assignment);
+    }
+
+    /// After a boot nobody has started what isn't enabled: before health is checked again it gets its start again.
+    fn start_again(&mut self, assignment: &str) {
+        let transaction = self.records.get(assignment).and_then(|record| record.transaction.as_ref());
+        let wanted = transaction.filter(|one| one.phase == Phase::Health).and_then(|one| one.wanted.as_ref());
+        let units = wanted.map(|wanted| wanted.goal.units.clone()).unwrap_or_default();
+        for unit in units.into_iter().filter(|unit| unit.running) {
+            // The health checks judge the outcome.
+            let (lines, _) = self.execute(&Step::StartUnit { name: unit.name });
+            self.records.note(assignment, |record| extend_trace(record, lines));
+        }
     }
 
     /// Nothing was changed; it is told and shown all the same.
@@ -154,14 +166,20 @@ impl Engine {
                 return;
             };
             let steps = transaction.forward.len();
+            let is_removal = transaction.wanted.is_none();
             match transaction.phase.clone() {
                 Phase::Forward => match self.forward(assignment, steps) {
-                    Did::Well => {
-                        let written = self.journal(assignment, |transaction| transaction.phase = Phase::Health);
-                        if let Err((_, failure)) = written {
-                            self.turn(assignment, failure);
+                    // What the steps did must be on the disk before the journal says that they are done.
+                    Did::Well => match self.host.settle() {
+                        Err(failure) => self.turn(assignment, failure),
+                        Ok(()) if is_removal => return self.end(assignment, Outcome::Committed),
+                        Ok(()) => {
+                            let written = self.journal(assignment, |transaction| transaction.phase = Phase::Health);
+                            if let Err(why) = written {
+                                self.turn(assignment, disk_failure(&why));
+                            }
                         }
-                    }
+                    },
                     Did::Badly(failure) => self.turn(assignment, failure),
                     Did::Stopped => return,
                 },
@@ -171,10 +189,7 @@ impl Engine {
                     let health = self.become_healthy(&goal, &mut lines);
                     self.records.note(assignment, |record| extend_trace(record, lines));
                     match health {
-                        Health::Good => match self.host.settle() {
-                            Ok(()) => return self.end(assignment, Outcome::Committed),
-                            Err(failure) => self.turn(assignment, failure),
-                        },
+                        Health::Good => return self.end(assignment, Outcome::Committed),
                         Health::Bad(failure) => self.turn(assignment, failure),
                         Health::Stopped => return,
                     }
@@ -211,7 +226,7 @@ impl Engine {
             transaction.begun = 0;
         });
         // Without a journal a cut would go forward again: also a whole state. So going back now is right all the same.
-        self.note_disk(written.map_err(|(why, _)| why));
+        self.note_disk(written);
     }
 
     /// A step that fails doesn't keep the others from being done; then those that failed are tried once more.
@@ -255,8 +270,8 @@ impl Engine {
             return Did::Stopped;
         }
         let written = self.journal(assignment, |transaction| transaction.begun = transaction.begun.max(at + 1));
-        if let (Err((_, failure)), true) = (written, forward) {
-            return Did::Badly(failure);
+        if let (Err(why), true) = (written, forward) {
+            return Did::Badly(disk_failure(&why));
         }
         let transaction = self.records.get(assignment).and_then(|record| record.transaction.as_ref());
         let steps = transaction.map(|one| if forward { &one.forward } else { &one.back });
@@ -285,112 +300,13 @@ impl Engine {
         (lines, done)
     }
 
-    fn journal(
-        &mut self,
-        assignment: &str,
-        change: impl FnOnce(&mut Transaction),
-    ) -> Result<(), (crate::records::RecordsError, Failure)> {
-        let written = self.records.change(assignment, |record| {
+    fn journal(&mut self, assignment: &str, change: impl FnOnce(&mut Transaction)) -> Result<(), RecordsError> {
+        self.records.change(assignment, |record| {
             if let Some(transaction) = &mut record.transaction {
                 change(transaction);
             }
-        });
-        written.map_err(|why| {
-            let failure = disk_failure(&why);
-            (why, failure)
         })
     }
-
-    /// The journal is closed and what it came to is remembered, in one write.
-    pub(super) fn end(&mut self, assignment: &str, outcome: Outcome) {
-        let Some(mut transaction) = self.records.note(assignment, |record| record.transaction.take()).flatten() else {
-            return;
-        };
-        let now = self.now();
-        log(assignment, &outcome);
-        transaction.ended = Some(now);
-        transaction.outcome = Some(outcome.clone());
-        if outcome == Outcome::Committed && transaction.cause == Cause::Removal {
-            return self.drop_record(assignment);
-        }
-        let changed = !matches!(outcome, Outcome::Refused(_));
-        let written = self.records.change(assignment, |record| conclude(record, transaction, &outcome, now));
-        self.note_disk(written);
-        if outcome == Outcome::Committed {
-            self.drift.remove(assignment);
-        }
-        if changed {
-            self.release();
-        }
-        self.tell_truth(assignment);
-    }
-}
-
-fn conclude(record: &mut Record, mut transaction: Transaction, outcome: &Outcome, now: Timestamp) {
-    let upkeep = is_upkeep(&transaction.cause);
-    let wanted = transaction.wanted.as_deref();
-    match outcome {
-        Outcome::Committed => {
-            record.running = wanted.cloned();
-            record.upkeep = None;
-            if !upkeep {
-                record.failed = None;
-            }
-        }
-        Outcome::RolledBack(failure) | Outcome::Refused(failure) => {
-            note_failure(record, &transaction, failure.clone(), now);
-        }
-        Outcome::RollbackFailed { first, back } => {
-            let message = format!(
-                "{} ({}); the way back failed too: {} ({})",
-                first.message, first.reason, back.message, back.reason
-            );
-            note_failure(record, &transaction, Failure::new("RollbackFailed", message), now);
-        }
-        Outcome::Left(failure) => {
-            note_failure(record, &transaction, failure.clone(), now);
-            if !upkeep {
-                // What was there before may still be there: it stays in the inventory.
-                let mut left = wanted.cloned();
-                if let (Some(left), Some(before)) = (&mut left, &record.running) {
-                    join(&mut left.original, &before.original);
-                }
-                record.running = left;
-            }
-        }
-    }
-    if matches!(outcome, Outcome::Committed) {
-        // What runs has it all: once is enough.
-        if let Some(wanted) = &mut transaction.wanted {
-            wanted.goal = Default::default();
-            wanted.original = Default::default();
-        }
-        transaction.back = Vec::new();
-    }
-    record.last = Some(transaction);
-}
-
-fn note_failure(record: &mut Record, transaction: &Transaction, failure: Failure, at: Timestamp) {
-    let wanted = transaction.wanted.as_deref().or(record.running.as_ref());
-    let Some((key, restart)) = wanted.map(|wanted| (wanted.key, wanted.restart)) else { return };
-    let slot = if is_upkeep(&transaction.cause) { &mut record.upkeep } else { &mut record.failed };
-    let before = slot.as_ref().filter(|before| (before.key, before.restart) == (key, restart));
-    let tries = before.map_or(0, |before| before.tries).saturating_add(1);
-    *slot = Some(FailedAttempt { key, restart, failure, at, tries });
-}
-
-fn join(original: &mut Original, before: &Original) {
-    for (path, state) in &before.paths {
-        original.paths.entry(path.clone()).or_insert_with(|| state.clone());
-    }
-    for (name, state) in &before.units {
-        original.units.entry(name.clone()).or_insert_with(|| state.clone());
-    }
-    for (name, deb) in &before.debs {
-        original.debs.entry(name.clone()).or_insert_with(|| deb.clone());
-    }
-    let new: Vec<String> = before.users.iter().filter(|name| !original.users.contains(name)).cloned().collect();
-    original.users.extend(new);
 }
 
 /// Outputs of what went well give way first, the oldest before the others.
@@ -406,34 +322,6 @@ fn extend_trace(record: &mut Record, lines: Vec<Traced>) {
                 total -= line.output.len();
                 line.output = String::new();
             }
-        }
-    }
-}
-
-fn log(assignment: &str, outcome: &Outcome) {
-    match outcome {
-        Outcome::Committed => tracing::info!(assignment, "a change is done"),
-        Outcome::RolledBack(failure) => {
-            tracing::warn!(assignment, reason = failure.reason, message = failure.message, "rolled back");
-        }
-        Outcome::RollbackFailed { first, back } => {
-            tracing::error!(assignment, first = first.message, back = back.message, "the way back failed");
-        }
-        Outcome::Left(failure) => {
-            tracing::error!(
-                assignment,
-                reason = failure.reason,
-                message = failure.message,
-                "failed, and stays as it is"
-            );
-        }
-        Outcome::Refused(failure) => {
-            tracing::warn!(
-                assignment,
-                reason = failure.reason,
-                message = failure.message,
-                "refused; nothing was changed"
-            );
         }
     }
 }

@@ -61,10 +61,12 @@ impl Engine {
             return desired.get(assignment).copied();
         }
         let record = self.records.get(assignment)?;
-        let last = record.last.as_ref().filter(|_| record.failed.is_some());
-        let wanted = record.transaction.as_ref().or(last).and_then(|one| one.wanted.as_deref());
-        let wanted = wanted.or(record.running.as_ref())?;
-        Some(Desired { key: wanted.key, generation: wanted.generation })
+        let transactions = || record.transaction.iter().chain(&record.last).filter_map(|one| one.wanted.as_deref());
+        let known = |key: PackagesKey| transactions().chain(&record.running).find(|wanted| wanted.key == key);
+        let pending = record.transaction.as_ref().and_then(|one| one.wanted.as_deref()).map(|wanted| wanted.key);
+        let failed = record.failed.as_ref().map(|failed| failed.key);
+        let key = pending.or(failed).or(record.running.as_ref().map(|running| running.key))?;
+        Some(Desired { key, generation: known(key).map_or(Generation(0), |wanted| wanted.generation) })
     }
 }
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::*;
-use kedge_durable::fake::{FakeDisk, Power, every_cut};
+use kedge_durable::fake::{FakeDisk, Power, every_cut, every_failure};
 use kedge_model::wire::{Digest, Entry, Generation, Stream};
 
 const NOON: Timestamp = Timestamp(1_790_000_000_000);
@@ -103,6 +103,20 @@ fn a_cut_leaves_the_result_before_or_after() {
             let new = (found.revision == "2", found.ok, &*found.message) == (true, false, "no");
             assert!(new || (power == Power::Cut && found.revision == "1" && found.ok), "{found:?}");
             assert_eq!(found.last_ok.as_deref(), Some("1"));
+        },
+    );
+}
+
+#[test]
+fn a_full_disk_leaves_the_result_before_or_after() {
+    every_failure(
+        io::ErrorKind::StorageFull,
+        |disk| external(disk).put("a", "1", true, "", NOON).unwrap(),
+        |disk| External::on(disk, &Paths::below(Path::new("/root"))).put("a", "2", true, "", NOON),
+        |disk, done| {
+            let found = external(disk).read().unwrap().remove("a").unwrap().revision;
+            assert!(found == "2" || (!done && found == "1"), "{found}");
+            external(disk).put("a", "3", true, "", NOON).unwrap();
         },
     );
 }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::*;
-use kedge_durable::fake::{FakeDisk, Power, every_cut};
+use kedge_durable::fake::{FakeDisk, Power, every_cut, every_failure};
 
 const NOON: Timestamp = Timestamp(1_790_000_000_000);
 
@@ -122,6 +122,23 @@ fn a_cut_leaves_the_holds_before_or_after() {
             }
         },
     );
+}
+
+#[test]
+fn a_disk_that_fails_leaves_the_holds_before_or_after() {
+    for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Other] {
+        every_failure(
+            kind,
+            |disk| holds(disk).hold(&key(1), "a", "bob", "", NOON).unwrap(),
+            |disk| Holds::on(disk, &Paths::below(Path::new("/root"))).hold(&key(1), "b", "bob", "", NOON),
+            |disk, done| {
+                let found = names(&holds(disk));
+                assert!(found.len() == 2 || (!done && found == ["technician:a"]), "{found:?}");
+                holds(disk).hold(&key(1), "c", "bob", "", NOON).unwrap();
+                assert!(names(&holds(disk)).contains(&"technician:c".to_owned()));
+            },
+        );
+    }
 }
 
 #[test]

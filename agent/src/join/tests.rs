@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use kedge_durable::RealDisk;
+use kedge_durable::fake::{Power, every_cut};
 use kedge_model::wire::Digest;
 
 use super::*;
@@ -265,7 +266,7 @@ async fn an_image_joins_by_itself_and_keeps_its_token_until_it_worked() {
         assert!(room.image_token().exists());
         told.lock().unwrap().push(error.code().to_owned());
     };
-    let identity = until_joined(&disk(), &room.paths, Arc::new(SystemClock), tell).await.unwrap();
+    let identity = until_joined(&disk(), &room.paths, Arc::new(SystemClock), None, tell).await.unwrap();
     assert_eq!(*told.lock().unwrap(), ["Internal"]);
     assert_eq!(identity.cluster(), room.identity().unwrap().cluster());
     assert!(!room.image_token().exists());
@@ -294,4 +295,32 @@ async fn a_host_at_1970_joins() {
     let (authority, room) = (Arc::new(Authority::new()), Room::new());
     let hub = FakeHub::start(&authority, welcoming(Arc::clone(&authority))).await;
     join(&disk(), &room.paths, Arc::new(Epoch), &with(token(&hub, &authority, "t"))).await.unwrap();
+}
+
+#[test]
+fn a_power_cut_during_a_join_never_loses_a_key_that_the_hub_saw() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let (authority, room) = (Arc::new(Authority::new()), Room::new());
+    std::fs::create_dir_all(room.paths.state()).unwrap();
+    let hub = runtime.block_on(FakeHub::start(&authority, welcoming(Arc::clone(&authority))));
+    let options = with(token(&hub, &authority, "t"));
+    let seen_before = Mutex::new(0);
+    let checked = every_cut(
+        |disk| disk.make_folder(&room.paths.state()).unwrap(),
+        |disk| {
+            *seen_before.lock().unwrap() = hub.requests().len();
+            runtime.block_on(join(&disk, &room.paths, Arc::new(SystemClock), &options)).map(drop)
+        },
+        |disk, power| {
+            let stored = Ledger::<Stored>::read(disk, &identity::path(&room.paths)).unwrap().unwrap_or_default();
+            assert!(power == Power::Cut || stored.joined.is_some());
+            let seen = keys(&hub).split_off(*seen_before.lock().unwrap());
+            let kept = stored.joined.map(|joined| joined.key).or(stored.pending.map(|pending| pending.key));
+            let kept = kept.map(|pem| HostKey::from_pem(&pem).unwrap().signing().public());
+            for key in seen {
+                assert_eq!(kept.map(|kept| Digest::of(kept.as_bytes()).to_string()), Some(key));
+            }
+        },
+    );
+    assert!(checked > 10, "{checked}");
 }

@@ -43,6 +43,9 @@ pub(super) fn original(question: &Question<'_>) -> BTreeMap<String, DebOriginal>
         question.running.iter().flat_map(|running| &running.goal.debs).map(|deb| deb.name.as_str()).collect();
     let dependency = |name: &str| !wanted.is_empty() && !asked.contains(name);
     let kept = before.into_iter().flatten().map(|(name, _)| name.as_str()).filter(|name| dependency(name));
+    // What came with others' debs may be needed by ours as well: the last one that has debs gives it back.
+    let shared = others.originals.debs.keys().filter(|name| !wanted.is_empty() && !others.debs.contains_key(*name));
+    let kept = kept.chain(shared.map(String::as_str));
     let names: BTreeSet<&str> =
         wanted.iter().copied().chain(kept).chain(debs.originals.keys().map(String::as_str)).collect();
     let mut all = BTreeMap::new();

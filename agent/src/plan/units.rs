@@ -44,6 +44,9 @@ pub(super) fn plan(question: &Question<'_>, changed: &BTreeSet<String>) -> Resul
         if !wanted(name) && !others.originals.units.contains_key(name) {
             let touched = unsure || changed.iter().any(|path| is_file_of(path, name));
             units.give_back(name, &now(name), original, touched);
+            if unsure {
+                units.insist(name, &now(name), original);
+            }
         }
     }
     Ok(units)
@@ -73,6 +76,9 @@ impl Units {
                 self.back_early.push(named(disable));
             }
         }
+        if unsure {
+            self.insist(&unit.name, now, &UnitState::default());
+        }
         let goal = question.goal;
         let touched = goal.is_some_and(|goal| is_touched(question, goal, unit, changed));
         let stays = !unit.running && (!is_up(now) || goal.is_some_and(|goal| is_triggered(goal, &unit.name)));
@@ -90,6 +96,18 @@ impl Units {
             true => self.back_late.push(named(start)),
             // First of all, while its files are still there.
             false => self.back_early.insert(0, named(stop)),
+        }
+    }
+
+    /// Maintainer scripts run again in both directions: what was off is put off after them.
+    fn insist(&mut self, name: &str, now: &UnitState, original: &UnitState) {
+        for (state, steps) in [(original, &mut self.late), (now, &mut self.back_late)] {
+            if state.known && !state.enabled && !state.is_static {
+                steps.push(disable(name.to_owned()));
+            }
+            if state.known && !is_up(state) {
+                steps.push(stop(name.to_owned()));
+            }
         }
     }
 

@@ -58,7 +58,7 @@ impl Workshop {
         let (records, found) = Records::open(Arc::clone(&self.disk), &self.paths).map_err(|error| chain(&error))?;
         warn_of(&found, tell);
         let health = HealthContext::host(Some(Box::new(self.line.clone())));
-        let host = HostApplier::new(&self.paths, self.objects.clone(), Arc::clone(&self.clock), health);
+        let host = HostApplier::new(&self.paths, &self.objects, health);
         let pause = Box::new(Breath::new(Arc::clone(&self.pulse)));
         let engine = Engine::open(Box::new(host), records, Arc::clone(&self.clock), tell.clone(), pause, &self.paths);
         Ok(HostEngine { engine, objects: self.objects.clone(), paths: self.paths.clone() })

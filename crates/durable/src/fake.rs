@@ -10,20 +10,14 @@ use crate::disk::{Disk, FileLock};
 
 #[cfg(test)]
 mod tests;
+mod trial;
+
+pub use trial::{Power, every_cut, every_failure};
 
 /// Cheap to clone; clones are the same disk.
 #[derive(Clone, Debug, Default)]
 pub struct FakeDisk {
     state: Arc<Mutex<State>>,
-}
-
-/// When the power went, for a check of `every_cut`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Power {
-    /// In the middle: the work was not acknowledged.
-    Cut,
-    /// After the work said that it was done.
-    CutAfterwards,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -136,35 +130,6 @@ impl FakeDisk {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Cuts the power at every operation of some work, and afterwards, and gives each disk that may be found then to a check.
-/// `prepare` makes the disk before the work; what it wrote is on the medium. Answers how many disks were checked.
-pub fn every_cut<E: std::fmt::Debug>(
-    prepare: impl Fn(&FakeDisk),
-    work: impl Fn(Arc<dyn Disk>) -> Result<(), E>,
-    check: impl Fn(&FakeDisk, Power),
-) -> usize {
-    let prepared = FakeDisk::new();
-    prepare(&prepared);
-    let mut checked = 0;
-    for nth in 1.. {
-        let disk = prepared.settled_copy();
-        disk.cut_at(nth);
-        let done = work(Arc::new(disk.clone()));
-        // Work that shrugs off a failure (tidying up) may end well although the power went: then nothing was promised.
-        let cut = disk.state().off;
-        let power = if done.is_ok() { Power::CutAfterwards } else { Power::Cut };
-        for survivor in disk.survivors() {
-            check(&survivor, power);
-            checked += 1;
-        }
-        if !cut {
-            assert!(done.is_ok(), "the work fails without a power cut: {done:?}");
-            return checked;
-        }
-    }
-    checked
 }
 
 impl State {

@@ -4,12 +4,13 @@ use crate::commands::output::Time;
 use crate::commands::overview::{Cluster, Hold, Warning};
 use crate::commands::sample::{at, fine, interrupted, rolled_back, write};
 use crate::contact::Contact;
+use crate::holds::Writer;
 use kedge_model::wire::{ClusterId, Stream};
 
 fn joined(mut overview: Overview) -> Overview {
     overview.cluster = Some(Cluster {
         id: ClusterId::of_public_key(&[7; 32]),
-        name: Some("line-4".to_owned()),
+        name: "line-4".to_owned(),
         stream: Some(Stream::new("dev", "factory-line", "all")),
         hub: "https://hub.example.com:7481".to_owned(),
     });
@@ -27,7 +28,7 @@ fn a_host_with_everything_shows_what_runs_and_what_should() {
     overview.holds = vec![Hold {
         assignment: "hello".to_owned(),
         by: "anna".to_owned(),
-        writer: "technician",
+        writer: Writer::Technician,
         reason: "lens is being changed".to_owned(),
         since: Time(at(-600)),
     }];

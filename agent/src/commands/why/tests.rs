@@ -40,7 +40,7 @@ fn a_cause_that_passes_is_tried_again_and_a_hold_stops_even_that() {
         overview.holds = vec![Hold {
             assignment: "camera".to_owned(),
             by: "anna".to_owned(),
-            writer: "hub",
+            writer: Writer::Hub,
             reason: String::new(),
             since: Time(at(0)),
         }];

@@ -1,6 +1,8 @@
 //! Power cuts at every operation, lost and broken files, full disks.
 
-use kedge_durable::fake::{Power, every_cut};
+use std::io;
+
+use kedge_durable::fake::{Power, every_cut, every_failure};
 
 use super::*;
 
@@ -148,4 +150,35 @@ fn a_full_disk_is_told_to_the_hub_and_followed_by_a_new_epoch() {
     assert_eq!(reporter.heads(), Heads::default());
     disk.set_full(false);
     assert_eq!(reporter.heads().epoch, 1);
+}
+
+#[test]
+fn an_operation_that_fails_is_made_good_by_the_next_flush() {
+    for kind in [io::ErrorKind::StorageFull, io::ErrorKind::Other] {
+        for before in [1, 199] {
+            let fill = |disk: &FakeDisk| {
+                let (mut reporter, _) = open(disk, &HandClock::at(NOON));
+                (0..before).for_each(|number| reporter.fact("step", &number.to_string()));
+                reporter.flush().unwrap();
+            };
+            let failed = every_failure(
+                kind,
+                fill,
+                |disk| {
+                    let (mut reporter, _) = Reporter::open(&disk, &paths(), key().public(), HandClock::at(NOON));
+                    reporter.fact("step", "1000");
+                    let first = reporter.flush();
+                    // Only one operation fails: the same reporter goes on.
+                    reporter.flush().unwrap();
+                    first
+                },
+                |disk, _| {
+                    let status = sealed(&mut open(disk, &HandClock::at(NOON)).0);
+                    assert_eq!(status.facts["step"], "1000");
+                    assert!(status.warnings.is_empty());
+                },
+            );
+            assert!(failed >= 7, "{failed}");
+        }
+    }
 }

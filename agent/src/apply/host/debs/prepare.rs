@@ -129,7 +129,7 @@ impl<A: Apt> Debs<A> {
         let changes = match resolve::changes(wish, asks, &simulation, &status) {
             Ok(changes) => changes,
             Err(failure) => {
-                trace.fail(line, &failure, &simulation.text);
+                trace.fail(line, &failure, "");
                 return Err(AptError::Other(failure));
             }
         };
@@ -319,19 +319,22 @@ impl<A: Apt> Debs<A> {
 
     /// What is wanted ends up held; what is given back is held if it was. What a deb's hold was returns with it.
     fn holds(&self, wish: &DebWish, status: &Status, plan: &mut DebPlan) {
-        let wanted = wish.want.iter().map(|deb| (&deb.name, true));
-        let returned = resolve::returning(wish).filter(|(_, original)| original.state.version.is_some());
-        for (name, held) in wanted.chain(returned.map(|(name, original)| (name, original.state.held))) {
+        let wanted = wish.want.iter().map(|deb| (&deb.name, Some(true)));
+        let returned = resolve::returning(wish);
+        let returned =
+            returned.map(|(name, original)| (name, original.state.version.as_ref().map(|_| original.state.held)));
+        for (name, after) in wanted.chain(returned) {
             let state = status.state(name);
-            if state.held == held && !plan.originals.contains_key(name) {
+            let before = state.version.as_ref().map(|_| state.held);
+            if before == after && !plan.originals.contains_key(name) {
                 continue;
             }
-            let mark = |step: &mut DebsStep, held: bool| {
-                if held { &mut step.hold } else { &mut step.unhold }.push(name.clone())
-            };
-            mark(&mut plan.forward, held);
-            if state.version.is_some() {
-                mark(&mut plan.back, state.held);
+            for (step, held) in [(&mut plan.forward, after), (&mut plan.back, before)] {
+                match held {
+                    Some(true) => step.hold.push(name.clone()),
+                    Some(false) => step.unhold.push(name.clone()),
+                    None => {}
+                }
             }
             plan.originals.entry(name.clone()).or_insert_with(|| DebOriginal { state, ..DebOriginal::default() });
         }

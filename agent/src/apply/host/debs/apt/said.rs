@@ -34,8 +34,16 @@ const FULL: [&str; 2] = ["No space left on device", "don't have enough free spac
 /// Words for a lock that somebody else has.
 const LOCKED: [&str; 3] =
     ["Could not get lock", "Unable to acquire the dpkg frontend lock", "is locked by another process"];
+/// How dpkg begins its work on a deb; what its scripts print comes after it.
+const WORKS: [&str; 4] = ["Setting up ", "Unpacking ", "Removing ", "Purging configuration files for "];
 /// Lines that go with an error: what the failing script printed.
 const LINES_BEFORE: usize = 12;
+
+/// Without the lines that apt prints on its way to work.
+pub fn plain(text: &str) -> String {
+    let idle = ["Reading package lists...", "Building dependency tree...", "Reading state information..."];
+    text.lines().filter(|line| !idle.contains(&line.trim_end())).collect::<Vec<_>>().join("\n")
+}
 
 /// Why `apt-get` ended badly.
 pub fn refusal(text: &str) -> AptError {
@@ -44,7 +52,7 @@ pub fn refusal(text: &str) -> AptError {
     } else if MISSING.iter().any(|word| text.contains(word)) {
         AptError::Missing(errors(text))
     } else {
-        AptError::Refused(text.to_owned())
+        AptError::Refused(plain(text))
     }
 }
 
@@ -72,17 +80,23 @@ pub fn is_locked(text: &str) -> bool {
     LOCKED.iter().any(|word| text.contains(word))
 }
 
-/// What failed within a dpkg run: dpkg's sentences, and what the scripts printed before the first.
+/// What failed within a dpkg run: dpkg's sentence, and what the deb's scripts printed before it.
 pub fn blame(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    let Some(first) = lines.iter().position(|line| line.starts_with("dpkg: error")) else {
+    let Some(error) = lines.iter().position(|line| line.starts_with("dpkg: error")) else {
         return errors(text);
     };
-    let from = first.saturating_sub(LINES_BEFORE);
-    let to = (first + 3).min(lines.len());
-    let sentence = lines[first..to].iter().map(|line| line.trim()).take_while(|line| !line.starts_with("E:"));
-    let sentence: Vec<&str> = sentence.take(2).collect();
-    format!("{}\n{}", sentence.join(" "), lines[from..first].join("\n")).trim().to_owned()
+    let why = lines.get(error + 1).map_or("", |line| line.trim());
+    let name =
+        lines[error].strip_prefix("dpkg: error processing package ").and_then(|rest| rest.split_whitespace().next());
+    let name = name.unwrap_or_default().split(':').next().unwrap_or_default();
+    let works_on =
+        |line: &&str| WORKS.iter().any(|work| line.strip_prefix(work).is_some_and(|rest| rest.starts_with(name)));
+    let from = lines[..error].iter().rposition(|line| works_on(&line)).map_or(0, |at| at + 1);
+    let printed: Vec<&str> =
+        lines[from..error].iter().copied().filter(|line| !line.starts_with("debconf: delaying")).collect();
+    let printed = &printed[printed.len().saturating_sub(LINES_BEFORE)..];
+    format!("{} {why}\n{}", lines[error], printed.join("\n")).trim().to_owned()
 }
 
 /// A line of `--print-uris`: `'uri' file size SHA256:digits`.

@@ -181,7 +181,7 @@ impl Apt for HostApt {
         self.clear_links();
         let output = output.map_err(AptError::Other)?;
         if output.ok() {
-            Ok(Simulation::parse(&output.text(), self.native()))
+            Ok(Simulation::parse(&said::plain(&output.text()), self.native()))
         } else {
             Err(said::refusal(&output.text()))
         }
@@ -338,7 +338,7 @@ fn built_for() -> &'static str {
 }
 
 fn judge(output: &Output) -> Result<String, Broken> {
-    let text = output.text();
+    let text = said::plain(&output.text());
     let failure = match output.ok() {
         true => return Ok(text),
         false if said::is_full(&text) => Failure::passing("DiskFull", said::blame(&text)),

@@ -1,0 +1,52 @@
+//! `kedge-agent report`: another reconciler (Ansible, Zarf, a script) tells what it did. Called by `main`.
+
+use super::error::{CommandError, Exit};
+use super::output::print;
+use super::person;
+use crate::clock::{Clock as _, SystemClock};
+use crate::external::External;
+use crate::paths::Paths;
+
+/// Tell what another reconciler did here.
+///
+/// For assignments that Kedge schedules and somebody else applies, such as an Ansible playbook: the result goes into this host's
+/// status, and from there to the hub with the next contact. It is kept on disk first, so it works without a network.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  At the end of a playbook:
+    kedge-agent report --assignment hello-prod --revision \"$(git rev-parse HEAD)\" --result ok
+
+  When it failed:
+    kedge-agent report --assignment hello-prod --revision \"$commit\" --result failed --message 'no disk space'")]
+pub struct ReportArgs {
+    /// The assignment's name, without the cluster type
+    #[arg(long, value_name = "NAME")]
+    assignment: String,
+    /// What was applied: a commit, or what the reconciler calls it
+    #[arg(long)]
+    revision: String,
+    /// How it went
+    #[arg(long, value_enum)]
+    result: Outcome,
+    /// What to tell people, above all of a failure
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    message: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Outcome {
+    Ok,
+    Failed,
+}
+
+pub fn run(args: &ReportArgs, paths: &Paths) -> Result<Exit, CommandError> {
+    // A host that hasn't joined has nobody to tell.
+    person::identity(paths)?;
+    let ok = args.result == Outcome::Ok;
+    let put = External::of(paths).put(&args.assignment, &args.revision, ok, &args.message, SystemClock.now());
+    put.map_err(|error| CommandError::failed("the result can't be kept", error))?;
+    let word = if ok { "ok" } else { "failed" };
+    print(&format!("{} at {}: {word}; the hub learns of it with the next contact\n", args.assignment, args.revision))?;
+    Ok(Exit::Success)
+}
