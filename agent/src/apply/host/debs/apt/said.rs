@@ -87,11 +87,14 @@ pub fn blame(text: &str) -> String {
         return errors(text);
     };
     let why = lines.get(error + 1).map_or("", |line| line.trim());
-    let name = lines[error].strip_prefix("dpkg: error processing package ").and_then(|rest| rest.split_whitespace().next());
+    let name =
+        lines[error].strip_prefix("dpkg: error processing package ").and_then(|rest| rest.split_whitespace().next());
     let name = name.unwrap_or_default().split(':').next().unwrap_or_default();
-    let works_on = |line: &&str| WORKS.iter().any(|work| line.strip_prefix(work).is_some_and(|rest| rest.starts_with(name)));
+    let works_on =
+        |line: &&str| WORKS.iter().any(|work| line.strip_prefix(work).is_some_and(|rest| rest.starts_with(name)));
     let from = lines[..error].iter().rposition(|line| works_on(&line)).map_or(0, |at| at + 1);
-    let printed: Vec<&str> = lines[from..error].iter().copied().filter(|line| !line.starts_with("debconf: delaying")).collect();
+    let printed: Vec<&str> =
+        lines[from..error].iter().copied().filter(|line| !line.starts_with("debconf: delaying")).collect();
     let printed = &printed[printed.len().saturating_sub(LINES_BEFORE)..];
     format!("{} {why}\n{}", lines[error], printed.join("\n")).trim().to_owned()
 }
