@@ -74,7 +74,15 @@ prepare_debian() {
         reason="a Debian host is booted by root only"
         return 0
     }
-    need_debian || reason=$why
+    need_debian || {
+        reason=$why
+        return 0
+    }
+    # Of the program that the build just made: a package for release takes minutes more.
+    KEDGE_AGENT_DEB=$("$root/packaging/deb/build" --only kedge-agent --program "$CARGO_TARGET_DIR/debug/kedge-agent" \
+        --out "$work/debian" 2>"$work/debian.log" 8>&- 9>&-) ||
+        reason="the agent's package can't be made: $(tail -n 1 "$work/debian.log")"
+    export KEDGE_AGENT_DEB
 }
 
 # The agent's packages for ARM, cross-compiled, and what runs them here. Kept by the content of their sources.
