@@ -122,7 +122,8 @@ impl Host for HostApplier {
         if !self.paths.is_host() {
             return Ok(());
         }
-        self.users.repair(trace)?;
-        self.debs.repair(trace)
+        // Neither keeps the other from being mended.
+        let users = self.users.repair(trace);
+        self.debs.repair(trace).and(users)
     }
 }
