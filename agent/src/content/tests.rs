@@ -123,19 +123,6 @@ fn a_whole_workload_becomes_a_goal() {
         folders,
         [("/srv/hello", me, 0o750), ("/etc/kedge/workloads/hello-test", root, 0o750), ("/srv/hello/conf", me, 0o750)]
     );
-    assert_eq!(
-        goal.parents,
-        [
-            "/etc",
-            "/etc/kedge",
-            "/etc/kedge/workloads",
-            "/etc/systemd",
-            "/etc/systemd/system",
-            "/etc/systemd/system/hello-test.service.d",
-            "/etc/systemd/system/nginx.service.d",
-            "/srv"
-        ]
-    );
     let settings = file(&goal, "/etc/kedge/workloads/hello-test/platform-config.yaml");
     assert_eq!(world.text(settings), "data:\n  AT: line-7\nkind: ConfigMap\n");
     assert_eq!(
