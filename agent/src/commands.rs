@@ -71,6 +71,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Join(join::JoinArgs),
+    Run(run::RunArgs),
     Status(status::StatusArgs),
     Why(why::WhyArgs),
     Logs(logs::LogsArgs),
@@ -89,6 +90,7 @@ impl Cli {
         let paths = self.paths()?;
         match self.command {
             Command::Join(args) => join::run(&args, &paths),
+            Command::Run(args) => run::run(&args, self.config.as_deref(), paths),
             Command::Status(args) => status::run(&args, &paths),
             Command::Why(args) => why::run(&args, &paths),
             Command::Logs(args) => logs::run(&args, &paths),

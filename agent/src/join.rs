@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use kedge_durable::{Disk, Ledger};
+use kedge_durable::{Disk, Ledger, LedgerError};
 use kedge_model::wire::{ClusterId, JoinAnswer, JoinRequest, JoinToken, KeySet, Membership, Stream, Timestamp};
 
 use nix::fcntl::{Flock, FlockArg};
@@ -68,8 +68,7 @@ pub async fn join(
     let state = paths.state();
     disk.make_folder(&state).map_err(|source| JoinError::Folder { path: state.clone(), source })?;
     let _alone = alone(&state)?;
-    let mut opened = Ledger::<Stored>::open(Arc::clone(disk), &identity::path(paths)).map_err(JoinError::Ledger)?;
-    let mut stored = opened.value.take().unwrap_or_default();
+    let (mut ledger, mut stored) = open(disk, paths)?;
     let machine = machine::digest(paths);
     if let Some(joined) = stored.joined.as_ref().filter(|joined| same_machine(joined.machine, machine))
         && !options.again
@@ -90,7 +89,7 @@ pub async fn join(
             let key = HostKey::generate()?;
             let (hub, token) = (token.hub.clone(), token.id.clone());
             stored.pending = Some(Pending { key: key.to_pem(), hub, token, machine });
-            opened.ledger.write(&stored).map_err(JoinError::Ledger)?;
+            ledger.write(&stored).map_err(JoinError::Ledger)?;
             key
         }
     };
@@ -116,7 +115,7 @@ pub async fn join(
     };
     Identity::of(joined.clone())?;
     // One write makes it a member: key, certificate and what the hub said come together.
-    opened.ledger.write(&Stored { joined: Some(joined), pending: None }).map_err(JoinError::Ledger)?;
+    ledger.write(&Stored { joined: Some(joined), pending: None }).map_err(JoinError::Ledger)?;
     options.token.use_up(paths);
     let welcome = Welcome { cluster: key.cluster(), name: membership.name, hub: token.hub, stream: membership.stream };
     tracing::info!(cluster = %welcome.cluster, name = welcome.name, hub = welcome.hub, stream = %welcome.stream, "joined");
@@ -150,6 +149,18 @@ pub async fn until_joined(
         }
         tokio::time::sleep(LOOK_EVERY).await;
         wait = wait.saturating_sub(LOOK_EVERY);
+    }
+}
+
+/// An identity of which both copies are lost is as good as none: they are kept beside it, for people.
+fn open(disk: &Arc<dyn Disk>, paths: &Paths) -> Result<(Ledger<Stored>, Stored), JoinError> {
+    match Ledger::<Stored>::open(Arc::clone(disk), &identity::path(paths)) {
+        Ok(opened) => Ok((opened.ledger, opened.value.unwrap_or_default())),
+        Err(error @ (LedgerError::Broken { .. } | LedgerError::Json { .. })) => {
+            tracing::warn!(%error, "the identity is lost and is made anew");
+            Ok((Ledger::begin_again(Arc::clone(disk), &identity::path(paths)), Stored::default()))
+        }
+        Err(error) => Err(JoinError::Ledger(error)),
     }
 }
 

@@ -7,6 +7,7 @@ pub mod connection;
 pub mod era;
 pub mod error;
 pub mod fetch;
+mod hold;
 pub mod pace;
 mod partial;
 pub mod trust;
@@ -36,6 +37,7 @@ use connection::{Connection, Limits};
 use era::Era;
 pub use error::{LinkError, Next};
 pub use fetch::FetchError;
+use hold::Hold;
 pub use pace::{Backoff, Pace};
 use trust::Trust;
 
@@ -58,6 +60,7 @@ struct Inner {
     config: Arc<ClientConfig>,
     /// Between requests, while the other side keeps it open.
     idle: Option<Connection>,
+    hold: Hold,
 }
 
 /// A few bytes up, a few bytes back.
@@ -87,7 +90,7 @@ impl HubLink {
         let authorities = authorities.to_vec();
         let config = settings(&authorities, &era, &identity)?;
         let partial = paths.state().join("partial");
-        let inner = Mutex::new(Inner { identity, authorities, config, idle: None });
+        let inner = Mutex::new(Inner { identity, authorities, config, idle: None, hold: Hold::default() });
         Ok(HubLink { address, cluster, era, disk, paths: paths.clone(), partial, inner })
     }
 
@@ -113,11 +116,10 @@ impl HubLink {
     /// One poll, waited for as long as `patience` says. Renews the certificate when the hub asks for it or it is time.
     pub async fn poll(&self, request: &PollRequest, patience: Duration) -> Result<PollAnswer, LinkError> {
         self.refuse_replaced()?;
-        let limits = Limits { head: patience, body: POLL_BODY_WITHIN, answer: MAX_POLL_ANSWER };
-        let answer: PollAnswer = match self.ask("/agent/v1/poll", request, limits).await {
+        let answer = match self.hold(request, patience).await {
             Err(error) if error.next() == Next::Renew => {
                 self.renew().await?;
-                self.ask("/agent/v1/poll", request, limits).await?
+                self.hold(request, patience).await?
             }
             other => other?,
         };
@@ -172,6 +174,19 @@ impl HubLink {
     /// Closes what is idle: an interface or an address changed.
     pub fn disconnect(&self) {
         self.lock().idle = None;
+    }
+
+    async fn hold(&self, request: &PollRequest, patience: Duration) -> Result<PollAnswer, LinkError> {
+        let (hold, began) = (self.lock().hold, Instant::now());
+        let limits = Limits { head: hold.patience(patience), body: POLL_BODY_WITHIN, answer: MAX_POLL_ANSWER };
+        let request = PollRequest { wait: request.wait.or(hold.ask()), ..request.clone() };
+        let answer = self.ask("/agent/v1/poll", &request, limits).await;
+        let mut inner = self.lock();
+        match &answer {
+            Ok(_) => inner.hold.answered(began.elapsed()),
+            Err(error) => inner.hold.failed(error, began.elapsed()),
+        }
+        answer
     }
 
     async fn tell(&self, path: &str, document: &Envelope) -> Result<(), LinkError> {

@@ -153,7 +153,7 @@ impl Reporter {
             }
             Told::Warning { code, severity, message } => self.warn(code, *severity, message),
             Told::WarningOver { code } => self.clear_warning(code),
-            Told::Looked { .. } => self.looked = since_start(&Reading::of(&*self.clock)),
+            Told::Looked { .. } => self.looked = since_start(&self.reading()),
         }
     }
 
@@ -224,7 +224,7 @@ impl Reporter {
 
     /// Seconds since the last full look at what runs.
     pub fn look_age(&self) -> u64 {
-        since_start(&Reading::of(&*self.clock)).saturating_sub(self.looked).as_secs()
+        since_start(&self.reading()).saturating_sub(self.looked).as_secs()
     }
 
     /// How far the document has come, as a poll says it.
@@ -329,15 +329,20 @@ impl Reporter {
         Ok(())
     }
 
+    /// Within a process the host doesn't start again.
+    fn reading(&self) -> Reading {
+        Reading { boot: None, now: self.clock.now(), uptime: self.clock.uptime() }
+    }
+
     fn now(&mut self) -> Timestamp {
-        let reading = Reading { boot: None, now: self.clock.now(), uptime: self.clock.uptime() };
+        let reading = self.reading();
         self.notice(&reading);
         reading.now
     }
 
     /// A time that somebody read a moment ago, maybe before the clock was set.
     fn here(&mut self, at: Timestamp) -> Timestamp {
-        let reading = Reading { boot: None, now: self.clock.now(), uptime: self.clock.uptime() };
+        let reading = self.reading();
         let Some(shift) = self.notice(&reading) else { return at };
         let moved = Timestamp(at.0.saturating_add(shift));
         let distance = |time: Timestamp| time.0.abs_diff(reading.now.0);

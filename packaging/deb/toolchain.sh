@@ -56,12 +56,14 @@ content_of() {
     ) | sha256sum | cut -c1-16
 }
 
-# When these sources were committed last.
+# The day on which these sources were committed last. A day, because C code is compiled again for every other time.
 changed_at() {
     local -a folders
+    local seconds
     read -ra folders <<<"${sources_of[$1]}"
-    git -C "$root" log -1 --format=%ct -- Cargo.toml Cargo.lock rust-toolchain.toml "${folders[@]}" 2>/dev/null ||
-        printf '%s' "$SOURCE_DATE_EPOCH"
+    seconds=$(git -C "$root" log -1 --format=%ct -- Cargo.toml Cargo.lock rust-toolchain.toml "${folders[@]}" 2>/dev/null || true)
+    seconds=${seconds:-$SOURCE_DATE_EPOCH}
+    printf '%s' $((seconds - seconds % 86400))
 }
 
 # compile ARCHITECTURE PACKAGE
@@ -76,12 +78,13 @@ compile() {
         command+=(--target "$triple")
     else
         need_zig
-        rustup target add "$triple" >/dev/null 2>&1 || die 1 "rustup has no target $triple here."
+        rustup target add "$triple" >/dev/null 2>&1 || die 3 "rustup has no target $triple here."
         command=("${CARGO:-cargo}" zigbuild --target "$triple.$oldest_glibc")
     fi
     # The agent knows when it was made: when its sources last changed, so that the same ones give the same bytes.
-    local -x SOURCE_DATE_EPOCH
-    SOURCE_DATE_EPOCH=$(changed_at "$package")
+    local day
+    day=$(changed_at "$package")
+    local -x SOURCE_DATE_EPOCH=$day
     began=$(now_ms)
     say "Compiling $package for $architecture ($profile)"
     (cd "$root" && "${command[@]}" --locked --profile "$profile" --package "$package" --bin "$package") </dev/null >&2 ||
@@ -90,15 +93,16 @@ compile() {
     say "Compiled $package for $architecture in $(human $(($(now_ms) - began)))"
 }
 
+# What can't be had ends with 3: there is nothing wrong with the sources.
 # Zig compiles and links C for every architecture; cargo-zigbuild tells Cargo how. Both come from PyPI, once.
 need_zig() {
     local home=$KEDGE_CACHE/programs/zig-$zig_version-$zigbuild_version
     if [[ ! -x $home/bin/cargo-zigbuild ]]; then
-        need pip3 python3-pip || die 1 "pip isn't here (Debian's package python3-pip); zig is had with it."
+        need pip3 python3-pip || die 3 "pip isn't here (Debian's package python3-pip); zig is had with it."
         say "Fetching zig $zig_version and cargo-zigbuild $zigbuild_version, once (into $home)"
         rm -rf "$home.part"
         pip3 install --quiet --target "$home.part" "ziglang==$zig_version" "cargo-zigbuild==$zigbuild_version" \
-            >"$KEDGE_CACHE/zig.log" 2>&1 || die 1 "zig can't be had; the words of pip are in $KEDGE_CACHE/zig.log"
+            >"$KEDGE_CACHE/zig.log" 2>&1 || die 3 "zig can't be had; the words of pip are in $KEDGE_CACHE/zig.log"
         rm -rf "$home"
         mv "$home.part" "$home"
     fi

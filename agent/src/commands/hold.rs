@@ -44,3 +44,51 @@ pub fn run(args: &HoldArgs, paths: &Paths) -> Result<Exit, CommandError> {
 pub fn failed(error: HoldError) -> CommandError {
     CommandError::failed("the hold can't be changed", error)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::commands::sample;
+    use crate::commands::unhold::{self, UnholdArgs};
+    use crate::holds::Writer;
+    use crate::link::fake::Authority;
+
+    fn args(name: &str) -> HoldArgs {
+        HoldArgs { assignment: name.to_owned(), reason: "new lens".to_owned() }
+    }
+
+    #[test]
+    fn a_hold_is_shown_with_its_person_and_goes_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::below(folder.path());
+        sample::write(&paths, &sample::fine("camera"));
+        assert!(matches!(run(&args("camera"), &paths), Err(CommandError::NotJoined)));
+        sample::join(&paths, &Authority::new(), "https://127.0.0.1:1");
+        assert_eq!(run(&args("drone/camera"), &paths).unwrap(), Exit::Success);
+        let overview = Overview::read(&paths).unwrap();
+        let [hold] = &overview.holds[..] else { unreachable!() };
+        assert_eq!(
+            (hold.by.as_str(), hold.writer, hold.reason.as_str()),
+            (person::name().as_str(), Writer::Technician, "new lens")
+        );
+        assert!(overview.assignments[0].held);
+
+        let back = UnholdArgs { assignment: "camera".to_owned() };
+        assert_eq!(unhold::run(&back, &paths).unwrap(), Exit::Success);
+        assert!(Overview::read(&paths).unwrap().holds.is_empty());
+    }
+
+    #[test]
+    fn what_isnt_here_cant_be_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::below(folder.path());
+        sample::join(&paths, &Authority::new(), "https://127.0.0.1:1");
+        sample::write(&paths, &sample::fine("camera"));
+        let error = run(&args("camra"), &paths).unwrap_err().to_text();
+        assert!(
+            error.contains("there is no assignment `camra`") && error.contains("did you mean `camera`?"),
+            "{error}"
+        );
+    }
+}

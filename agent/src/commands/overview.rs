@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use kedge_durable::RealDisk;
-use kedge_model::wire::{ClusterId, Mode, PackagesKey, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, Membership, Mode, PackagesKey, Stream, Timestamp};
 use kedge_status::{Condition, Report, Severity};
 use serde::{Serialize, Serializer};
 
@@ -146,7 +146,9 @@ impl Overview {
         let memory = self.taken(Memory::read(&RealDisk, paths)).flatten();
         let mut wanted = BTreeMap::new();
         let Some(identity) = identity else { return wanted };
-        let (mut name, mut stream) = (identity.name().to_owned(), None);
+        // What the join said, until something newer is remembered.
+        let origin: Option<Membership> = serde_json::from_slice(&identity.origin().1.payload).ok();
+        let (mut name, mut stream) = (identity.name().to_owned(), origin.map(|membership| membership.stream));
         if let Some((membership, state, _)) = memory.filter(|(membership, ..)| membership.cluster == identity.cluster())
         {
             (name, stream) = (membership.name, Some(membership.stream.clone()));

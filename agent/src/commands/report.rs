@@ -50,3 +50,29 @@ pub fn run(args: &ReportArgs, paths: &Paths) -> Result<Exit, CommandError> {
     print(&format!("{} at {}: {word}; the hub learns of it with the next contact\n", args.assignment, args.revision))?;
     Ok(Exit::Success)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::commands::sample;
+    use crate::link::fake::Authority;
+
+    #[test]
+    fn a_result_is_kept_for_the_next_contact() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::below(folder.path());
+        let args = |revision: &str, result| ReportArgs {
+            assignment: "hello-prod".to_owned(),
+            revision: revision.to_owned(),
+            result,
+            message: "no disk space".to_owned(),
+        };
+        assert!(matches!(run(&args("abc", Outcome::Ok), &paths), Err(CommandError::NotJoined)));
+        sample::join(&paths, &Authority::new(), "https://127.0.0.1:1");
+        run(&args("abc", Outcome::Ok), &paths).unwrap();
+        run(&args("def", Outcome::Failed), &paths).unwrap();
+        let kept = External::of(&paths).read().unwrap().remove("hello-prod").unwrap();
+        assert_eq!((kept.revision.as_str(), kept.ok, kept.last_ok.as_deref()), ("def", false, Some("abc")));
+    }
+}

@@ -6,9 +6,12 @@ use std::sync::Arc;
 
 use kedge_durable::{Ledger, RealDisk};
 use kedge_model::kinds::{Conflicts, Destination, Drift, Rollback, Scope};
-use kedge_model::wire::{ApplyParameters, Digest, Generation, PackageRef, Packages, Timestamp};
+use kedge_model::wire::{ApplyParameters, Digest, Generation, PackageRef, Packages, Stream, Timestamp};
 
+use crate::clock::{Clock as _, SystemClock};
 use crate::goal::{Goal, UnitGoal};
+use crate::identity::{self, Joined, Stored};
+use crate::link::fake::Authority;
 use crate::paths::Paths;
 use crate::record::{Cause, FailedAttempt, Failure, Original, Outcome, Phase, Record, Running, Traced, Transaction};
 use crate::step::Step;
@@ -18,6 +21,24 @@ pub const NINE: Timestamp = Timestamp(1_794_819_600_000);
 
 pub fn at(seconds: i64) -> Timestamp {
     Timestamp(NINE.0 + seconds * 1000)
+}
+
+pub fn now() -> Timestamp {
+    SystemClock.now()
+}
+
+/// As after a join to this hub, which nobody serves unless the test does.
+pub fn join(paths: &Paths, authority: &Authority, hub: &str) {
+    join_on(paths, authority, hub, None);
+}
+
+/// The same, on a machine with this digest.
+pub fn join_on(paths: &Paths, authority: &Authority, hub: &str, machine: Option<Digest>) {
+    fs::create_dir_all(paths.state()).unwrap();
+    let identity = authority.identity(hub, &Stream::new("dev", "drone", "all"));
+    let joined = Joined { machine, ..identity.joined().clone() };
+    let mut ledger = Ledger::<Stored>::open(Arc::new(RealDisk), &identity::path(paths)).unwrap().ledger;
+    ledger.write(&Stored { joined: Some(joined), pending: None }).unwrap();
 }
 
 pub fn write(paths: &Paths, record: &Record) {

@@ -24,7 +24,7 @@ Examples:
 Exit codes: 0 it isn't held any more, 1 the command failed, 2 wrong usage, 3 the hub still holds it.")]
 pub struct UnholdArgs {
     /// Its name, as status shows it
-    assignment: String,
+    pub(super) assignment: String,
 }
 
 pub fn run(args: &UnholdArgs, paths: &Paths) -> Result<Exit, CommandError> {

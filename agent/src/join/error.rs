@@ -54,9 +54,6 @@ impl JoinError {
             JoinError::Ledger(LedgerError::Io { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied => {
                 "run it as root".to_owned()
             }
-            JoinError::Ledger(LedgerError::Broken { .. }) => {
-                "the disk lost both copies: remove them and join with a new token; what runs stays".to_owned()
-            }
             // Before a join nothing is pinned but what the token says.
             JoinError::Link(LinkError::WrongHub { .. }) => {
                 "the token names the authority of another hub: make one on the hub at this address, or find out what \

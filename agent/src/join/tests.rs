@@ -273,6 +273,19 @@ async fn an_image_joins_by_itself_and_keeps_its_token_until_it_worked() {
 }
 
 #[tokio::test]
+async fn a_lost_identity_is_made_anew_by_a_join() {
+    let (authority, room) = (Arc::new(Authority::new()), Room::new());
+    let hub = FakeHub::start(&authority, welcoming(Arc::clone(&authority))).await;
+    room.join(&with(token(&hub, &authority, "t"))).await.unwrap();
+    for which in ["a", "b"] {
+        std::fs::write(room.paths.state().join(format!("identity.{which}")), b"rubbish").unwrap();
+    }
+    assert!(Identity::read(&RealDisk, &room.paths).is_err());
+    let welcome = room.join(&with(token(&hub, &authority, "t2"))).await.unwrap();
+    assert_eq!(room.identity().unwrap().cluster(), welcome.cluster);
+}
+
+#[tokio::test]
 async fn two_joins_at_once_use_one_token() {
     let (authority, room) = (Arc::new(Authority::new()), Room::new());
     let hub = FakeHub::start(&authority, welcoming(Arc::clone(&authority))).await;

@@ -206,7 +206,7 @@ impl FetchError {
 }
 
 fn check_space(blob: &BlobRef, have: u64, folder: &std::path::Path) -> Result<(), FetchError> {
-    let need = (blob.size - have).saturating_add(RESERVE);
+    let need = blob.size.saturating_sub(have).saturating_add(RESERVE);
     let free = free(folder).map_err(|why| FetchError::Disk(blob.digest, why))?;
     if free < need { Err(FetchError::DiskFull { need, free }) } else { Ok(()) }
 }
@@ -220,9 +220,10 @@ pub fn free(folder: &std::path::Path) -> io::Result<u64> {
 
 fn of_disk(blob: &BlobRef, have: u64, folder: &std::path::Path, why: io::Error) -> FetchError {
     match why.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            FetchError::DiskFull { need: (blob.size - have).saturating_add(RESERVE), free: free(folder).unwrap_or(0) }
-        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FetchError::DiskFull {
+            need: blob.size.saturating_sub(have).saturating_add(RESERVE),
+            free: free(folder).unwrap_or(0),
+        },
         _ => FetchError::Disk(blob.digest, why),
     }
 }
@@ -231,4 +232,38 @@ fn of_disk(blob: &BlobRef, have: u64, folder: &std::path::Path, why: io::Error) 
 fn range_start(headers: &HeaderMap) -> Option<u64> {
     let text = headers.get(CONTENT_RANGE)?.to_str().ok()?;
     text.strip_prefix("bytes ")?.split_once('-')?.0.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_disk_that_fills_up_meanwhile_is_said_with_what_is_needed() {
+        let (folder, blob) = (tempfile::tempdir().unwrap(), BlobRef { digest: Digest::of(b"x"), size: 100 });
+        for kind in [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded] {
+            let error = of_disk(&blob, 40, folder.path(), kind.into());
+            assert!(
+                matches!(error, FetchError::DiskFull { need, free } if need == 60 + RESERVE && free > 0),
+                "{error}"
+            );
+        }
+        let error = of_disk(&blob, 0, folder.path(), io::ErrorKind::PermissionDenied.into());
+        assert!(matches!(error, FetchError::Disk(..)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_range_of_any_text_is_a_number_or_none(text in "[ -~]{0,60}") {
+            let headers = |text: &str| {
+                let mut headers = HeaderMap::new();
+                headers.insert(CONTENT_RANGE, HeaderValue::try_from(text).unwrap());
+                headers
+            };
+            _ = range_start(&headers(&text));
+            prop_assert_eq!(range_start(&headers("bytes 7-9/10")), Some(7));
+        }
+    }
 }

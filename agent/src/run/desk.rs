@@ -115,7 +115,6 @@ impl<H: Hub> Desk<H> {
             self.flush();
             let wake = self.wake();
             tokio::select! {
-                biased;
                 event = house.event(wake) => match event {
                     Event::Stop => return Ended::Stopped,
                     Event::Deserted => return Ended::Deserted,

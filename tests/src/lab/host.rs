@@ -193,6 +193,20 @@ impl DebianHost {
         assert!(done.success(), "ip link set ve-{} {state}", self.name);
     }
 
+    /// The process of a service inside, as it is numbered here.
+    pub fn pid_of(&self, service: &str) -> Option<u32> {
+        let inside = self.ok(&["systemctl", "show", "-P", "MainPID", service]);
+        let own = fs::read_link(self.path("/proc/1/ns/pid")).ok()?;
+        let processes =
+            fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        processes.into_iter().find(|pid: &u32| {
+            let numbers = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+            let line = numbers.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap_or_default();
+            line.split_whitespace().last() == Some(inside.trim())
+                && fs::read_link(format!("/proc/{pid}/ns/pid")).is_ok_and(|namespace| namespace == own)
+        })
+    }
+
     /// What a unit logged.
     pub fn journal(&self, unit: &str) -> String {
         self.run(&["journalctl", "--no-pager", "-o", "cat", "-u", unit]).stdout

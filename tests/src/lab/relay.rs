@@ -16,6 +16,7 @@ use tokio::sync::watch;
 pub struct Relay {
     address: SocketAddr,
     bytes: Arc<AtomicU64>,
+    connections: Arc<AtomicU64>,
     connected: watch::Sender<bool>,
     runtime: Option<Runtime>,
 }
@@ -25,11 +26,11 @@ impl Relay {
     pub fn start(address: SocketAddr, target: SocketAddr) -> Relay {
         let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let (connected, _) = watch::channel(true);
-        let bytes = Arc::new(AtomicU64::new(0));
+        let (bytes, connections) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let listener = runtime.block_on(TcpListener::bind(address)).unwrap_or_else(|e| panic!("{address}: {e}"));
         let address = listener.local_addr().unwrap();
-        runtime.spawn(accept(listener, target, Arc::clone(&bytes), connected.clone()));
-        Relay { address, bytes, connected, runtime: Some(runtime) }
+        runtime.spawn(accept(listener, target, Arc::clone(&bytes), Arc::clone(&connections), connected.clone()));
+        Relay { address, bytes, connections, connected, runtime: Some(runtime) }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -49,6 +50,11 @@ impl Relay {
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
+
+    /// Connections that were made so far.
+    pub fn connections(&self) -> u64 {
+        self.connections.load(Ordering::Relaxed)
+    }
 }
 
 impl Drop for Relay {
@@ -59,8 +65,15 @@ impl Drop for Relay {
     }
 }
 
-async fn accept(listener: TcpListener, target: SocketAddr, bytes: Arc<AtomicU64>, connected: watch::Sender<bool>) {
+async fn accept(
+    listener: TcpListener,
+    target: SocketAddr,
+    bytes: Arc<AtomicU64>,
+    connections: Arc<AtomicU64>,
+    connected: watch::Sender<bool>,
+) {
     while let Ok((stream, _)) = listener.accept().await {
+        connections.fetch_add(1, Ordering::Relaxed);
         let (bytes, mut cut) = (Arc::clone(&bytes), connected.subscribe());
         tokio::spawn(async move {
             tokio::select! {

@@ -18,6 +18,7 @@ use crate::step::DebsStep;
 use crate::trace::Tracer;
 
 pub mod apt;
+mod archives;
 mod conffile;
 pub mod doctor;
 mod execute;

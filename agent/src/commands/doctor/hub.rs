@@ -99,7 +99,45 @@ fn connect(paths: &Paths, identity: Identity) -> Result<(), LinkError> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
+    use crate::commands::sample;
+    use crate::link::fake::{Authority, FakeHub, Reply};
+    use kedge_model::wire::Digest;
+
+    #[tokio::test]
+    async fn a_hub_that_answers_is_fine_and_one_that_is_gone_is_a_finding() {
+        let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+        let paths = Paths::below(folder.path());
+        let hub = FakeHub::start(&authority, |_| Reply::Silence).await;
+        let hub_address = hub.address.clone();
+        sample::join(&paths, &authority, &hub_address);
+        let look = |paths: Paths| async move {
+            let found = tokio::task::spawn_blocking(move || check(&paths, sample::now())).await.unwrap();
+            found.into_iter().find(|finding| finding.what == "hub").unwrap()
+        };
+        let found = look(paths.clone()).await;
+        assert_eq!(found, Finding::ok("hub", format!("{hub_address} answers")));
+        drop(hub);
+        let found = look(paths.clone()).await;
+        assert!(found.problem && found.way_out.is_some(), "{found:?}");
+
+        let impostor = FakeHub::start(&Authority::new(), |_| Reply::Silence).await;
+        sample::join(&paths, &authority, &impostor.address);
+        assert!(look(paths).await.message.contains("is not the hub that is pinned here"));
+    }
+
+    #[test]
+    fn a_copied_disk_is_told_and_nobody_is_asked() {
+        let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
+        let paths = Paths::below(folder.path());
+        std::fs::create_dir_all(folder.path().join("etc")).unwrap();
+        std::fs::write(folder.path().join("etc/machine-id"), "first").unwrap();
+        sample::join_on(&paths, &authority, "https://127.0.0.1:1", Some(Digest::of(b"another")));
+        let found = check(&paths, sample::now());
+        assert!(found[0].problem && found[0].message.contains("this disk was copied"), "{found:?}");
+        assert!(found.iter().all(|finding| finding.what != "hub"));
+    }
 
     #[test]
     fn a_certificate_that_ended_or_is_late_is_a_problem() {

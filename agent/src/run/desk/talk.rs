@@ -84,12 +84,17 @@ impl Talk {
         self.news_at.get_or_insert_with(|| Instant::now() + GATHER);
     }
 
+    /// The document that the hub asked for is on its way: the next poll would be answered with the same question.
+    fn is_answering(&self) -> bool {
+        self.want_status && !self.send.is_free()
+    }
+
     pub(super) fn is_online(&self) -> bool {
         self.online
     }
 
     pub(super) fn wake(&self) -> Option<Instant> {
-        let poll = self.poll.is_free().then_some(self.poll_at);
+        let poll = (self.poll.is_free() && !self.is_answering()).then_some(self.poll_at);
         let wants = self.want_status || self.want_proof;
         let due = if wants { Some(self.send_at) } else { self.news_at.map(|at| at.max(self.send_at)) };
         let send = due.filter(|_| self.online && self.send.is_free());
@@ -105,8 +110,7 @@ impl<H: Hub> Desk<H> {
         if self.talk.online && self.talk.send.is_free() && now >= self.talk.send_at {
             self.send_next(&hub, now);
         }
-        let answers = self.talk.want_status && !self.talk.send.is_free();
-        if self.talk.poll.is_free() && now >= self.talk.poll_at && !answers {
+        if self.talk.poll.is_free() && now >= self.talk.poll_at && !self.talk.is_answering() {
             let mut request = self.memory.request_base();
             request.status = self.reporter.heads();
             request.look_age = self.reporter.look_age();

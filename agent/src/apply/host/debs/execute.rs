@@ -26,20 +26,29 @@ struct Todo<'s> {
     again: bool,
 }
 
+/// Runs of apt: one, and another for debs that come only to leave their configuration.
+const ROUNDS: usize = 2;
+
 impl<'s> Todo<'s> {
     fn of(step: &'s DebsStep, status: &Status) -> Todo<'s> {
         let mut todo = Todo::default();
         for install in &step.install {
             let state = status.state(&install.name);
             let same = state.version.as_ref() == Some(&install.version);
-            if !same || !state.whole {
+            let needed = match step.remove.iter().any(|remove| remove.name == install.name) {
+                // Comes only to be removed again, with its configuration left.
+                true => !same && state.version.is_some(),
+                false => !same || !state.whole,
+            };
+            if needed {
                 todo.install.push(install);
                 todo.again |= same;
             }
         }
         for remove in &step.remove {
             let state = status.state(&remove.name);
-            if state.version.is_some() {
+            let first = todo.install.iter().any(|install| install.name == remove.name);
+            if state.version.is_some() && !first {
                 todo.remove.push(remove);
             }
             if remove.purge && (state.version.is_some() || state.config_only) {
@@ -47,6 +56,10 @@ impl<'s> Todo<'s> {
             }
         }
         todo
+    }
+
+    fn is_empty(&self) -> bool {
+        self.install.is_empty() && self.remove.is_empty()
     }
 
     fn asks(&self) -> Vec<Ask> {
@@ -75,8 +88,11 @@ impl<A: Apt> Debs<A> {
         names.iter().try_for_each(|name| allow(name))?;
         self.resume(trace)?;
         let mut status = self.apt.status(Of::Names(&names))?;
-        let todo = Todo::of(step, &status);
-        if !todo.install.is_empty() || !todo.remove.is_empty() {
+        for _ in 0..ROUNDS {
+            let todo = Todo::of(step, &status);
+            if todo.is_empty() {
+                break;
+            }
             self.transact(step, &todo, &status, &names, trace)?;
             status = self.apt.status(Of::Names(&names))?;
         }
@@ -122,8 +138,7 @@ impl<A: Apt> Debs<A> {
             Err(broken) => {
                 // Another deb that was broken before makes the whole run fail; ours may be done all the same.
                 let after = self.apt.status(Of::Names(names))?;
-                let left = Todo::of(step, &after);
-                if left.install.is_empty() && left.remove.is_empty() {
+                if Todo::of(step, &after).is_empty() {
                     trace.end(line, &broken.output);
                     tracing::warn!(error = %broken.failure.message, "dpkg failed at something else");
                     return Ok(());

@@ -2,31 +2,19 @@
 //! configuration files, and only then say what the steps are. Nothing on the host is changed here.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use kedge_model::wire::Digest;
 
 use super::apt::{Apt, AptError, Archive, Ask, Exact, World};
+use super::archives::{Archives, there};
 use super::resolve::{self, Change, Stand};
 use super::simulation::Simulation;
 use super::status::{Of, Status};
-use super::{Debs, conffile, on_disk};
+use super::{Debs, conffile};
 use crate::apply::{DebPlan, DebWish};
-use crate::objects::digest_of;
 use crate::record::{DebOriginal, Failure};
 use crate::step::{DebInstall, DebRemove, DebsStep, FileBefore};
 use crate::trace::{Tracer, shorten};
-
-/// The archives of a change.
-#[derive(Debug, Default)]
-struct Archives {
-    coming: BTreeMap<Exact, (Digest, Archive)>,
-    going: BTreeMap<Exact, Digest>,
-}
-
-/// Stays free beside what a change needs: dpkg's own files, logs, our ledgers.
-const RESERVE: u64 = 32 * 1024 * 1024;
 
 impl<A: Apt> Debs<A> {
     pub(super) fn plan(&mut self, wish: &DebWish, trace: &mut Tracer<'_>) -> Result<DebPlan, Failure> {
@@ -134,147 +122,8 @@ impl<A: Apt> Debs<A> {
             }
         };
         trace.end(line, &simulation.text);
-        let archives = Archives {
-            coming: self.fetch(asks, &changes, trace)?,
-            going: self.secure(wish, &status, &changes, trace).map_err(AptError::Other)?,
-        };
+        let archives = self.gather(wish, asks, &status, &changes, trace)?;
         Ok((status, changes, archives))
-    }
-
-    /// Every archive that comes is an object afterwards.
-    fn fetch(
-        &mut self,
-        asks: &[Ask],
-        changes: &[Change],
-        trace: &mut Tracer<'_>,
-    ) -> Result<BTreeMap<Exact, (Digest, Archive)>, AptError> {
-        let given = |name: &str| {
-            asks.iter().find_map(|ask| match ask {
-                Ask::Archive { name: asked, digest, .. } if asked == name => Some(*digest),
-                _ => None,
-            })
-        };
-        let (mut coming, mut absent, mut size) = (BTreeMap::new(), Vec::new(), 0_u64);
-        for exact in changes.iter().filter_map(|change| there(&change.after)) {
-            if let Some(digest) = given(&exact.name).or_else(|| self.known.archive(exact, &self.objects)) {
-                coming.insert(exact.clone(), digest);
-                continue;
-            }
-            let offer =
-                self.apt.offer(exact).ok_or_else(|| AptError::Missing(format!("no source offers {}", exact.spec())))?;
-            match offer.digest.filter(|digest| self.objects.has(digest)) {
-                Some(digest) => _ = coming.insert(exact.clone(), digest),
-                None => {
-                    size += offer.size;
-                    absent.push((exact.clone(), offer));
-                }
-            }
-        }
-        if !absent.is_empty() {
-            self.room(self.apt.free().map_err(AptError::Other)?.archives, size, "the archives")
-                .map_err(AptError::Other)?;
-            let line = trace.begin(format!("download {} debs, {} kB", absent.len(), size / 1000));
-            let folder = self.empty_folder("download").map_err(AptError::Other)?;
-            let debs: Vec<Exact> = absent.iter().map(|(exact, _)| exact.clone()).collect();
-            if let Err(error) = self.apt.download(&debs, &folder) {
-                trace.end(line, &said(&error));
-                return Err(error);
-            }
-            trace.end(line, &debs.iter().map(Exact::spec).collect::<Vec<_>>().join("\n"));
-            for (exact, offer) in absent {
-                let path = folder.join(&offer.file);
-                let digest = self.adopt(&path, offer.digest.as_ref()).map_err(AptError::Other)?;
-                coming.insert(exact, digest);
-            }
-        }
-        let mut archives = BTreeMap::new();
-        let mut unpacked = 0;
-        for (exact, digest) in coming {
-            let archive = self.apt.inspect(&self.objects.path(&digest)).map_err(AptError::Other)?;
-            unpacked += archive.installed_kib * 1024;
-            self.known.remember(&exact, digest, &self.objects);
-            archives.insert(exact, (digest, archive));
-        }
-        self.room(self.apt.free().map_err(AptError::Other)?.unpacked, unpacked, "the unpacked debs")
-            .map_err(AptError::Other)?;
-        Ok(archives)
-    }
-
-    /// Every archive that goes is an object afterwards, or there is a reason to refuse.
-    fn secure(
-        &mut self,
-        wish: &DebWish,
-        status: &Status,
-        changes: &[Change],
-        trace: &mut Tracer<'_>,
-    ) -> Result<BTreeMap<Exact, Digest>, Failure> {
-        let mut going = BTreeMap::new();
-        for change in changes.iter().filter(|change| there(&change.before) != there(&change.after)) {
-            let Some(exact) = there(&change.before) else { continue };
-            let line = trace.begin(format!("secure {} {}, which is installed now", exact.name, exact.version));
-            match self.secure_one(exact, status) {
-                Ok((digest, from)) => {
-                    trace.end(line, from);
-                    self.known.remember(exact, digest, &self.objects);
-                    going.insert(exact.clone(), digest);
-                }
-                Err(failure) if wish.no_rollback && !failure.passes => {
-                    trace.end(line, &format!("no way back, which this workload accepts: {}", failure.message));
-                }
-                Err(failure) => {
-                    trace.fail(line, &failure, "");
-                    return Err(failure);
-                }
-            }
-        }
-        Ok(going)
-    }
-
-    /// Files that somebody changed return only in an archive made of them; else a source's archive is the exact one.
-    fn secure_one(&mut self, exact: &Exact, status: &Status) -> Result<(Digest, &'static str), Failure> {
-        if let Some(digest) = self.known.archive(exact, &self.objects) {
-            return Ok((digest, "kept from its installation"));
-        }
-        let altered = self.apt.altered(&exact.name);
-        if altered && let Ok(digest) = self.repacked(exact, status) {
-            return Ok((digest, "repacked from its installed files, which differ from what it brought"));
-        }
-        if let Some(path) = self.apt.cached(exact)
-            && self
-                .apt
-                .inspect(&path)
-                .is_ok_and(|archive| archive.version == exact.version && archive.architecture == exact.architecture)
-        {
-            let digest = self.objects.put_copy(&path).map_err(|error| on_disk(&path, &error))?;
-            return Ok((digest, "from apt's cache"));
-        }
-        if let Some(offer) = self.apt.offer(exact) {
-            if let Some(digest) = offer.digest.filter(|digest| self.objects.has(digest)) {
-                return Ok((digest, "among the objects"));
-            }
-            self.room(self.apt.free()?.archives, offer.size, "the way back")?;
-            let folder = self.empty_folder("download")?;
-            if self.apt.download(std::slice::from_ref(exact), &folder).is_ok() {
-                return Ok((
-                    self.adopt(&folder.join(&offer.file), offer.digest.as_ref())?,
-                    "downloaded from its source",
-                ));
-            }
-        }
-        let digest = self.repacked(exact, status)?;
-        Ok((digest, "repacked from its installed files: no source offers it"))
-    }
-
-    fn repacked(&self, exact: &Exact, status: &Status) -> Result<Digest, Failure> {
-        let Some(deb) = status.debs.get(&exact.name) else {
-            return Err(Failure::new("NoWayBack", format!("dpkg doesn't know {}", exact.name)));
-        };
-        let installed =
-            super::stanza::Stanza::new(&deb.paragraph).field("Installed-Size").and_then(|size| size.parse().ok());
-        self.room(self.apt.free()?.archives, installed.unwrap_or(0) * 1024, "the way back")?;
-        let path = self.empty_folder("repacked")?.join("way-back.deb");
-        self.apt.repack(&exact.name, deb, &path)?;
-        self.adopt(&path, None)
     }
 
     fn steps(
@@ -308,8 +157,10 @@ impl<A: Apt> Debs<A> {
                 // The same version, unpacked again.
                 coming.filter(|_| there(&change.before) == there(&change.after))
             });
-            lead(&mut plan.forward, &change.name, &change.after, coming);
-            lead(&mut plan.back, &change.name, &change.before, going);
+            let left = archives.left.get(&change.name);
+            lead(&mut plan.forward, change, &change.after, coming, left);
+            lead(&mut plan.back, change, &change.before, going, left);
+            let going = going.or(left.filter(|_| change.before == Stand::ConfigOnly).map(|(_, digest)| *digest));
             let state = status.state(&change.name);
             plan.originals.insert(change.name.clone(), DebOriginal { state, archive: going, conffiles });
         }
@@ -339,42 +190,6 @@ impl<A: Apt> Debs<A> {
             plan.originals.entry(name.clone()).or_insert_with(|| DebOriginal { state, ..DebOriginal::default() });
         }
     }
-
-    fn room(&self, free: u64, need: u64, what: &str) -> Result<(), Failure> {
-        if need.saturating_add(RESERVE) <= free {
-            return Ok(());
-        }
-        let (need, free) = (need.div_ceil(1_000_000), free / 1_000_000);
-        Err(Failure::passing("DiskFull", format!("{what} need {need} MB, {free} MB are free and 32 MB must stay so")))
-    }
-
-    /// A folder of ours without what an interrupted attempt left.
-    fn empty_folder(&self, name: &str) -> Result<PathBuf, Failure> {
-        let folder = self.work.join(name);
-        if folder.exists() {
-            fs::remove_dir_all(&folder).map_err(|error| on_disk(&folder, &error))?;
-        }
-        fs::create_dir_all(&folder).map_err(|error| on_disk(&folder, &error))?;
-        Ok(folder)
-    }
-
-    /// Moved, not copied.
-    fn adopt(&self, path: &Path, promised: Option<&Digest>) -> Result<Digest, Failure> {
-        let digest = digest_of(path).map_err(|error| on_disk(path, &error))?;
-        if promised.is_some_and(|promised| *promised != digest) {
-            let message = format!("{} is not what its source's index promised", path.display());
-            return Err(Failure::passing("Network", message));
-        }
-        self.objects.adopt(path, &digest).map_err(|error| on_disk(path, &error))?;
-        Ok(digest)
-    }
-}
-
-fn there(stand: &Stand) -> Option<&Exact> {
-    match stand {
-        Stand::There { exact, .. } => Some(exact),
-        Stand::Absent | Stand::ConfigOnly => None,
-    }
 }
 
 /// Purging removes what the deb brought; only what was there before it has to come again.
@@ -383,20 +198,22 @@ fn of_original(change: &Change, paths: BTreeSet<String>, original: &BTreeMap<Str
 }
 
 /// The part of a step that brings a deb to where it should stand. Without an archive there is no way, which was accepted.
-fn lead(step: &mut DebsStep, name: &str, to: &Stand, archive: Option<Digest>) {
-    let name = name.to_owned();
-    match (to, archive) {
-        (Stand::There { exact, auto }, Some(archive)) => {
-            let (architecture, version) = (exact.architecture.clone(), exact.version.clone());
-            step.install.push(DebInstall { name, architecture, version, archive, auto: *auto });
-        }
-        (Stand::There { .. }, None) => {}
-        (Stand::ConfigOnly, _) => step.remove.push(DebRemove { name, purge: false }),
-        (Stand::Absent, _) => step.remove.push(DebRemove { name, purge: true }),
+fn lead(step: &mut DebsStep, change: &Change, to: &Stand, archive: Option<Digest>, left: Option<&(Exact, Digest)>) {
+    let mut install = |exact: &Exact, archive: Digest, auto: bool| {
+        let Exact { name, architecture, version } = exact.clone();
+        step.install.push(DebInstall { name, architecture, version, archive, auto });
+    };
+    match (to, archive, left) {
+        (Stand::There { exact, auto }, Some(archive), _) => return install(exact, archive, *auto),
+        (Stand::There { .. }, None, _) => return,
+        // Unpacked and removed again: what is left then is what was left before.
+        (Stand::ConfigOnly, _, Some((exact, archive))) => install(exact, *archive, false),
+        (Stand::ConfigOnly | Stand::Absent, _, _) => {}
     }
+    step.remove.push(DebRemove { name: change.name.clone(), purge: *to == Stand::Absent });
 }
 
-fn said(error: &AptError) -> String {
+pub fn said(error: &AptError) -> String {
     match error {
         AptError::Missing(said) | AptError::Network(said) | AptError::Refused(said) => said.clone(),
         AptError::Other(failure) => format!("{}: {}", failure.reason, failure.message),

@@ -1,5 +1,6 @@
 //! A `.deb` made of what is installed, when no source offers that version any more: its files as they are on the disk, its maintainer
-//! scripts and its control fields. Installing it brings the same version back. Written straight into one file, without
+//! scripts and its control fields. Installing it brings the same version back. Of a deb that is removed it holds the configuration
+//! files that are left: installed and removed again, they are as they were, also in dpkg's eyes. Written straight into one file, without
 //! a second copy and without compression, which every dpkg reads.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,6 +22,9 @@ pub mod excluded;
 /// What dpkg adds to a control file when it keeps it in its status.
 const STATUS_ONLY: [&str; 6] =
     ["Status", "Conffiles", "Config-Version", "Triggers-Pending", "Triggers-Awaited", "Auto-Installed"];
+/// What a deb of which only configuration is left can't promise.
+const RELATIONS: [&str; 8] =
+    ["Depends", "Pre-Depends", "Conflicts", "Breaks", "Replaces", "Provides", "Essential", "Protected"];
 /// What belongs to dpkg and not to the archive.
 const INFO_ONLY: [&str; 1] = ["list"];
 /// How many missing files are named.
@@ -68,7 +72,20 @@ pub fn repack(root: &Path, name: &str, deb: &Deb, into: &Path) -> Result<(), Fai
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         return Err(no_way(format!("{named}{more} is missing or is no file")));
     }
-    write(into, &deb.paragraph, &info, base, &items, &missing_conffiles(deb, &items)).map_err(io)
+    let mut texts = vec![("control", control_file(deb))];
+    if !info.join(format!("{base}.conffiles")).is_file() {
+        // dpkg drops its own list when it removes a deb.
+        let shipped = deb.conffiles.iter().filter(|conffile| !conffile.obsolete);
+        texts.push(("conffiles", shipped.map(|conffile| format!("{}\n", conffile.path)).collect()));
+    }
+    write(into, &texts, &info, base, &items, &missing_conffiles(deb, &items)).map_err(io)
+}
+
+fn control_file(deb: &Deb) -> String {
+    let of = |names: &[&str], name: &str| names.iter().any(|one| one.eq_ignore_ascii_case(name));
+    let kept = |name: &str| !of(&STATUS_ONLY, name) && !(deb.state.config_only && of(&RELATIONS, name));
+    let fields = Stanza::new(&deb.paragraph).fields().filter(|(name, _)| kept(name));
+    fields.map(|(name, value)| format!("{name}: {value}\n")).collect()
 }
 
 /// Configuration files that the admin deleted: dpkg still has to know them.
@@ -118,11 +135,11 @@ fn items(
     Ok((items, missing))
 }
 
-fn write(into: &Path, paragraph: &str, info: &Path, base: &str, items: &[Item], missing: &[String]) -> io::Result<()> {
+fn write(into: &Path, texts: &[(&str, String)], info: &Path, base: &str, items: &[Item], missing: &[String]) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(into)?);
     file.write_all(AR_MAGIC)?;
     member(&mut file, "debian-binary", |file| file.write_all(b"2.0\n"))?;
-    member(&mut file, "control.tar", |file| control(file, paragraph, info, base))?;
+    member(&mut file, "control.tar", |file| control(file, texts, info, base))?;
     member(&mut file, "data.tar", |file| data(file, items, missing))?;
     file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
 }
@@ -148,13 +165,11 @@ fn member(
     Ok(())
 }
 
-fn control(file: &mut BufWriter<File>, paragraph: &str, info: &Path, base: &str) -> io::Result<()> {
+fn control(file: &mut BufWriter<File>, texts: &[(&str, String)], info: &Path, base: &str) -> io::Result<()> {
     let mut tar = Builder::new(file);
-    let fields = Stanza::new(paragraph)
-        .fields()
-        .filter(|(name, _)| !STATUS_ONLY.iter().any(|only| only.eq_ignore_ascii_case(name)));
-    let text: String = fields.map(|(name, value)| format!("{name}: {value}\n")).collect();
-    tar.append_data(&mut plain(0o644, text.len()), "./control", text.as_bytes())?;
+    for (name, text) in texts.iter().filter(|(_, text)| !text.is_empty()) {
+        tar.append_data(&mut plain(0o644, text.len()), format!("./{name}"), text.as_bytes())?;
+    }
     let mut entries = fs::read_dir(info)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {

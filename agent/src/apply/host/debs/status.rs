@@ -19,6 +19,8 @@ pub struct Status {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deb {
     pub state: DebState,
+    /// Of a deb that is removed: the version whose configuration files are left.
+    pub left: Option<String>,
     pub conffiles: Vec<Conffile>,
     /// The paragraph, where it was asked for by name: what a repacked archive's control file is made of.
     pub paragraph: String,
@@ -152,7 +154,8 @@ impl Deb {
             version,
         };
         let conffiles = stanza.field("Conffiles").unwrap_or_default().lines().filter_map(Conffile::parse).collect();
-        Deb { state, conffiles, paragraph: String::new() }
+        let left = stanza.field("Version").filter(|_| state.config_only).map(str::to_owned);
+        Deb { state, left, conffiles, paragraph: String::new() }
     }
 }
 
@@ -233,6 +236,7 @@ Version: 2.36
         let half = status.state("half");
         assert!(!half.whole && half.auto && half.version.is_some());
         assert!(status.state("left").config_only && status.state("left").version.is_none());
+        assert_eq!(status.debs["left"].left.as_deref(), Some("3"));
         assert_eq!(status.state("gone"), DebState::default());
         assert_eq!(status.state("never-heard-of"), DebState::default());
         assert!(!status.state("libc6:i386").whole && status.state("libc6").version.is_none());
