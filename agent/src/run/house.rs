@@ -36,6 +36,8 @@ pub(super) struct House {
     look_at: Instant,
     /// A full look was given and hasn't ended.
     looking: bool,
+    /// Another one was asked for since: what it was given with may be old.
+    asked: bool,
     /// Assignments at which something happened.
     touched: BTreeSet<String>,
     /// Jobs that haven't ended.
@@ -64,6 +66,7 @@ impl House {
             look_interval,
             look_at: Instant::now(),
             looking: false,
+            asked: false,
             touched: BTreeSet::new(),
             jobs: 0,
         })
@@ -98,7 +101,7 @@ impl House {
     pub(super) fn keep_up(&mut self, held: &BTreeSet<String>) {
         self.service.beat(self.worker.pulse().is_alive());
         if !self.looking && Instant::now() >= self.look_at {
-            self.looking = true;
+            (self.looking, self.asked) = (true, false);
             self.touched.clear();
             self.give(Job::Look { scope: Scope::All, held: held.clone() });
         }
@@ -111,11 +114,13 @@ impl House {
 
     pub(super) fn look_soon(&mut self) {
         self.look_at = Instant::now();
+        self.asked = true;
     }
 
     /// A repair waits until then.
     pub(super) fn look_again(&mut self, at: Timestamp, clock: &dyn Clock) {
         self.look_at = self.look_at.min(instant(at, clock));
+        self.asked = true;
     }
 
     /// Listens to what these assignments have on the host, and to the agent's own doors.
@@ -148,6 +153,13 @@ impl House {
         self.worker.join();
     }
 
+    fn end_look(&mut self) {
+        self.looking = false;
+        if !self.asked {
+            self.look_at = Instant::now() + self.look_interval;
+        }
+    }
+
     fn heard(&mut self, heard: Heard) -> Event {
         match &heard {
             Heard::Ready => self.look_soon(),
@@ -155,15 +167,13 @@ impl House {
             Heard::Done { looked, .. } => {
                 self.jobs = self.jobs.saturating_sub(1);
                 if *looked == Some(Scope::All) {
-                    self.looking = false;
-                    self.look_at = Instant::now() + self.look_interval;
+                    self.end_look();
                 }
             }
             Heard::Broke { .. } => {
                 self.jobs = self.jobs.saturating_sub(1);
                 // It may have been the look; the next one comes with the new applier.
-                self.looking = false;
-                self.look_at = Instant::now() + self.look_interval;
+                self.end_look();
             }
         }
         Event::Heard(heard)
