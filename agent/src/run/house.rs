@@ -221,3 +221,58 @@ async fn at(time: Option<Instant>) {
         None => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+    use std::sync::{Mutex, mpsc};
+
+    use super::*;
+    use crate::engine::Desired;
+    use crate::worker::pulse::Pulse;
+    use crate::worker::{Applier, Make, Wish};
+
+    /// Looks as long as the test says, and notes what was held.
+    struct SlowLooker(Arc<Mutex<mpsc::Receiver<()>>>, Arc<Mutex<Vec<usize>>>);
+
+    impl Applier for SlowLooker {
+        fn recover(&mut self) {}
+        fn desire(&mut self, _: BTreeMap<String, Desired>) {}
+        fn apply(&mut self, _: Vec<Wish>) {}
+        fn remove(&mut self, _: &str) {}
+        fn forget(&mut self, _: &str) {}
+        fn retry(&mut self, _: &str) {}
+        fn look(&mut self, _: &Scope, held: &BTreeSet<String>) -> Option<Timestamp> {
+            _ = self.0.lock().unwrap().recv();
+            self.1.lock().unwrap().push(held.len());
+            None
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_that_is_asked_for_during_a_look_comes_after_it() {
+        let (go, wait) = mpsc::channel();
+        let (wait, looks) = (Arc::new(Mutex::new(wait)), Arc::new(Mutex::new(Vec::new())));
+        let seen = Arc::clone(&looks);
+        let make: Make = Box::new(move |_| Ok(Box::new(SlowLooker(Arc::clone(&wait), Arc::clone(&seen)))));
+        let (_stop, shutdown) = watch::channel(false);
+        let signals = Signals { shutdown, look: Arc::new(Notify::new()) };
+        let worker = Worker::start(Arc::new(Pulse::default()), make).unwrap();
+        let mut house = House::new(worker, signals, Duration::from_secs(300)).unwrap();
+        let began = Instant::now();
+        house.keep_up(&["web".to_owned()].into());
+        // The hold is taken back while the look is on its way.
+        house.look_soon();
+        go.send(()).unwrap();
+        go.send(()).unwrap();
+        while looks.lock().unwrap().len() < 2 {
+            house.event(None).await;
+            house.keep_up(&BTreeSet::new());
+        }
+        assert_eq!(*looks.lock().unwrap(), [1, 0]);
+        assert!(began.elapsed() < Duration::from_secs(60));
+        drop(go);
+        house.close(|_| {}).await;
+    }
+}

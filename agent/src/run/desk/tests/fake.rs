@@ -453,7 +453,7 @@ impl Hub for FakeHub {
     async fn poll(&self, request: &PollRequest, _: Duration) -> Result<PollAnswer, LinkError> {
         self.lock().polls.push(request.clone());
         self.changed.notify_waiters();
-        let hold = tokio::time::sleep(HOLD);
+        let hold = tokio::time::sleep(request.wait.map_or(HOLD, Duration::from_secs));
         tokio::pin!(hold);
         loop {
             let changed = self.changed.notified();
