@@ -54,13 +54,24 @@ pub fn before(paths: &BTreeSet<String>, kept: &BTreeMap<String, FileBefore>) -> 
     all.into_iter().map(|path| ConffileBefore { path: path.clone(), was: kept.get(path).cloned() }).collect()
 }
 
-/// Removes what wasn't there, if it is one of these. Done before an older version is unpacked: dpkg forgets a configuration file
-/// that is gone then, while one that goes later counts as deleted by the admin and never comes again with the newer version.
-pub fn clear(conffiles: &[ConffileBefore], of: &BTreeSet<&str>, root: &Path) -> Result<(), Failure> {
+/// Removes what wasn't there, if it is one of these, and answers how to undo that. Done before an older version is unpacked: dpkg
+/// forgets a configuration file that is gone then, while one that goes later counts as deleted by the admin and never comes again
+/// with the newer version.
+pub fn clear(
+    conffiles: &[ConffileBefore],
+    of: &BTreeSet<&str>,
+    objects: &Objects,
+    root: &Path,
+) -> Result<Vec<ConffileBefore>, Failure> {
+    let mut cleared = Vec::new();
     for conffile in conffiles.iter().filter(|conffile| conffile.was.is_none() && of.contains(conffile.path.as_str())) {
-        remove(&place(root, &conffile.path)).map_err(|error| failed(&conffile.path, &error))?;
+        let (path, place) = (conffile.path.clone(), place(root, &conffile.path));
+        let gone = file_at(&place, objects)
+            .and_then(|was| remove(&place).map(|_| was))
+            .map_err(|error| failed(&path, &error))?;
+        cleared.extend(gone.map(|was| ConffileBefore { path, was: Some(was) }));
     }
-    Ok(())
+    Ok(cleared)
 }
 
 /// Puts every path back as it was; answers those that differed.
@@ -240,9 +251,11 @@ mod tests {
         }
         let kept = keep(&names(&["/etc/a"]), &objects, root.path()).unwrap();
         let before = before(&names(&["/etc/a", "/etc/b", "/etc/c"]), &kept);
-        clear(&before, &BTreeSet::from(["/etc/a", "/etc/b"]), root.path()).unwrap();
+        let cleared = clear(&before, &BTreeSet::from(["/etc/a", "/etc/b"]), &objects, root.path()).unwrap();
         let left: BTreeSet<_> =
             fs::read_dir(root.path().join("etc")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, BTreeSet::from(["a".into(), "c".into()]));
+        restore(&cleared, &objects, root.path()).unwrap();
+        assert_eq!(fs::read_to_string(root.path().join("etc/b")).unwrap(), "b");
     }
 }
