@@ -135,7 +135,14 @@ fn items(
     Ok((items, missing))
 }
 
-fn write(into: &Path, texts: &[(&str, String)], info: &Path, base: &str, items: &[Item], missing: &[String]) -> io::Result<()> {
+fn write(
+    into: &Path,
+    texts: &[(&str, String)],
+    info: &Path,
+    base: &str,
+    items: &[Item],
+    missing: &[String],
+) -> io::Result<()> {
     let mut file = BufWriter::new(File::create(into)?);
     file.write_all(AR_MAGIC)?;
     member(&mut file, "debian-binary", |file| file.write_all(b"2.0\n"))?;
