@@ -271,3 +271,143 @@ impl Diversions {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::super::status::Conffile;
+    use super::*;
+    use crate::observed::DebState;
+
+    const MD5_OF_SHIPPED: &str = "a63d1e2be95c3e0b5ca8d58d0d4a9e6d";
+
+    /// A host with `app` in version 1: a program, a hard link, a symlink, a diverted file and three configuration files.
+    fn host() -> (tempfile::TempDir, Deb) {
+        let root = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("usr/bin/app", "program");
+        fs::set_permissions(root.path().join("usr/bin/app"), fs::Permissions::from_mode(0o4750)).unwrap();
+        fs::hard_link(root.path().join("usr/bin/app"), root.path().join("usr/bin/app-too")).unwrap();
+        symlink("app", root.path().join("usr/bin/link")).unwrap();
+        symlink("usr/lib", root.path().join("lib")).unwrap();
+        put("usr/lib/app.so", "library");
+        put("usr/bin/tool.real", "ours");
+        put("usr/bin/tool", "the diverter's");
+        put("etc/edited.conf", "edited");
+        put("var/lib/dpkg/diversions", "/usr/bin/tool\n/usr/bin/tool.real\nother\n");
+        put(
+            "var/lib/dpkg/info/app.list",
+            "/.\n/usr\n/usr/bin\n/usr/bin/app\n/usr/bin/app-too\n/usr/bin/link\n/usr/bin/tool\n/lib\n/lib/app.so\n/etc\n/etc/edited.conf\n/etc/deleted.conf\n/usr/share/doc/app/changelog\n",
+        );
+        put("var/lib/dpkg/info/app.postinst", "#!/bin/sh\n");
+        put("var/lib/dpkg/info/app.conffiles", "/etc/edited.conf\n/etc/deleted.conf\n");
+        put("var/lib/dpkg/info/app.data.postinst", "another deb's");
+        put("etc/dpkg/dpkg.cfg.d/small", "path-exclude=/usr/share/doc/*\n");
+        let conffile =
+            |path: &str, obsolete| Conffile { path: path.to_owned(), md5: MD5_OF_SHIPPED.to_owned(), obsolete };
+        let state = DebState {
+            version: Some("1".to_owned()),
+            architecture: Some("amd64".to_owned()),
+            whole: true,
+            ..DebState::default()
+        };
+        let deb = Deb {
+            state,
+            conffiles: vec![conffile("/etc/edited.conf", false), conffile("/etc/deleted.conf", false), conffile("/etc/old.conf", true)],
+            paragraph: "Package: app\nStatus: install ok installed\nDepends: lib\nVersion: 1\nConffiles: /etc/edited.conf 0\nDescription: x\n y\n".to_owned(),
+            ..Deb::default()
+        };
+        (root, deb)
+    }
+
+    /// The members of an archive, each as its tar's entries: name, kind and link, mode, content.
+    fn read(archive: &Path) -> BTreeMap<String, Vec<(String, String, u32, String)>> {
+        let bytes = fs::read(archive).unwrap();
+        assert_eq!(&bytes[..8], AR_MAGIC);
+        let (mut at, mut members) = (8, BTreeMap::new());
+        while at < bytes.len() {
+            let header = std::str::from_utf8(&bytes[at..at + 60]).unwrap();
+            let (name, size) = (header[..16].trim().to_owned(), header[48..58].trim().parse::<usize>().unwrap());
+            let body = &bytes[at + 60..at + 60 + size];
+            at += 60 + size + size % 2;
+            let mut entries = Vec::new();
+            if name.ends_with(".tar") {
+                for entry in tar::Archive::new(body).entries().unwrap() {
+                    let mut entry = entry.unwrap();
+                    let link =
+                        entry.link_name().unwrap().map(|link| format!(" {}", link.display())).unwrap_or_default();
+                    let kind = format!("{:?}{link}", entry.header().entry_type());
+                    let (path, mode) = (entry.path().unwrap().display().to_string(), entry.header().mode().unwrap());
+                    let mut text = String::new();
+                    entry.read_to_string(&mut text).unwrap();
+                    entries.push((path, kind, mode, text));
+                }
+            }
+            members.insert(name, entries);
+        }
+        members
+    }
+
+    fn entry<'e>(entries: &'e [(String, String, u32, String)], path: &str) -> (&'e str, u32, &'e str) {
+        let found = entries
+            .iter()
+            .find(|entry| entry.0.trim_end_matches('/') == path)
+            .unwrap_or_else(|| panic!("{path} in {entries:?}"));
+        (&found.1, found.2, &found.3)
+    }
+
+    #[test]
+    fn the_archive_holds_what_is_on_the_disk() {
+        let (root, deb) = host();
+        let into = root.path().join("app.deb");
+        repack(root.path(), "app", &deb, &into).unwrap();
+        let members = read(&into);
+        assert_eq!(members.keys().collect::<Vec<_>>(), ["control.tar", "data.tar", "debian-binary"]);
+        let control = &members["control.tar"];
+        assert_eq!(entry(control, "control").2, "Package: app\nDepends: lib\nVersion: 1\nDescription: x\n y\n");
+        assert_eq!(
+            control.iter().map(|entry| entry.0.as_str()).collect::<Vec<_>>(),
+            ["control", "conffiles", "postinst"]
+        );
+        let data = &members["data.tar"];
+        assert_eq!(entry(data, "usr/bin/app"), ("Regular", 0o4750, "program"));
+        assert_eq!(entry(data, "usr/bin/app-too").0, "Link ./usr/bin/app");
+        assert_eq!(entry(data, "usr/bin/link").0, "Symlink app");
+        assert_eq!(entry(data, "usr/bin/tool").2, "ours");
+        assert_eq!(entry(data, "lib").0, "Directory");
+        assert_eq!(entry(data, "lib/app.so").2, "library");
+        assert_eq!(entry(data, "etc/edited.conf").2, "edited\n");
+        assert_eq!(entry(data, "etc/deleted.conf").2, "");
+        assert!(data.iter().all(|entry| !entry.0.contains("old.conf") && !entry.0.contains("changelog")));
+    }
+
+    #[test]
+    fn missing_files_are_named() {
+        let (root, deb) = host();
+        fs::remove_file(root.path().join("usr/lib/app.so")).unwrap();
+        fs::remove_file(root.path().join("usr/bin/link")).unwrap();
+        let failure = repack(root.path(), "app", &deb, &root.path().join("app.deb")).unwrap_err();
+        assert_eq!(failure.reason, "NoWayBack");
+        assert!(failure.message.contains("/usr/bin/link, /lib/app.so is missing"), "{}", failure.message);
+        assert_eq!(repack(root.path(), "never", &deb, &root.path().join("x.deb")).unwrap_err().reason, "NoWayBack");
+    }
+
+    #[test]
+    fn what_a_removed_deb_left_depends_on_nothing() {
+        let (root, mut deb) = host();
+        let info = root.path().join("var/lib/dpkg/info");
+        fs::write(info.join("app.list"), "/etc\n/etc/edited.conf\n").unwrap();
+        fs::remove_file(info.join("app.conffiles")).unwrap();
+        deb.state = DebState { config_only: true, ..DebState::default() };
+        let into = root.path().join("app.deb");
+        repack(root.path(), "app", &deb, &into).unwrap();
+        let members = read(&into);
+        assert_eq!(entry(&members["control.tar"], "control").2, "Package: app\nVersion: 1\nDescription: x\n y\n");
+        assert_eq!(entry(&members["control.tar"], "conffiles").2, "/etc/edited.conf\n/etc/deleted.conf\n");
+    }
+}
