@@ -5,17 +5,18 @@ use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use kedge_model::wire::Digest;
+use serde::{Deserialize, Serialize};
 use tar::{EntryType, Header};
 
 use crate::objects::{Batch, Objects};
 
 /// What a package holds, by path.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
     pub files: BTreeMap<String, Listed>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
     pub digest: Digest,
     pub size: u64,
@@ -27,6 +28,8 @@ pub enum ArchiveError {
     /// The package breaks a rule: another try gives the same.
     #[error("{0}")]
     Broken(String),
+    #[error("it isn't here yet")]
+    Missing(#[source] io::Error),
     /// Our own disk.
     #[error("its files can't be kept")]
     Disk(#[source] io::Error),

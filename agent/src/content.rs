@@ -23,6 +23,7 @@ use crate::objects::Objects;
 use crate::paths::Paths;
 use crate::policy::{self, Tenant};
 use crate::record::Failure;
+use crate::store::index::PackageIndex;
 use package::Package;
 
 /// What is known while a goal is made.
@@ -44,6 +45,7 @@ pub fn goal_of(
     assignment: &str,
     packages: &Packages,
     objects: &Objects,
+    index: &PackageIndex,
     facts: &HostFacts,
     paths: &Paths,
 ) -> Result<Goal, Failure> {
@@ -51,12 +53,12 @@ pub fn goal_of(
         return Err(Failure::new("Unsupported", "this is for a Kubernetes cluster, and here is a plain host"));
     }
     check_name(assignment)?;
-    let workload_package = Package::open(&packages.workload, "workload", objects)?;
+    let workload_package = Package::open(&packages.workload, "workload", objects, index)?;
     let workload = workload_package.host_workload()?;
     if !paths.is_host() {
         check_without_root(&workload)?;
     }
-    let platform = Package::open(&packages.platform, "platform", objects)?;
+    let platform = Package::open(&packages.platform, "platform", objects, index)?;
     let tenant = namespace::tenant(assignment, &platform, packages, facts)?;
     let mut making = Making { objects, facts, paths, tenant, goal: Goal::default(), refused: Vec::new() };
     making.refused = policy::namespace::check(&making.tenant);

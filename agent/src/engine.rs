@@ -47,6 +47,8 @@ pub struct Engine {
     /// What the last look found to differ.
     drift: BTreeMap<String, String>,
     repairs: BTreeMap<String, Repairs>,
+    /// Units that looks found starting, and since when.
+    starting: BTreeMap<String, Duration>,
 }
 
 /// An assignment to bring to these packages. A goal that can't be made, or content that can't be had, is told and remembered too.
@@ -94,6 +96,7 @@ impl Engine {
             wishes: BTreeMap::new(),
             drift: BTreeMap::new(),
             repairs: BTreeMap::new(),
+            starting: BTreeMap::new(),
         }
     }
 

@@ -12,8 +12,6 @@ use serde::{Deserialize, Serialize};
 pub struct Goal {
     /// The namespace's user, made if it isn't there. None with `--root`.
     pub user: Option<String>,
-    /// Folders on the way, parents first: made for root with 0755 where they are missing, left as they are where they aren't.
-    pub parents: Vec<String>,
     pub folders: Vec<FolderGoal>,
     /// Of the platform and of the workload, also the slice and the units' drop-ins.
     pub files: Vec<FileGoal>,

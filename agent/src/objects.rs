@@ -153,7 +153,7 @@ impl Objects {
     }
 
     /// Whether it is there; being wanted makes it young again.
-    fn use_again(&self, digest: &Digest) -> bool {
+    pub fn use_again(&self, digest: &Digest) -> bool {
         let Ok(file) = self.read(digest) else { return false };
         // A file that can't be touched is only collected earlier.
         _ = file.set_modified(SystemTime::now());

@@ -8,9 +8,10 @@ use kedge_model::kinds::HostWorkload;
 use kedge_model::wire::{BlobRef, PackageRef};
 use kedge_model::{Object, Options, Origin, Problem, Source, Spec, decode};
 
-use crate::archive::{self, ArchiveError, Listing};
+use crate::archive::{ArchiveError, Listing};
 use crate::objects::Objects;
 use crate::record::Failure;
+use crate::store::index::PackageIndex;
 
 pub struct Package<'a> {
     objects: &'a Objects,
@@ -29,11 +30,16 @@ pub const MAX_TEXT: u64 = 1 << 20;
 const MAX_DOCUMENT: u64 = decode::MAX_FILE_BYTES as u64;
 
 impl<'a> Package<'a> {
-    pub fn open(reference: &'a PackageRef, part: &'static str, objects: &'a Objects) -> Result<Package<'a>, Failure> {
-        let blob = objects
-            .read(&reference.digest)
-            .map_err(|error| Failure::passing("Network", format!("the {part} package isn't here yet: {error}")))?;
-        let listing = archive::read(blob, objects).map_err(|error| match error {
+    pub fn open(
+        reference: &'a PackageRef,
+        part: &'static str,
+        objects: &'a Objects,
+        index: &PackageIndex,
+    ) -> Result<Package<'a>, Failure> {
+        let listing = index.listing(&reference.digest, objects).map_err(|error| match error {
+            ArchiveError::Missing(source) => {
+                Failure::passing("Network", format!("the {part} package isn't here yet: {source}"))
+            }
             ArchiveError::Broken(message) => {
                 Failure::new("BadPackage", format!("the {part} package breaks a rule: {message}"))
             }

@@ -28,6 +28,10 @@ pub(crate) struct World {
     pub enabled: BTreeSet<String>,
     pub up: BTreeSet<String>,
     pub users: BTreeSet<String>,
+    /// Units that never get up.
+    pub starting: BTreeSet<String>,
+    /// Somebody else's deb needs `lib`.
+    pub lib_needed: bool,
 }
 
 /// Cheap to clone; clones are the same host.
@@ -87,7 +91,12 @@ impl World {
         let unit = |name: &String| UnitState {
             known: self.knows(name),
             enabled: self.enabled.contains(name),
-            active: if self.up.contains(name) { "active" } else { "inactive" }.to_owned(),
+            active: match self.up.contains(name) {
+                true if self.starting.contains(name) => "activating",
+                true => "active",
+                false => "inactive",
+            }
+            .to_owned(),
             ..UnitState::default()
         };
         Observed {
@@ -324,6 +333,9 @@ impl Host for FakeHost {
 
     fn prepare_debs(&mut self, wish: &DebWish, _: &mut Tracer<'_>) -> Result<DebPlan, Failure> {
         self.inner().powered()?;
+        if self.inner().world.lib_needed && wish.give_back.contains_key("lib") {
+            return Err(Failure::new("AptRefused", "other would be removed, which nobody asked for"));
+        }
         Ok(self.inner().world.prepare_debs(wish))
     }
 

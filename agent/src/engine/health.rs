@@ -69,6 +69,11 @@ impl Engine {
         Health::Good
     }
 
+    /// One try of everything.
+    pub(super) fn is_healthy(&mut self, goal: &Goal) -> bool {
+        self.check_all(&checks_of(goal)).is_ok()
+    }
+
     fn check_all(&mut self, checks: &[Check]) -> Result<(), String> {
         checks.iter().try_for_each(|check| self.host.check(check))
     }

@@ -9,8 +9,8 @@ use kedge_status::Severity;
 
 use super::{Engine, Repairs};
 use crate::agenda::wait;
-use crate::goal::OnDrift;
-use crate::observed::Subjects;
+use crate::goal::{Goal, OnDrift};
+use crate::observed::{Observed, Subjects};
 use crate::plan::difference::{differences, sentence};
 use crate::plan::subjects;
 use crate::record::Cause;
@@ -29,6 +29,9 @@ pub enum Scope {
 const FIRST_REPAIR_GAP: Duration = Duration::from_secs(5);
 /// …up to this. After so long without it, it is new again.
 const LONGEST_REPAIR_GAP: Duration = Duration::from_secs(3600);
+
+/// Longer than systemd lets a start take.
+const LONG_START: Duration = Duration::from_secs(100);
 
 impl Engine {
     /// When to look again because a repair waits; none: at the next interval.
@@ -67,8 +70,14 @@ impl Engine {
                 return None;
             }
             let Some(running) = self.records.get(&name).and_then(|record| record.running.as_ref()) else { continue };
-            let found = differences(&running.goal, &observed, &self.objects);
-            let next = self.settle_drift(&name, &found, held.contains(&name));
+            let mut found = differences(&running.goal, &observed, &self.objects);
+            let hopeless = found.is_empty() && {
+                let goal = running.goal.clone();
+                found = self.unsteady(&goal, &observed);
+                !found.is_empty()
+            };
+            // systemd starts such a unit again by itself: there is nothing to repair.
+            let next = self.settle_drift(&name, &found, hopeless || held.contains(&name));
             again = [again, next].into_iter().flatten().min();
             if *scope == Scope::All {
                 self.measure(&name);
@@ -86,12 +95,14 @@ impl Engine {
         let running = record.running.clone()?;
         let what = sentence(found);
         if found.is_empty() || running.goal.bounds.drift == OnDrift::Ignore {
-            let had_failed = record.upkeep.is_some() && found.is_empty();
-            if had_failed {
+            let repair_failed = record.upkeep.is_some()
+                && record.last.as_ref().is_some_and(|last| matches!(last.cause, Cause::Drift(_)));
+            let healthy = found.is_empty() && repair_failed && self.is_healthy(&running.goal);
+            if healthy {
                 let written = self.records.change(assignment, |record| record.upkeep = None);
                 self.note_disk(written);
             }
-            if self.drift.remove(assignment).is_some() || had_failed {
+            if self.drift.remove(assignment).is_some() || healthy {
                 self.tell_truth(assignment);
             }
             return None;
@@ -115,6 +126,21 @@ impl Engine {
         }
         self.transact(assignment, Cause::Drift(what), Some(running));
         None
+    }
+
+    /// Units that were starting at the last look too: they don't stay up.
+    fn unsteady(&mut self, goal: &Goal, observed: &Observed) -> Vec<String> {
+        let now = self.pause.elapsed();
+        let mut found = Vec::new();
+        for unit in goal.units.iter().filter(|unit| unit.running) {
+            let starting = observed.units.get(&unit.name).is_some_and(|state| state.active == "activating");
+            if !starting {
+                self.starting.remove(&unit.name);
+            } else if now.saturating_sub(*self.starting.entry(unit.name.clone()).or_insert(now)) >= LONG_START {
+                found.push(format!("unit {} is starting again and again", unit.name));
+            }
+        }
+        found
     }
 
     /// How long the same repair still has to wait; none: it is counted and may begin.

@@ -1,10 +1,15 @@
 //! How a transaction ends: the journal is closed, and the record says what runs, what failed and how it went.
 
+use std::time::Duration;
+
 use kedge_model::wire::Timestamp;
 
 use super::Engine;
 use super::truth::is_upkeep;
 use crate::record::{Cause, FailedAttempt, Failure, Original, Outcome, Record, Transaction};
+
+/// After a record that the disk refused.
+const UNSAVED_REST: Duration = Duration::from_secs(10);
 
 impl Engine {
     /// The journal is closed and what it came to is remembered, in one write.
@@ -21,6 +26,10 @@ impl Engine {
         }
         let changed = !matches!(outcome, Outcome::Refused(_));
         let written = self.records.change(assignment, |record| conclude(record, transaction, &outcome, now));
+        if written.is_err() {
+            // Who reads the records sees none of this and would ask for the same again at once.
+            self.pause.wait(UNSAVED_REST);
+        }
         self.note_disk(written);
         if outcome == Outcome::Committed {
             self.drift.remove(assignment);

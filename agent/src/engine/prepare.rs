@@ -28,7 +28,7 @@ impl Engine {
         let wish = debs::wish(goal, running.as_ref(), &others);
         let debs = match &wish {
             DebWish { want, give_back, .. } if want.is_empty() && give_back.is_empty() => DebPlan::default(),
-            wish => self.host.prepare_debs(wish, trace)?,
+            wish => self.prepare_debs(wish, running.as_ref(), trace)?,
         };
         let objects = self.objects.clone();
         let question = Question {
@@ -50,5 +50,22 @@ impl Engine {
             }
         }
         plan::plan(&question)
+    }
+
+    /// A dependency that somebody else needs by now stays; it doesn't keep our debs from going.
+    fn prepare_debs(
+        &mut self,
+        wish: &DebWish,
+        running: Option<&Running>,
+        trace: &mut Tracer<'_>,
+    ) -> Result<DebPlan, Failure> {
+        let prepared = self.host.prepare_debs(wish, trace);
+        match (&prepared, debs::without_dependencies(wish, running)) {
+            (Err(failure), Some(less)) if failure.reason == "AptRefused" => match less.give_back.is_empty() {
+                true if less.want.is_empty() => Ok(DebPlan::default()),
+                _ => self.host.prepare_debs(&less, trace),
+            },
+            _ => prepared,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 mod cuts;
 mod drift;
+mod real;
 mod transactions;
 
 use kedge_durable::Disk;

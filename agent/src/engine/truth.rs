@@ -1,5 +1,6 @@
 //! What is true of an assignment, from its record and from what is desired; told after everything that may have changed it.
 
+use kedge_durable::LedgerError;
 use kedge_model::wire::{Generation, PackagesKey};
 use kedge_status::{Condition, Severity};
 
@@ -72,6 +73,9 @@ impl Engine {
 
 /// The journal's failure as a record of what failed.
 pub(super) fn disk_failure(why: &RecordsError) -> Failure {
+    if let RecordsError::Ledger { source: LedgerError::TooLarge { .. }, .. } = why {
+        return Failure::new("BadPackage", format!("this is too much for one journal: {}", chain(why)));
+    }
     Failure::passing("DiskFull", format!("the journal can't be written: {}", chain(why)))
 }
 

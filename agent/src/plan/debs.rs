@@ -17,6 +17,14 @@ pub fn wish(goal: Option<&Goal>, running: Option<&Running>, others: &Others) -> 
     }
 }
 
+/// The same without what came only as a dependency: somebody else may need it by now. None: nothing came so.
+pub fn without_dependencies(wish: &DebWish, running: Option<&Running>) -> Option<DebWish> {
+    let asked = |name: &String| running.is_some_and(|running| running.goal.debs.iter().any(|deb| deb.name == *name));
+    let mut less = wish.clone();
+    less.give_back.retain(|name, _| asked(name));
+    (less != *wish).then_some(less)
+}
+
 /// A deb goes when the last assignment that needs it goes. Dependencies that came with our debs stay as long as we want any deb,
 /// since nobody remembers which of ours needed them.
 fn given_back(goal: Option<&Goal>, running: Option<&Running>, others: &Others) -> BTreeMap<String, DebOriginal> {

@@ -224,7 +224,7 @@ fn in_the_way(path: &str, now: &PathState) -> Failure {
         PathState::Folder { .. } => "a folder",
         PathState::Link { .. } => "a symlink",
         PathState::File { .. } => "a file",
-        PathState::Other | PathState::Absent => "a device, a socket or a pipe",
+        PathState::Other | PathState::Absent => "a device, a socket, a pipe, or behind a symlink that isn't root's",
     };
     Failure::new("ConflictingFile", format!("{path} is {what}, and something else is wanted there; move it away first"))
 }

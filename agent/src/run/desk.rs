@@ -102,6 +102,8 @@ impl<H: Hub> Desk<H> {
                 desk.reporter.warn(error.code(), Severity::Error, &said);
             }
         }
+        // A cut may have come between the two ledgers that know the hub's holds.
+        desk.keep_hub_holds();
         desk.read_holds();
         desk
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kedge_durable::Disk;
-use kedge_model::wire::Timestamp;
+use kedge_model::wire::{Digest, Timestamp};
 use kedge_status::Severity;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
@@ -18,7 +18,10 @@ use crate::health::{HealthContext, HubProbe};
 use crate::link::HubLink;
 use crate::objects::Objects;
 use crate::paths::Paths;
-use crate::records::{Found, Records};
+use crate::records::{self, Found, Records};
+use crate::store::index::PackageIndex;
+use crate::store::memory::MemoryStore;
+use crate::store::sled::SledStore;
 use crate::told::Told;
 use crate::worker::pulse::{Breath, Pulse};
 use crate::worker::{Applier, Make, Wish};
@@ -46,6 +49,8 @@ pub(super) struct HubLine {
 struct HostEngine {
     engine: Engine,
     objects: Objects,
+    index: PackageIndex,
+    tell: UnboundedSender<Told>,
     paths: Paths,
 }
 
@@ -61,7 +66,17 @@ impl Workshop {
         let host = HostApplier::new(&self.paths, &self.objects, health);
         let pause = Box::new(Breath::new(Arc::clone(&self.pulse)));
         let engine = Engine::open(Box::new(host), records, Arc::clone(&self.clock), tell.clone(), pause, &self.paths);
-        Ok(HostEngine { engine, objects: self.objects.clone(), paths: self.paths.clone() })
+        let (index, warning) = self.index();
+        warn_of_cache(warning, tell);
+        Ok(HostEngine { engine, objects: self.objects.clone(), index, tell: tell.clone(), paths: self.paths.clone() })
+    }
+
+    /// The cache on disk; one that can't be used is done without.
+    fn index(&self) -> (PackageIndex, Option<String>) {
+        match SledStore::open(&self.paths.cache()) {
+            Ok((store, warning)) => (PackageIndex::new(Arc::new(store)), warning),
+            Err(error) => (PackageIndex::new(Arc::new(MemoryStore::default())), Some(chain(&error))),
+        }
     }
 }
 
@@ -103,14 +118,19 @@ impl Applier for HostEngine {
                 Some(failure) => Err(failure),
                 None => {
                     let facts = facts::gather(&wish.membership, &self.paths);
-                    content::goal_of(&wish.assignment, &wish.packages, &self.objects, &facts, &self.paths)
+                    content::goal_of(&wish.assignment, &wish.packages, &self.objects, &self.index, &facts, &self.paths)
                 }
             };
             let Wish { assignment, packages, restart, generation, .. } = wish;
             Order { assignment, packages, generation, restart, goal }
         });
         let orders = orders.collect();
+        if let Some(trouble) = self.index.trouble() {
+            warn_of_cache(Some(trouble), &self.tell);
+        }
         self.engine.apply_all(orders);
+        let needed: BTreeSet<Digest> = self.engine.records().all().values().flat_map(records::objects).collect();
+        self.index.retain(|package| needed.contains(package));
     }
 
     fn remove(&mut self, assignment: &str) {
@@ -131,6 +151,16 @@ impl Applier for HostEngine {
 }
 
 /// A ledger that was whole at this start ends an older warning.
+/// A cache that broke has begun anew by itself: nothing is lost but time.
+fn warn_of_cache(trouble: Option<String>, tell: &UnboundedSender<Told>) {
+    let code = "CacheBroken".to_owned();
+    // Nobody listens any more only when the agent ends.
+    _ = tell.send(match trouble {
+        Some(message) => Told::Warning { code, severity: Severity::Warning, message },
+        None => Told::WarningOver { code },
+    });
+}
+
 fn warn_of(found: &[Found], tell: &UnboundedSender<Told>) {
     let sentences = |aside: bool| {
         let said = found.iter().filter_map(move |one| match one {

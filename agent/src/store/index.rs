@@ -1,71 +1,83 @@
-//! Which objects are here, what they are, and when they were last used: the collector takes what was unused longest. The index
-//! can be lost: what it doesn't know is as old as can be, and the objects that are needed are known from the records.
+//! What is in each package that was unpacked here, so that it isn't unpacked again: the index of the objects that it became. It may be
+//! lost at any time; then a package is read once more. Content asks it, the applier's thread owns it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use kedge_model::wire::{Digest, Timestamp};
-use serde::{Deserialize, Serialize};
+use kedge_model::wire::Digest;
 
 use super::{Store, StoreError};
+use crate::archive::{self, ArchiveError, Listing};
+use crate::objects::Objects;
 
-/// Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct ObjectIndex {
+#[derive(Debug)]
+pub struct PackageIndex {
     store: Arc<dyn Store>,
+    /// What should be told of the store, once.
+    trouble: Mutex<Option<String>>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Indexed {
-    pub size: u64,
-    pub used: Timestamp,
-    pub what: What,
-}
+const TREE: &str = "packages";
+/// A listing of 10,000 files is about a megabyte.
+const MAX_VALUE: usize = 4 << 20;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum What {
-    Package,
-    Artifact,
-    Deb,
-    /// What a way back needs, and what a newer agent calls otherwise.
-    #[serde(other)]
-    Content,
-}
-
-const TREE: &str = "objects";
-
-impl ObjectIndex {
-    pub fn new(store: Arc<dyn Store>) -> ObjectIndex {
-        ObjectIndex { store }
+impl PackageIndex {
+    pub fn new(store: Arc<dyn Store>) -> PackageIndex {
+        PackageIndex { store, trouble: Mutex::new(None) }
     }
 
-    /// It is here, or was used again.
-    pub fn note(&self, digest: &Digest, size: u64, what: What, used: Timestamp) -> Result<(), StoreError> {
-        let value = serde_json::to_vec(&Indexed { size, used, what }).map_err(std::io::Error::from)?;
-        self.store.put(TREE, digest.as_bytes(), &value)
+    /// What a package holds, as objects that are here: from the index, or unpacked.
+    pub fn listing(&self, package: &Digest, objects: &Objects) -> Result<Listing, ArchiveError> {
+        if let Some(listing) = self.known(package).filter(|listing| is_whole(listing, objects)) {
+            return Ok(listing);
+        }
+        let listing = archive::read(objects.read(package).map_err(ArchiveError::Missing)?, objects)?;
+        if let Ok(value) = serde_json::to_vec(&listing) {
+            let put = self.store.put(TREE, package.as_bytes(), &value).and_then(|()| self.store.flush());
+            self.note(put);
+        }
+        Ok(listing)
     }
 
-    pub fn get(&self, digest: &Digest) -> Result<Option<Indexed>, StoreError> {
-        let value = self.store.get(TREE, digest.as_bytes())?;
-        Ok(value.and_then(|value| serde_json::from_slice(&value).ok()))
+    /// Packages that nobody needs any more.
+    pub fn retain(&self, needed: impl Fn(&Digest) -> bool) {
+        let mut gone = Vec::new();
+        let read = self.store.each(TREE, &mut |key, _| match key.try_into().map(Digest::from_bytes) {
+            Ok(digest) if needed(&digest) => {}
+            _ => gone.push(key.to_vec()),
+        });
+        self.note(read);
+        for key in gone {
+            self.note(self.store.remove(TREE, &key));
+        }
     }
 
-    pub fn forget(&self, digest: &Digest) -> Result<(), StoreError> {
-        self.store.remove(TREE, digest.as_bytes())
+    /// What went wrong with the store since the last question: a warning for people, nothing else.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// Those that were unused longest come first. What can't be read isn't there.
-    pub fn by_age(&self) -> Result<Vec<(Digest, Indexed)>, StoreError> {
-        let mut all: Vec<(Digest, Indexed)> = Vec::new();
-        self.store.each(TREE, &mut |key, value| {
-            if let (Ok(key), Ok(indexed)) = (key.try_into(), serde_json::from_slice(value)) {
-                all.push((Digest::from_bytes(key), indexed));
+    fn known(&self, package: &Digest) -> Option<Listing> {
+        match self.store.get(TREE, package.as_bytes()) {
+            Ok(value) => {
+                value.filter(|value| value.len() <= MAX_VALUE).and_then(|value| serde_json::from_slice(&value).ok())
             }
-        })?;
-        all.sort_by_key(|(digest, indexed)| (indexed.used, *digest));
-        Ok(all)
+            Err(error) => {
+                self.note(Err(error));
+                None
+            }
+        }
     }
+
+    fn note(&self, result: Result<(), StoreError>) {
+        if let Err(error) = result {
+            *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.to_string());
+        }
+    }
+}
+
+/// Objects are collected one by one: a listing counts only while all of them are here.
+fn is_whole(listing: &Listing, objects: &Objects) -> bool {
+    listing.files.values().all(|listed| objects.use_again(&listed.digest))
 }
 
 #[cfg(test)]
@@ -73,23 +85,30 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
     use super::*;
+    use crate::archive::tests::pack;
     use crate::store::memory::MemoryStore;
 
     #[test]
-    fn what_was_unused_longest_comes_first_and_garbage_is_not_there() {
+    fn a_package_is_unpacked_once_and_again_when_the_index_or_an_object_is_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let objects = Objects::open(&folder.path().join("objects")).unwrap();
         let store = Arc::new(MemoryStore::default());
-        let index = ObjectIndex::new(Arc::<MemoryStore>::clone(&store));
-        let [one, two, three] = [b"1", b"2", b"3"].map(|bytes| Digest::of(bytes));
-        index.note(&one, 10, What::Package, Timestamp(30)).unwrap();
-        index.note(&two, 20, What::Deb, Timestamp(20)).unwrap();
-        index.note(&three, 30, What::Artifact, Timestamp(10)).unwrap();
-        index.note(&three, 30, What::Artifact, Timestamp(40)).unwrap();
-        store.put(TREE, b"short", b"{}").unwrap();
-        store.put(TREE, Digest::of(b"4").as_bytes(), b"garbage").unwrap();
-        let order: Vec<Digest> = index.by_age().unwrap().into_iter().map(|(digest, _)| digest).collect();
-        assert_eq!(order, [two, one, three]);
-        assert_eq!(index.get(&Digest::of(b"4")).unwrap(), None);
-        index.forget(&two).unwrap();
-        assert_eq!((index.get(&two).unwrap(), index.get(&one).unwrap().unwrap().what), (None, What::Package));
+        let index = PackageIndex::new(Arc::<MemoryStore>::clone(&store));
+        let package = objects.put(&pack(&[("a", b"one", false), ("b", b"two", false)])).unwrap();
+        let first = index.listing(&package, &objects).unwrap();
+        // Without the archive only the index can know it.
+        let bytes = objects.read_small(&package, 1 << 20).unwrap();
+        objects.remove(&package).unwrap();
+        assert_eq!(index.listing(&package, &objects).unwrap(), first);
+
+        objects.put(&bytes).unwrap();
+        objects.remove(&first.files["a"].digest).unwrap();
+        assert_eq!(index.listing(&package, &objects).unwrap(), first);
+        assert!(objects.has(&first.files["a"].digest));
+
+        store.put(TREE, package.as_bytes(), b"garbage").unwrap();
+        assert_eq!(index.listing(&package, &objects).unwrap(), first);
+        index.retain(|_| false);
+        assert!(store.get(TREE, package.as_bytes()).unwrap().is_none() && index.trouble().is_none());
     }
 }

@@ -30,6 +30,8 @@ mod resolve;
 pub mod simulation;
 mod stanza;
 pub mod status;
+#[cfg(test)]
+mod tests;
 mod version;
 
 #[derive(Debug)]

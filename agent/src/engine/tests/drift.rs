@@ -145,3 +145,38 @@ fn a_full_look_says_when_it_ended() {
     let at = lab.time.now();
     assert_eq!(lab.told().last(), Some(&Told::Looked { at }));
 }
+
+#[test]
+fn a_unit_that_never_gets_up_is_told_and_left_to_systemd() {
+    let mut lab = running(|_| {});
+    lab.host.change(|world| _ = world.starting.insert("w.service".to_owned()));
+    for _ in 0..3 {
+        lab.engine.look(&Scope::All, &nobody());
+        lab.time.pass(Duration::from_secs(60));
+    }
+    let drift = Some("unit w.service is starting again and again".to_owned());
+    assert_eq!(lab.conditions("w"), [("Converged".to_owned(), Some("1".to_owned()), drift)]);
+    assert_eq!(lab.host.done(), Vec::<String>::new());
+}
+
+#[test]
+fn a_failed_repair_stays_failed_until_it_is_healthy() {
+    let mut lab = running(|_| {});
+    edit(&lab);
+    lab.host.answer(&[&[Err("dead"); 31][..], &[Err("dead")], &[Ok(())]].concat());
+    lab.engine.look(&Scope::All, &nobody());
+    lab.told();
+    lab.engine.look(&Scope::All, &nobody());
+    assert_eq!(lab.words("w"), ["Failed HealthCheck"], "nothing differs, and it still isn't healthy");
+    lab.engine.look(&Scope::All, &nobody());
+    assert_eq!(lab.words("w"), ["Converged"]);
+}
+
+#[test]
+fn a_failed_removal_isn_t_forgotten_by_a_look() {
+    let mut lab = running(|_| {});
+    lab.host.fail("remove app", 1);
+    lab.engine.remove("w");
+    lab.engine.look(&Scope::All, &nobody());
+    assert!(lab.record("w").upkeep.is_some());
+}

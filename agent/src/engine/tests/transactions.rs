@@ -315,3 +315,26 @@ fn a_broken_record_is_adopted_again_without_a_step() {
     lab.engine.remove("w");
     assert_eq!(lab.host.world().paths, world.paths, "what was there before this record stays");
 }
+
+#[test]
+fn a_dependency_that_somebody_else_needs_by_now_stays_and_the_rest_goes() {
+    let mut lab = Lab::new();
+    lab.engine.apply(order("w", "1"));
+    lab.host.change(|world| world.lib_needed = true);
+    lab.engine.remove("w");
+    let world = lab.host.world();
+    assert_eq!(world.debs.keys().collect::<Vec<_>>(), ["lib"]);
+    assert!(lab.engine.records().all().is_empty());
+}
+
+#[test]
+fn a_goal_that_no_journal_can_hold_is_refused_for_good() {
+    let mut lab = Lab::new();
+    let mut huge = order("w", "1");
+    let goal = huge.goal.as_mut().unwrap();
+    let file = goal.files[2].clone();
+    goal.files.extend((0..10_000).map(|at| FileGoal { path: format!("/srv/w/{at}"), ..file.clone() }));
+    lab.engine.apply(huge);
+    let failure = lab.record("w").failed.unwrap().failure;
+    assert_eq!((failure.reason.as_str(), failure.passes, lab.host.changes()), ("BadPackage", false, 0));
+}

@@ -301,19 +301,24 @@ impl<H: Hub> Desk<H> {
     }
 
     fn take_holds(&mut self, house: &mut House) {
-        let Some((_, envelope)) = self.memory.holds() else { return };
-        let taken = self.holds.take_from_hub(envelope, self.identity.cluster(), &self.memory.keys().trusted());
-        match taken {
-            Ok(_) => {
-                let released = self.read_holds();
-                for assignment in released {
-                    self.agenda.give(&assignment);
-                    house.give(Job::Retry(assignment));
-                }
-                house.look_soon();
-            }
-            Err(error) => tracing::error!(error = chain(&error), "the hub's holds can't be kept"),
+        if !self.keep_hub_holds() {
+            return;
         }
+        for assignment in self.read_holds() {
+            self.agenda.give(&assignment);
+            house.give(Job::Retry(assignment));
+        }
+        house.look_soon();
+    }
+
+    /// From what the hub said to what is obeyed. Doing it again changes nothing.
+    pub(super) fn keep_hub_holds(&mut self) -> bool {
+        let Some((_, envelope)) = self.memory.holds() else { return false };
+        let kept = self.holds.take_from_hub(envelope, self.identity.cluster(), &self.memory.keys().trusted());
+        if let Err(error) = &kept {
+            tracing::error!(error = chain(error), "the hub's holds can't be kept");
+        }
+        kept.is_ok()
     }
 
     /// The first answer after some without.

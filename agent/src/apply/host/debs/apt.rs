@@ -10,6 +10,8 @@ use super::simulation::Simulation;
 use super::status::{Deb, Of, Status};
 use crate::record::Failure;
 
+#[cfg(test)]
+pub mod fake;
 pub mod said;
 pub mod system;
 
@@ -39,6 +41,8 @@ pub trait Apt: Debug + Send {
     fn free(&self) -> Result<Free, Failure>;
     /// Does what was asked, from archives on the disk only. Answers what apt and dpkg printed.
     fn transact(&self, asks: &[Ask], again: bool) -> Result<String, Broken>;
+    /// Unpacks archives over whatever is there, without configuring them.
+    fn unpack(&self, asks: &[Ask]) -> Result<String, Failure>;
     /// Removes the configuration files of debs that are removed.
     fn purge(&self, names: &[&str]) -> Result<String, Failure>;
     fn mark(&self, mark: Mark, names: &[&str]) -> Result<String, Failure>;
@@ -63,6 +67,8 @@ pub enum World {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mark {
+    /// Selected to be installed: not for removal.
+    Install,
     Hold,
     Unhold,
     Auto,
@@ -156,6 +162,7 @@ impl From<Failure> for Broken {
 impl Mark {
     pub fn word(self) -> &'static str {
         match self {
+            Mark::Install => "install",
             Mark::Hold => "hold",
             Mark::Unhold => "unhold",
             Mark::Auto => "auto",

@@ -8,7 +8,7 @@
 use std::collections::BTreeSet;
 
 use super::apt::{Apt, AptError, Ask, Broken, Mark, World};
-use super::resolve::allow;
+use super::resolve::{Stand, allow, stand};
 use super::status::{Of, Status};
 use super::version::compare;
 use super::{Debs, conffile};
@@ -88,6 +88,9 @@ impl<A: Apt> Debs<A> {
         names.iter().try_for_each(|name| allow(name))?;
         self.resume(trace)?;
         let mut status = self.apt.status(Of::Names(&names))?;
+        if self.unpack_torn(&Todo::of(step, &status), &status, trace)? {
+            status = self.apt.status(Of::Names(&names))?;
+        }
         for _ in 0..ROUNDS {
             let todo = Todo::of(step, &status);
             if todo.is_empty() {
@@ -119,10 +122,7 @@ impl<A: Apt> Debs<A> {
         names: &BTreeSet<String>,
         trace: &mut Tracer<'_>,
     ) -> Result<(), Failure> {
-        if let Some(gone) = todo.install.iter().find(|install| !self.objects.has(&install.archive)) {
-            let message = format!("the archive of {} {} ({}) is gone", gone.name, gone.version, gone.archive);
-            return Err(Failure::new("NoWayBack", message));
-        }
+        self.present(todo)?;
         let asks = todo.asks();
         self.agree(todo, &asks)?;
         let brought: BTreeSet<&str> = todo
@@ -146,6 +146,31 @@ impl<A: Apt> Debs<A> {
                 finish(trace, line, Err(broken))
             }
             done => finish(trace, line, done),
+        }
+    }
+
+    /// What was torn while it was unpacked is unpacked by dpkg itself, in the version it should have: apt wants the version that it
+    /// was torn at, which nobody needs any more.
+    fn unpack_torn(&self, todo: &Todo<'_>, status: &Status, trace: &mut Tracer<'_>) -> Result<bool, Failure> {
+        let torn = |name: &str| status.debs.get(name).is_some_and(|deb| deb.torn);
+        let asks: Vec<Ask> =
+            todo.asks().into_iter().filter(|ask| matches!(ask, Ask::Archive { .. }) && torn(ask.name())).collect();
+        if asks.is_empty() {
+            return Ok(false);
+        }
+        self.present(todo)?;
+        let line = trace.begin(format!("unpack again {}", asks.iter().map(Ask::name).collect::<Vec<_>>().join(", ")));
+        finish(trace, line, self.apt.unpack(&asks).map_err(Broken::from))?;
+        Ok(true)
+    }
+
+    fn present(&self, todo: &Todo<'_>) -> Result<(), Failure> {
+        match todo.install.iter().find(|install| !self.objects.has(&install.archive)) {
+            Some(gone) => {
+                let message = format!("the archive of {} {} ({}) is gone", gone.name, gone.version, gone.archive);
+                Err(Failure::new("NoWayBack", message))
+            }
+            None => Ok(()),
         }
     }
 
@@ -184,8 +209,10 @@ impl<A: Apt> Debs<A> {
         let held = |names: &'_ [String], held: bool| -> Vec<String> {
             names.iter().filter(|name| there(name) && status.state(name).held != held).cloned().collect()
         };
+        let leaving = |install: &&DebInstall| status.debs.get(&install.name).is_some_and(|deb| deb.leaving);
         let (hold, unhold) = (held(&step.hold, true), held(&step.unhold, false));
         let marks = [
+            (Mark::Install, step.install.iter().filter(leaving).map(|install| install.name.as_str()).collect()),
             (Mark::Auto, auto(true)),
             (Mark::Manual, auto(false)),
             (Mark::Hold, hold.iter().map(String::as_str).collect()),
@@ -207,11 +234,30 @@ impl<A: Apt> Debs<A> {
         finish(trace, line, self.apt.resume().map_err(Broken::from))
     }
 
+    /// What was torn and is known in that version needs no source to be whole again.
+    fn unpack_known(&self, trace: &mut Tracer<'_>) -> Result<(), Failure> {
+        let mut asks = Vec::new();
+        for (name, deb) in self.apt.status(Of::Broken)?.debs.into_iter().filter(|(_, deb)| deb.torn) {
+            let Stand::There { exact, .. } = stand(&name, &deb.state) else { continue };
+            if let Some(digest) = self.known.archive(&exact, &self.objects) {
+                asks.push(Ask::Archive { name, version: exact.version, digest });
+            }
+        }
+        if !asks.is_empty() {
+            let line =
+                trace.begin(format!("unpack again {}", asks.iter().map(Ask::name).collect::<Vec<_>>().join(", ")));
+            // What fails here is judged by what is broken afterwards.
+            _ = finish(trace, line, self.apt.unpack(&asks).map_err(Broken::from));
+        }
+        Ok(())
+    }
+
     pub(super) fn mend(&mut self, trace: &mut Tracer<'_>) -> Result<(), Failure> {
         self.resume(trace)?;
         if self.apt.status(Of::Broken)?.debs.is_empty() {
             return Ok(());
         }
+        self.unpack_known(trace)?;
         let line = trace.begin("configure what an interrupted dpkg left");
         // What fails here is judged by what is broken afterwards.
         _ = finish(trace, line, self.apt.configure().map_err(Broken::from));

@@ -19,6 +19,10 @@ pub struct Status {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Deb {
     pub state: DebState,
+    /// Half unpacked: only another unpacking mends it, and apt does nothing else before.
+    pub torn: bool,
+    /// Installed, but selected for removal: an apt that was to remove it was cut off before dpkg began.
+    pub leaving: bool,
     /// Of a deb that is removed: the version whose configuration files are left.
     pub left: Option<String>,
     pub conffiles: Vec<Conffile>,
@@ -155,7 +159,9 @@ impl Deb {
         };
         let conffiles = stanza.field("Conffiles").unwrap_or_default().lines().filter_map(Conffile::parse).collect();
         let left = stanza.field("Version").filter(|_| state.config_only).map(str::to_owned);
-        Deb { state, left, conffiles, paragraph: String::new() }
+        let torn = there && (error == Some("reinstreq") || is == Some("half-installed"));
+        let leaving = there && matches!(want, Some("deinstall" | "purge"));
+        Deb { state, torn, leaving, left, conffiles, paragraph: String::new() }
     }
 }
 
@@ -205,6 +211,11 @@ Package: gone
 Status: purge ok not-installed
 Architecture: amd64
 
+Package: going
+Status: deinstall ok installed
+Architecture: amd64
+Version: 1
+
 Package: libc6
 Status: install reinstreq installed
 Architecture: i386
@@ -240,6 +251,8 @@ Version: 2.36
         assert_eq!(status.state("gone"), DebState::default());
         assert_eq!(status.state("never-heard-of"), DebState::default());
         assert!(!status.state("libc6:i386").whole && status.state("libc6").version.is_none());
+        assert!(status.debs["libc6:i386"].torn && !status.debs["half"].torn);
+        assert!(!status.debs["left"].leaving && status.debs["going"].leaving);
     }
 
     #[test]

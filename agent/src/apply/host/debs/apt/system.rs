@@ -268,6 +268,19 @@ impl Apt for HostApt {
         judge(&output?)
     }
 
+    fn unpack(&self, asks: &[Ask]) -> Result<String, Failure> {
+        let mut arguments = vec!["--unpack".to_owned(), "--auto-deconfigure".to_owned()];
+        for ask in asks {
+            if let Ask::Archive { name, version, digest } = ask {
+                arguments.push(self.link(name, version, digest)?.display().to_string());
+            }
+        }
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let done = self.dpkg(&arguments);
+        self.clear_links();
+        done
+    }
+
     fn purge(&self, names: &[&str]) -> Result<String, Failure> {
         self.dpkg(&[&["--purge"], names].concat())
     }
