@@ -24,6 +24,10 @@ pub trait Host: Send {
     fn check(&mut self, check: &Check) -> Result<(), String>;
     /// Everything that was done is on the disk.
     fn settle(&mut self) -> Result<(), Failure>;
+    /// Bytes that these folders hold on the disk; none: it can't be told here.
+    fn usage(&self, _folders: &[&str]) -> Result<Option<u64>, Failure> {
+        Ok(None)
+    }
     /// At start: an interrupted dpkg is finished, leftovers of steps are cleared.
     fn repair(&mut self, trace: &mut Tracer<'_>) -> Result<(), Failure>;
 }

@@ -1,3 +1,16 @@
-//! The program `kedge-agent`.
+//! The program `kedge-agent`: reads what was typed, runs one command, and exits with its code.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use kedge_agent::commands::Cli;
+
+fn main() -> ExitCode {
+    match Cli::parse().run() {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            eprint!("{}", error.to_text());
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -41,6 +41,11 @@ impl Paths {
         self.state().join("objects")
     }
 
+    /// What can be made again.
+    pub fn cache(&self) -> PathBuf {
+        self.state().join("cache")
+    }
+
     /// One ledger per assignment.
     pub fn records(&self) -> PathBuf {
         self.state().join("records")

@@ -21,6 +21,8 @@ pub struct Record {
     pub last: Option<Transaction>,
     /// What failed: tried again only for other content, a command, or a cause that passes.
     pub failed: Option<FailedAttempt>,
+    /// A repair of drift or a removal that failed: done again with backoff.
+    pub upkeep: Option<FailedAttempt>,
     /// Counts this assignment's transactions.
     pub counter: u64,
 }

@@ -9,6 +9,7 @@ use crate::completions::CompletionsArgs;
 use crate::describe::DescribeArgs;
 use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
+use crate::hold::{HoldArgs, UnholdArgs};
 use crate::init::InitArgs;
 use crate::login::LoginArgs;
 use crate::man::ManArgs;
@@ -69,6 +70,8 @@ pub enum Command {
     Token(TokenArgs),
     Access(AccessArgs),
     Cluster(ClusterArgs),
+    Hold(HoldArgs),
+    Unhold(UnholdArgs),
     Publish(PublishArgs),
     Audit(AuditArgs),
     Completions(CompletionsArgs),

@@ -29,9 +29,6 @@ pub struct CompletionsArgs {
 }
 
 pub fn run(args: &CompletionsArgs) -> Result<Exit> {
-    // Made in memory: the generator panics when it can't write.
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "kedge", &mut script);
-    print(&script)?;
+    print(&kedge_manual::completions(args.shell, Cli::command()))?;
     Ok(Exit::Success)
 }

@@ -11,6 +11,7 @@ mod error;
 mod explain;
 mod folder;
 mod get;
+mod hold;
 mod hub;
 mod init;
 mod login;
@@ -51,6 +52,8 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Token(args) => token::run(args),
         Command::Access(args) => access::run(args),
         Command::Cluster(args) => cluster::run(args),
+        Command::Hold(args) => hold::hold(args),
+        Command::Unhold(args) => hold::unhold(args),
         Command::Publish(args) => publish::run(args),
         Command::Audit(args) => audit::run(args),
         Command::Completions(args) => completions::run(args),

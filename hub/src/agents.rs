@@ -7,6 +7,7 @@ mod blobs;
 mod file;
 mod fleet;
 mod guard;
+mod holds;
 mod join;
 mod listener;
 mod pace;

@@ -10,6 +10,7 @@ mod counts;
 mod document;
 mod gate;
 mod health;
+mod holds;
 mod hooks;
 mod join;
 mod limit;
@@ -38,7 +39,10 @@ pub use answer::ApiError;
 pub use caller::Caller;
 pub use document::openapi;
 pub use limit::Limits;
-pub use rooms::{ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, Rooms};
+pub use rooms::{
+    ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, Rooms, TruthSeen,
+    WarningSeen,
+};
 use ticks::Ticks;
 
 /// Everything a request may need. Cheap to clone.

@@ -3,7 +3,9 @@
 
 mod backup;
 mod check_config;
+mod completions;
 mod keys;
+mod man;
 mod serve;
 
 use std::path::PathBuf;
@@ -68,6 +70,8 @@ enum Command {
     Restore(backup::RestoreArgs),
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 /// Where the settings come from.
@@ -95,6 +99,8 @@ impl Cli {
             Command::Backup(args) => backup::run(args).await,
             Command::Restore(args) => backup::restore(args).await,
             Command::Keys(command) => keys::run(command).await,
+            Command::Completions(args) => completions::run(&args),
+            Command::Man(args) => man::run(&args),
         }
     }
 }

@@ -40,6 +40,58 @@ need_postgres() {
 
 has_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 
+# Raised when the recipe below changes, so that nobody boots an old disk.
+debian_recipe=1
+
+# need_debian: sets KEDGE_DEBIAN to the folder with the disks of a Debian 12 with systemd: `plain.img`, and `ansible.img`
+# with Ansible. When that can't be, `why` says so and it is false.
+need_debian() {
+    local home=$KEDGE_CACHE/programs/debian-bookworm-$debian_recipe
+    need systemd-nspawn systemd-container && need debootstrap debootstrap && need mkfs.ext4 e2fsprogs || {
+        why="systemd-nspawn, debootstrap or mkfs.ext4 isn't here and can't be installed"
+        return 1
+    }
+    mkdir -p "$KEDGE_CACHE/programs"
+    (
+        flock 7
+        if [[ ! -f $home/ansible.img ]]; then build_debian "$home"; fi
+    ) 7>"$KEDGE_CACHE/programs/.debian.lock" || {
+        why="a Debian host can't be made here; the words of debootstrap are in $KEDGE_CACHE/debian.log"
+        return 1
+    }
+    export KEDGE_DEBIAN=$home
+}
+
+# build_debian FOLDER: from Debian's mirror, once.
+build_debian() {
+    local home=$1 part=$1.part tree=$1.part/tree
+    say "Making the disk of a Debian host, once (2 minutes; into $home)"
+    rm -rf "$part"
+    {
+        mkdir -p "$part"
+        debootstrap --variant=minbase --include=systemd,systemd-sysv,dbus,iproute2,ca-certificates,libfaketime \
+            bookworm "$tree" || return 1
+        make_disk "$tree" "$part/plain.img" || return 1
+        chroot "$tree" apt-get update </dev/null || return 1
+        chroot "$tree" env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends install ansible-core </dev/null || return 1
+        make_disk "$tree" "$part/ansible.img" || return 1
+        rm -rf "$tree" "$home" && mv "$part" "$home" || return 1
+    } >"$KEDGE_CACHE/debian.log" 2>&1
+}
+
+# make_disk FOLDER FILE: a sparse ext4 disk with the folder's content. What comes from apt's sources is for the tests to say.
+make_disk() {
+    local sources
+    sources=$(cat "$1/etc/apt/sources.list")
+    rm -rf "$1"/var/cache/apt/archives/*.deb "$1"/var/cache/apt/*.bin "$1"/var/lib/apt/lists/*
+    # Each boot has the name that it is given.
+    rm -f "$1/etc/hostname"
+    : >"$1/etc/apt/sources.list"
+    truncate -s 2G "$2"
+    mkfs.ext4 -q -L kedge-host -E lazy_itable_init=0,lazy_journal_init=0 -d "$1" "$2" || return 1
+    printf '%s\n' "$sources" >"$1/etc/apt/sources.list"
+}
+
 need_go() {
     command -v go >/dev/null || PATH="/usr/local/go/bin:$PATH"
     command -v go >/dev/null || {

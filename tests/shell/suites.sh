@@ -66,7 +66,56 @@ prepare_hub() {
     export KEDGE_TEST_POSTGRES=${line#*=}
 }
 
+# A booted Debian host beside a real hub. Its tests say themselves what they lack.
+prepare_debian() {
+    local why=''
+    prepare_hub
+    [[ $(id -u) == 0 ]] || {
+        reason="a Debian host is booted by root only"
+        return 0
+    }
+    need_debian || {
+        reason=$why
+        return 0
+    }
+    # Of the program that the build just made: a package for release takes minutes more.
+    KEDGE_AGENT_DEB=$("$root/packaging/deb/build" --only kedge-agent --program "$CARGO_TARGET_DIR/debug/kedge-agent" \
+        --out "$work/debian" 2>"$work/debian.log" 8>&- 9>&-) ||
+        reason="the agent's package can't be made: $(tail -n 1 "$work/debian.log")"
+    export KEDGE_AGENT_DEB
+}
+
+# The agent's packages for ARM, cross-compiled, and what runs them here. Kept by the content of their sources.
+prepare_arm() {
+    local architecture deb code log=$KEDGE_CACHE/arm.log
+    need qemu-arm-static qemu-user-static && need_arm_libraries || {
+        reason="ARM programs can't run here (Debian's packages qemu-user-static, libc6-arm64-cross, libc6-armhf-cross)"
+        return 0
+    }
+    say "Making the agent's packages for ARM (minutes, if its sources changed; the words are in $log)"
+    for architecture in arm64 armhf; do
+        code=0
+        deb=$("$root/packaging/deb/build" "$architecture" --only kedge-agent --out "$work/$architecture" 2>"$log" 9>&-) || code=$?
+        if ((code == 3)); then
+            reason=$(sed -n 's/^Error: //p' "$log" | tail -n 1)
+            return 0
+        fi
+        # One that doesn't compile is the test's to tell.
+        export "KEDGE_${architecture^^}_DEB=${deb:-$log}"
+    done
+}
+
+need_arm_libraries() {
+    local found=(/usr/aarch64-linux-gnu/lib/libc.so.6 /usr/arm-linux-gnueabihf/lib/libc.so.6)
+    [[ -e ${found[0]} && -e ${found[1]} ]] && return 0
+    [[ $(id -u) == 0 ]] && command -v apt-get >/dev/null || return 1
+    install_packages libc6-arm64-cross libc6-armhf-cross >"$KEDGE_CACHE/apt.log" 2>&1
+    [[ -e ${found[0]} && -e ${found[1]} ]]
+}
+
 cores=$(nproc)
 suite unit quick "$cores" '' "every test of the workspace that needs nothing from outside"
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
 suite hub heavy "$cores" '^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*postgres' "a real hub with real Git over HTTP, Gitea and PostgreSQL around it"
+suite debian heavy "$cores" '^kedge-tests/debian::' "the agent on a booted Debian host, with a real hub, an apt repository and power cuts"
+suite arm heavy "$cores" '^kedge-tests/arm::' "the agent's packages for ARM, started under qemu"

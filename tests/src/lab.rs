@@ -2,15 +2,19 @@
 //! stops it when dropped. A test that fails shows the log of every part it had. All of it is blocking: tests call it from
 //! plain threads, never from inside a tokio runtime.
 
+pub mod apt_repository;
 pub mod git;
 pub mod git_server;
 pub mod gitea;
+pub mod host;
 pub mod http;
 pub mod hub;
+pub mod image;
 pub mod inbox;
 pub mod part;
 pub mod port;
 pub mod postgres;
+pub mod relay;
 pub mod user;
 
 use std::thread;

@@ -5,8 +5,11 @@ pub mod api;
 pub mod cluster;
 pub mod kedge;
 pub mod large;
+pub mod liar;
+pub mod line;
 pub mod sample;
 pub mod settings;
+pub mod workload;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -11,13 +11,14 @@ use crate::output::Table;
 const VALUE_LIMIT: usize = 120;
 
 /// Fields that are shown as tables, with their columns.
-const TABLES: [(&str, &str, &[&str]); 9] = [
-    ("conditions", "Conditions", &["assignment", "condition", "reason", "since", "message"]),
+const TABLES: [(&str, &str, &[&str]); 10] = [
+    ("conditions", "Conditions", &["assignment", "condition", "version", "reason", "since", "message", "drift"]),
+    ("holds", "Held", &["assignment", "by", "writer", "since", "obeyed", "reason"]),
     ("counts", "Clusters", &["ring", "packages", "condition", "count"]),
     ("desired", "Desired", &["ring", "generation", "mode", "version", "platform", "workload", "expectedCommit"]),
     ("entries", "Entries", &["assignment", "mode", "version", "platform", "workload", "expectedCommit"]),
     ("quarantine", "Quarantined, it keeps what is published", &["stage", "code", "message", "origin", "hint"]),
-    ("warnings", "Warnings", &["code", "message", "origin"]),
+    ("warnings", "Warnings", &["code", "severity", "since", "message", "origin"]),
     ("policies", "Policies", &["name", "clusterTypes", "targets", "origin"]),
     ("files", "Files", &["path", "digest"]),
     ("waiting", "Waits for kedge publish confirm", &["clusterType", "removed", "confirmed"]),

@@ -2,7 +2,11 @@
 //! whole. The agent keeps everything precious in it. It writes through a `Disk`, so that a test can lose what wasn't synced.
 
 pub mod disk;
+#[cfg(any(test, feature = "fake"))]
+pub mod fake;
+pub mod file;
 pub mod ledger;
 
-pub use disk::{Disk, RealDisk};
+pub use disk::{CountingDisk, Disk, FileLock, RealDisk};
+pub use file::replace_file;
 pub use ledger::{Ledger, LedgerError, Opened};

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use automerge::transaction::{CommitOptions, Transactable as _};
-use automerge::{ActorId, AutoCommit, Automerge, ROOT, ReadDoc as _};
+use automerge::{ActorId, AutoCommit, ROOT, ReadDoc};
 use kedge_model::wire::{ClusterId, Envelope, Heads, SigningKey, Timestamp, VerifyingKey};
 use serde::Serialize;
 
@@ -104,12 +104,19 @@ impl StatusDocument {
         self.changes >= EPOCH_CHANGES
     }
 
-    /// A new epoch with the current values as its one change; the events go on.
+    /// A new epoch with the current values as its one change; the events go on, clocks that told nothing don't.
     pub fn next_epoch(&mut self, epoch: u64, nonce: Nonce, at: Timestamp) -> Result<StatusDocument, WriteError> {
         let mut next = StatusDocument::new(self.key, epoch, nonce);
         next.automerge.set_actor(self.automerge.get_actor().clone());
-        for (name, value) in registers(self.automerge.document()) {
-            next.automerge.put(ROOT, name, value)?;
+        let clocks = self.clocks_in_use();
+        // A host that starts every day has a clock a day: those that told nothing which is still here are left behind.
+        let told = |name: &str| {
+            name.strip_prefix(CLOCK).is_none_or(|clock| clock.parse().is_ok_and(|clock| clocks.contains(&clock)))
+        };
+        for (name, value) in self.registers() {
+            if told(&name) {
+                next.automerge.put(ROOT, name, value)?;
+            }
         }
         next.events = self.events.clone();
         next.commit(at);
@@ -209,6 +216,10 @@ impl StatusDocument {
         Ok(payload::join(&header, &self.events, &self.automerge.save_nocompress())?)
     }
 
+    pub(crate) fn registers(&self) -> Vec<(String, String)> {
+        registers(&self.automerge).collect()
+    }
+
     fn register(&self, kind: &str, name: &str) -> Option<String> {
         let (value, _) = self.automerge.get(ROOT, format!("{kind}{name}")).ok()??;
         value.into_string().ok()
@@ -270,7 +281,7 @@ impl fmt::Debug for StatusDocument {
 }
 
 /// Names and values of all registers. What isn't text isn't ours.
-pub(crate) fn registers(automerge: &Automerge) -> impl Iterator<Item = (String, String)> + '_ {
+pub(crate) fn registers(automerge: &impl ReadDoc) -> impl Iterator<Item = (String, String)> + '_ {
     automerge.map_range(ROOT, ..).filter_map(|item| {
         let text = item.value.into_value().into_string().ok()?;
         Some((item.key.into_owned(), text))

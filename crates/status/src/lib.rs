@@ -2,6 +2,7 @@
 //! `StatusDocument`; whoever holds an envelope (the hub, a peer, a person with a USB stick) reads it with `read`.
 
 mod bytes;
+mod contents;
 pub mod document;
 pub mod event;
 mod guard;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kedge_model::Labels;
 use kedge_model::wire::{
-    ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Sequence, Stream, Timestamp,
+    ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Payload, Sequence, Stream, Timestamp,
 };
 
 use super::roster::Roster;
@@ -154,6 +154,10 @@ impl Fleet {
         self.change(tx, ClusterRow { sequence, ..row }, parting).await
     }
 
+    pub(super) fn sign<T: Payload>(&self, message: &T) -> Result<Envelope, EnvelopeError> {
+        self.keys.sign(message)
+    }
+
     /// Signs the membership that a row says.
     pub(super) fn seal(&self, row: &mut ClusterRow, at: Timestamp, parting: Parting) -> Result<(), EnvelopeError> {
         let membership = Membership {
@@ -186,7 +190,7 @@ impl Fleet {
         tx.cluster(cluster).await?.ok_or(FleetError::Unknown(*cluster))
     }
 
-    async fn active(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
+    pub(super) async fn active(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
         let row = self.find(tx, cluster).await?;
         match row.state {
             ClusterState::Active => Ok(row),

@@ -17,6 +17,7 @@ use super::roster::Standing;
 use super::route::{Caller, Known, refuse_shut_out};
 use crate::metrics::PollOutcome;
 use crate::store::agents::ClusterState;
+use crate::store::agents::holds::HoldWriter;
 use crate::store::now;
 use crate::truth::Contact;
 
@@ -26,6 +27,7 @@ struct Has {
     key_set: u64,
     membership: Sequence,
     generation: Generation,
+    holds: u64,
 }
 
 /// What it is told.
@@ -67,7 +69,12 @@ async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer,
         roll: rand::random_range(0.0..1.0),
     };
     let pace = Pace::choose(&service.config, load);
-    let has = Has { key_set: request.key_set, membership: request.membership, generation: request.generation };
+    let has = Has {
+        key_set: request.key_set,
+        membership: request.membership,
+        generation: request.generation,
+        holds: request.holds,
+    };
     let want_status = service.intake.wants(&known.peer.cluster, &request.status);
     let promise_until = now().0.saturating_add(i64::try_from(pace.expected_within().as_millis()).unwrap_or(i64::MAX));
     let contact = Contact {
@@ -87,7 +94,8 @@ async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer,
         return Ok((written(News { answer, state: None }, true)?, true));
     }
     let news = Box::pin(hold(caller, known, has, pace, want_status)).await?;
-    let is_news = news.state.is_some() || news.answer.membership.is_some() || !news.answer.key_sets.is_empty();
+    let PollAnswer { membership, key_sets, holds, .. } = &news.answer;
+    let is_news = news.state.is_some() || membership.is_some() || !key_sets.is_empty() || holds.is_some();
     Ok((written(news, pace.keep && !*caller.shutdown.borrow())?, is_news))
 }
 
@@ -147,10 +155,12 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
         let version = service.keys.key_set().version;
         let current = states.borrow_and_update().clone();
         let state = current.filter(|issued| has.generation < issued.generation && takes_states(&standing, has));
-        if version > has.key_set || standing.sequence > has.membership || state.is_some() {
+        let held = standing.holds > has.holds;
+        if version > has.key_set || standing.sequence > has.membership || held || state.is_some() {
             let mut answer = blank(pace.news);
             answer.key_sets = service.keys.key_sets_after(has.key_set);
             answer.membership = membership(caller, known, &standing, has).await?;
+            answer.holds = if held { holds(caller, known).await? } else { None };
             // A new membership may name another stream: the cluster says next how far it is there.
             if answer.membership.is_some() {
                 answer.next = 0;
@@ -201,6 +211,11 @@ async fn membership(
         tracing::error!(cluster = %known.peer.cluster, %error, "a stored membership can't be read");
         Refusal::internal()
     })
+}
+
+async fn holds(caller: &Caller, known: &Known) -> Result<Option<Envelope>, Refusal> {
+    let stored = caller.service.store.hold_document(&known.peer.cluster, HoldWriter::Hub).await?;
+    Ok(stored.map(|(envelope, _)| envelope))
 }
 
 fn blank(next: u64) -> PollAnswer {

@@ -43,6 +43,8 @@ pub struct Standing {
     pub state: ClusterState,
     pub stream: Arc<Stream>,
     pub sequence: Sequence,
+    /// The hub's hold document.
+    pub holds: u64,
     tick: i64,
 }
 
@@ -123,8 +125,13 @@ impl Roster {
     }
 
     fn put(&self, row: StandingRow) -> Arc<Member> {
-        let standing =
-            Standing { state: row.state, stream: self.one(row.stream), sequence: row.sequence, tick: row.tick };
+        let standing = Standing {
+            state: row.state,
+            stream: self.one(row.stream),
+            sequence: row.sequence,
+            holds: row.holds,
+            tick: row.tick,
+        };
         if let Some(member) = self.known(&row.id) {
             member.update(standing);
             return member;
@@ -199,6 +206,7 @@ mod tests {
             stream: Stream::new("dev", "drone", Stream::ALL),
             state,
             sequence: Sequence(1),
+            holds: 0,
             tick,
         }
     }

@@ -1,9 +1,11 @@
-//! Status documents and proofs of generations: signed by who wrote them, whoever brings them.
+//! Status and hold documents, and proofs of generations: signed by who wrote them, whoever brings them.
 
 use http::StatusCode;
 use hyper::body::Incoming;
+use kedge_model::wire::{HoldDocument, Payload as _};
 
 use super::answer::{Answer, Refusal, bare};
+use super::holds;
 use super::request::{PROOF, STATUS};
 use super::rooms::ProofRefusal;
 use super::route::{Caller, Known};
@@ -13,7 +15,11 @@ use crate::truth::{TakeError, Taken};
 /// 200 means stored for good, or that something at least as new is.
 pub async fn take(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
     let envelope = caller.service.reading.envelope(body, STATUS).await?;
-    let taken = caller.service.intake.take(&known.peer.cluster, envelope).await;
+    let taken = if envelope.payload_type == HoldDocument::TYPE {
+        holds::take(&caller.service.store, &envelope).await
+    } else {
+        caller.service.intake.take(&known.peer.cluster, envelope).await
+    };
     caller.service.metrics.documents.get_or_create(&result(&taken).into()).inc();
     match taken {
         Ok(_) => Ok(bare(StatusCode::OK)),

@@ -16,7 +16,7 @@ use super::answer::ApiError;
 use super::caller::Caller;
 use super::join::{JoinTokenMade, TokenTerms};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
-use super::rooms::{ConditionSeen, JoinWish, MoveWish};
+use super::rooms::{ConditionSeen, HoldSeen, JoinWish, MoveWish, TruthSeen, WarningSeen};
 use crate::store::api::clusters::{ClusterFilter, ClusterKey, ClusterSeen};
 use crate::store::catalog::{Kind, Visible};
 
@@ -74,6 +74,10 @@ pub struct ClusterWhole {
     /// The id of the join token it came in with.
     pub token: String,
     pub conditions: Vec<ConditionSeen>,
+    /// What people hold there.
+    pub holds: Vec<HoldSeen>,
+    /// What the cluster warns of, as a whole.
+    pub warnings: Vec<WarningSeen>,
 }
 
 /// Which clusters.
@@ -185,13 +189,15 @@ pub async fn cluster(
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClusterWhole>, ApiError> {
     let (id, seen) = find(&state, &caller.visible(), &name?.0).await?;
-    let mut conditions = state.rooms.conditions(&id).await?;
+    let TruthSeen { mut conditions, mut holds, warnings } = state.rooms.truth(&id).await?;
     if let Visible::Workspaces(workspaces) = caller.visible() {
         let own = state.store.assignments_of(&seen.environment, &seen.cluster_type, &workspaces).await?;
-        conditions.retain(|condition| own.contains(&format!("{}/{}", seen.cluster_type, condition.assignment)));
+        let is_own = |assignment: &str| own.contains(&format!("{}/{assignment}", seen.cluster_type));
+        conditions.retain(|condition| is_own(&condition.assignment));
+        holds.retain(|hold| is_own(&hold.assignment));
     }
     let (membership, token) = (seen.sequence, seen.token.clone());
-    Ok(Json(ClusterWhole { cluster: view(seen), membership, token, conditions }))
+    Ok(Json(ClusterWhole { cluster: view(seen), membership, token, conditions, holds, warnings }))
 }
 
 /// Let a cluster follow another environment, cluster type or ring.
@@ -319,12 +325,12 @@ pub async fn revoke_cluster(
 }
 
 /// Tells who holds its poll, and shows how it is now.
-async fn changed(state: &ApiState, caller: &Caller, id: ClusterId) -> Result<Json<ClusterWhole>, ApiError> {
+pub(super) async fn changed(state: &ApiState, caller: &Caller, id: ClusterId) -> Result<Json<ClusterWhole>, ApiError> {
     state.rooms.cluster_changed(&id).await;
     cluster(State(state.clone()), caller.clone(), Ok(Path(id.to_string()))).await
 }
 
-async fn find_active(state: &ApiState, name: &str) -> Result<(ClusterId, ClusterSeen), ApiError> {
+pub(super) async fn find_active(state: &ApiState, name: &str) -> Result<(ClusterId, ClusterSeen), ApiError> {
     let (id, seen) = find(state, &Visible::All, name).await?;
     if seen.state != "active" {
         return Err(ApiError::conflict("NotActive", format!("cluster {} is {}", seen.name, seen.state)));
@@ -376,7 +382,7 @@ pub fn check_labels(labels: &Labels) -> Result<(), ApiError> {
     Err(ApiError::invalid("BadLabels", message))
 }
 
-fn label(seen: &ClusterSeen) -> String {
+pub(super) fn label(seen: &ClusterSeen) -> String {
     format!("{} ({})", seen.name, seen.id)
 }
 

@@ -7,7 +7,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::Refusal;
-use super::{ApiState, access, audit, caller, clusters, counts, join, objects, publish, states};
+use super::{ApiState, access, audit, caller, clusters, counts, holds, join, objects, publish, states};
 
 const SCHEME: &str = "accessToken";
 
@@ -51,6 +51,8 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(clusters::replace_cluster))
         .routes(routes!(clusters::retire_cluster))
         .routes(routes!(clusters::revoke_cluster))
+        .routes(routes!(holds::hold))
+        .routes(routes!(holds::release))
         .routes(routes!(counts::counts))
         .routes(routes!(states::desired_states))
         .routes(routes!(states::desired_state))

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use axum::http::HeaderMap;
 use kedge_model::Labels;
-use kedge_model::wire::{ClusterId, Timestamp};
+use kedge_model::wire::{ClusterId, HoldEntry, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -100,6 +100,49 @@ pub struct ConditionSeen {
     pub since: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<String>,
+    /// The version of what runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What differs from what was applied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub drift: Option<String>,
+}
+
+/// A hold of somebody on a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldSeen {
+    pub assignment: String,
+    /// The person at the hub, or the user on the spot.
+    pub by: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+    /// RFC 3339
+    pub since: String,
+    /// `hub` or `cluster`
+    pub writer: String,
+    /// Whether the cluster has told that it obeys.
+    pub obeyed: bool,
+}
+
+/// Something that a cluster warns of.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WarningSeen {
+    pub code: String,
+    /// `Warning` or `Error`
+    pub severity: String,
+    pub message: String,
+    /// RFC 3339
+    pub since: String,
+}
+
+/// What a cluster last said, and what people said about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TruthSeen {
+    pub conditions: Vec<ConditionSeen>,
+    pub holds: Vec<HoldSeen>,
+    pub warnings: Vec<WarningSeen>,
 }
 
 /// Every write is done in the transaction that also holds the audit's entry.
@@ -118,11 +161,15 @@ pub trait Rooms: Send + Sync + 'static {
     async fn relabel_cluster(&self, tx: &mut Tx, cluster: &ClusterId, labels: Labels) -> Result<(), ApiError>;
     async fn retire_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError>;
     async fn revoke_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError>;
+    /// Holds an assignment on a cluster, by a person, until it is released.
+    async fn hold(&self, tx: &mut Tx, cluster: &ClusterId, entry: HoldEntry) -> Result<(), ApiError>;
+    /// False: the hub doesn't hold it.
+    async fn release(&self, tx: &mut Tx, cluster: &ClusterId, assignment: &str) -> Result<bool, ApiError>;
     /// After a change of a cluster is committed: those who hold its poll hear of it at once.
     async fn cluster_changed(&self, cluster: &ClusterId);
 
     async fn counts(&self, query: &CountQuery) -> Result<Vec<CountSeen>, ApiError>;
-    async fn conditions(&self, cluster: &ClusterId) -> Result<Vec<ConditionSeen>, ApiError>;
+    async fn truth(&self, cluster: &ClusterId) -> Result<TruthSeen, ApiError>;
 
     /// A person says that this many removals are meant.
     async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError>;

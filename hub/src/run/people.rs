@@ -7,16 +7,18 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::{HeaderMap, StatusCode};
 use kedge_model::Labels;
-use kedge_model::wire::{ClusterId, Stream, Timestamp};
-use kedge_status::Condition;
+use kedge_model::wire::{ClusterId, HoldEntry, Stream, Timestamp};
+use kedge_status::{Condition, Hold, Report, Status};
 
 use crate::agents::{Fleet, FleetError, TokenOrder};
 use crate::api::{
-    ApiError, Caller, ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, Rooms,
+    ApiError, Caller, ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
+    Rooms, TruthSeen, WarningSeen,
 };
 use crate::git::Mirrors;
 use crate::git::webhook::{self, HookError};
 use crate::publish::{PublishError, Publisher};
+use crate::store::agents::holds::HoldWriter;
 use crate::store::agents::tokens::TokenRow;
 use crate::store::catalog::Visible;
 use crate::store::truth::counts::CountFilter;
@@ -117,39 +119,29 @@ impl Rooms for People {
         Ok(shown.collect())
     }
 
-    async fn conditions(&self, cluster: &ClusterId) -> Result<Vec<ConditionSeen>, ApiError> {
-        let Some(status) = self.truth.status(cluster).await? else { return Ok(Vec::new()) };
+    async fn hold(&self, tx: &mut Tx, cluster: &ClusterId, entry: HoldEntry) -> Result<(), ApiError> {
+        self.fleet.hold(tx, cluster, entry).await.map_err(refuse)
+    }
+
+    async fn release(&self, tx: &mut Tx, cluster: &ClusterId, assignment: &str) -> Result<bool, ApiError> {
+        self.fleet.release(tx, cluster, assignment).await.map_err(refuse)
+    }
+
+    async fn truth(&self, cluster: &ClusterId) -> Result<TruthSeen, ApiError> {
+        let status = self.truth.status(cluster).await?;
+        let holds = self.holds(cluster, status.as_ref()).await?;
+        let Some(status) = status else { return Ok(TruthSeen { holds, ..TruthSeen::default() }) };
         let rows = self.store.clusters_named(&Visible::All, &cluster.to_string()).await?;
         let unknown_since = rows.first().and_then(|row| row.unknown_since);
-        let shown = status.reports.iter().map(|(assignment, report)| {
-            let time = |at| status.true_time(report.clock, at).0.0;
-            let (reason, message) = match &report.condition {
-                Condition::Failed { reason, message } => (Some(reason.clone()), Some(message.clone())),
-                _ => (None, report.drift.clone()),
-            };
-            let known = ConditionSeen {
-                assignment: assignment.clone(),
-                condition: report.condition.word().to_owned(),
-                reason,
-                message: message.filter(|text| !text.is_empty()),
-                desired: report.desired.as_ref().map(ToString::to_string),
-                running: report.running.as_ref().map(ToString::to_string),
-                since: moment(time(report.since)),
-                observed_at: Some(moment(time(report.observed_at))),
-            };
-            match unknown_since {
-                // Nothing stays green by silence: what was last heard is the message.
-                Some(since) => ConditionSeen {
-                    condition: Condition::Unknown.word().to_owned(),
-                    reason: Some("Silent".to_owned()),
-                    message: Some(format!("last heard: {}", known.condition)),
-                    since: moment(since),
-                    ..known
-                },
-                None => known,
-            }
+        let conditions =
+            status.reports.iter().map(|(assignment, report)| condition(&status, assignment, report, unknown_since));
+        let warnings = status.warnings.iter().map(|(code, warning)| WarningSeen {
+            code: code.clone(),
+            severity: format!("{:?}", warning.severity),
+            message: warning.message.clone(),
+            since: moment(status.true_time(warning.clock, warning.since).0.0),
         });
-        Ok(shown.collect())
+        Ok(TruthSeen { conditions: conditions.collect(), warnings: warnings.collect(), holds })
     }
 
     async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError> {
@@ -189,6 +181,57 @@ impl Rooms for People {
             pushed.urls.iter().for_each(|url| self.mirrors.tell(url));
         }
         Ok(pushed.urls)
+    }
+}
+
+impl People {
+    /// The hub's holds and the technicians', and what the cluster says that it obeys.
+    async fn holds(&self, cluster: &ClusterId, status: Option<&Status>) -> Result<Vec<HoldSeen>, ApiError> {
+        let obeyed: Vec<&Hold> = status.iter().flat_map(|status| status.holds.values()).collect();
+        let mut seen = Vec::new();
+        for writer in [HoldWriter::Hub, HoldWriter::Cluster] {
+            let Some((_, document)) = self.store.hold_document(cluster, writer).await? else { continue };
+            seen.extend(document.holds.into_iter().map(|entry| HoldSeen {
+                obeyed: obeyed.iter().any(|hold| hold.assignment == entry.assignment && hold.by == entry.by),
+                assignment: entry.assignment,
+                by: entry.by,
+                reason: entry.reason,
+                since: moment(entry.since.0),
+                writer: writer.as_str().to_owned(),
+            }));
+        }
+        Ok(seen)
+    }
+}
+
+fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: Option<i64>) -> ConditionSeen {
+    let time = |at| status.true_time(report.clock, at).0.0;
+    let (reason, message) = match &report.condition {
+        Condition::Failed { reason, message } => (Some(reason.clone()), Some(message.clone())),
+        _ => (None, None),
+    };
+    let known = ConditionSeen {
+        assignment: assignment.to_owned(),
+        condition: report.condition.word().to_owned(),
+        reason,
+        message: message.filter(|text| !text.is_empty()),
+        desired: report.desired.as_ref().map(ToString::to_string),
+        running: report.running.as_ref().map(ToString::to_string),
+        since: moment(time(report.since)),
+        observed_at: Some(moment(time(report.observed_at))),
+        version: report.version.clone(),
+        drift: report.drift.clone(),
+    };
+    match unknown_since {
+        // Nothing stays green by silence: what was last heard is the message.
+        Some(since) => ConditionSeen {
+            condition: Condition::Unknown.word().to_owned(),
+            reason: Some("Silent".to_owned()),
+            message: Some(format!("last heard: {}", known.condition)),
+            since: moment(since),
+            ..known
+        },
+        None => known,
     }
 }
 

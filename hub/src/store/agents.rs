@@ -1,5 +1,6 @@
-//! The statements of `agents`: clusters as members (this file) and join tokens (`tokens`).
+//! The statements of `agents`: clusters as members (this file), join tokens (`tokens`) and holds (`holds`).
 
+pub mod holds;
 pub mod tokens;
 
 use std::fmt;
@@ -47,6 +48,8 @@ pub struct StandingRow {
     pub stream: Stream,
     pub state: ClusterState,
     pub sequence: Sequence,
+    /// Of the hub's hold document; 0 is none.
+    pub holds: u64,
     pub tick: i64,
 }
 
@@ -71,7 +74,7 @@ pub struct CertificateNote {
 
 const COLUMNS: &str =
     "id, name, environment, cluster_type, ring, labels, site, machine, state, sequence, membership, token";
-const STANDING: &str = "SELECT id, environment, cluster_type, ring, state, sequence, tick FROM clusters";
+const STANDING: &str = "SELECT id, environment, cluster_type, ring, state, sequence, hold_sequence, tick FROM clusters";
 
 impl Store {
     pub async fn cluster(&self, id: &ClusterId) -> Result<Option<ClusterRow>, StoreError> {
@@ -226,6 +229,7 @@ fn standing(row: &AnyRow) -> Result<StandingRow, StoreError> {
         stream: stream(row)?,
         state: parsed(row.try_get("state")?)?,
         sequence: Sequence(unsigned(row.try_get("sequence")?)?),
+        holds: unsigned(row.try_get("hold_sequence")?)?,
         tick: row.try_get("tick")?,
     })
 }

@@ -14,7 +14,8 @@ use http_body_util::{BodyExt, Full};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -95,7 +96,8 @@ async fn accept(listener: TcpListener, handler: Handler) {
     }
 }
 
-async fn answer_all(stream: TcpStream, handler: Handler) {
+/// Answers what comes through one connection, until it ends.
+pub(crate) async fn answer_all(stream: impl AsyncRead + AsyncWrite + Unpin, handler: Handler) {
     let service = service_fn(|request: Request<hyper::body::Incoming>| {
         let handler = handler.clone();
         async move {

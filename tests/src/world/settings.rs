@@ -1,6 +1,7 @@
 //! The text of a hub's configuration file, from the few things in which tests differ.
 
 use std::fmt::Write as _;
+use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use crate::lab::hub::Places;
@@ -22,6 +23,8 @@ pub struct Settings {
     pub by_pull_request: Vec<String>,
     /// Requests per second of a token and of an address: tests look often.
     pub rate: u32,
+    /// The address that agents are told to use, with the hub's port; none: where the hub listens.
+    pub agents_address: Option<IpAddr>,
     /// How long an idle poll is held.
     pub wait: String,
     /// Further lines of the tables `[api]`, `[agents]` and `[packages]`.
@@ -59,6 +62,7 @@ impl Settings {
             forges: Vec::new(),
             by_pull_request: Vec::new(),
             rate: 100_000,
+            agents_address: None,
             wait: "20s".to_owned(),
             api: Vec::new(),
             agents: Vec::new(),
@@ -77,8 +81,9 @@ impl Settings {
         line(format!("[api]\nlisten = \"{}\"", places.api));
         line(format!("rate_per_token = {0}\nrate_per_address = {0}", self.rate));
         self.api.iter().for_each(|more| line(more.clone()));
+        let address = SocketAddr::new(self.agents_address.unwrap_or(places.agents.ip()), places.agents.port());
         line(format!(
-            "[agents]\nlisten = \"{0}\"\naddress = \"https://{0}\"\nwait = \"{1}\"",
+            "[agents]\nlisten = \"{}\"\naddress = \"https://{address}\"\nwait = \"{}\"",
             places.agents, self.wait
         ));
         self.agents.iter().for_each(|more| line(more.clone()));

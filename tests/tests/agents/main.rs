@@ -5,6 +5,7 @@
 mod bad_input;
 mod blobs;
 mod fleet;
+mod holds;
 mod hub;
 mod join;
 mod poll;

@@ -181,6 +181,19 @@ fn the_key_set_vector_is_what_the_code_makes() {
 }
 
 #[test]
+fn the_hold_vector_is_what_the_code_makes() {
+    let entry = HoldEntry {
+        assignment: "camera-line".to_owned(),
+        by: "anna".to_owned(),
+        reason: "the sensor is being replaced".to_owned(),
+        since: TIME,
+    };
+    let cluster = ClusterId::of_public_key(key(CLUSTER).public().as_bytes());
+    let document = HoldDocument { cluster, sequence: 2, written_at: TIME, holds: vec![entry] };
+    check("hold.json", &signed(&document, HUB, json!({})));
+}
+
+#[test]
 fn the_membership_vector_is_what_the_code_makes() {
     let public = BASE64.encode(key(CLUSTER).public().as_bytes());
     check("membership.json", &signed(&membership(), HUB, json!({"clusterPublic": public})));

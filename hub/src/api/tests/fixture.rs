@@ -10,7 +10,7 @@ use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kedge_model::Labels;
-use kedge_model::wire::{ClusterId, DesiredState, Envelope, Generation, SigningKey, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, DesiredState, Envelope, Generation, HoldEntry, SigningKey, Stream, Timestamp};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -18,7 +18,7 @@ use tower::ServiceExt as _;
 
 use crate::api::{
     ApiError, ApiState, Caller, ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
-    Rooms, router,
+    Rooms, TruthSeen, router,
 };
 use crate::catalog::testing;
 use crate::catalog::{self, CatalogNotes};
@@ -281,7 +281,17 @@ impl Rooms for FakeRooms {
         Ok(all.into_iter().filter(wanted).collect())
     }
 
-    async fn conditions(&self, _: &ClusterId) -> Result<Vec<ConditionSeen>, ApiError> {
+    async fn hold(&self, _: &mut Tx, cluster: &ClusterId, entry: HoldEntry) -> Result<(), ApiError> {
+        self.note(format!("{} holds {} on {cluster}", entry.by, entry.assignment));
+        Ok(())
+    }
+
+    async fn release(&self, _: &mut Tx, cluster: &ClusterId, assignment: &str) -> Result<bool, ApiError> {
+        self.note(format!("release {assignment} on {cluster}"));
+        Ok(assignment == "hello-functional-test")
+    }
+
+    async fn truth(&self, _: &ClusterId) -> Result<TruthSeen, ApiError> {
         let seen = |assignment: &str| ConditionSeen {
             assignment: assignment.to_owned(),
             condition: "Converged".to_owned(),
@@ -291,8 +301,11 @@ impl Rooms for FakeRooms {
             running: None,
             since: String::new(),
             observed_at: None,
+            version: None,
+            drift: None,
         };
-        Ok(vec![seen("hello-functional-test"), seen("spy-functional-test")])
+        let conditions = vec![seen("hello-functional-test"), seen("spy-functional-test")];
+        Ok(TruthSeen { conditions, ..TruthSeen::default() })
     }
 
     async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError> {

@@ -87,6 +87,8 @@ async fn writes_are_for_those_they_belong_to(hub: Hub) {
     let others = json!({"url": "https://git.example/secret/spy"});
     let join = json!({"environment": "dev", "clusterType": "drone"});
     let access = json!({"name": "x", "role": "viewer"});
+    let own_hold = json!({"assignment": "hello-functional-test"});
+    let other_hold = json!({"assignment": "spy-functional-test"});
     for (method, path, body, viewer, team, platform) in [
         (Method::POST, "/join-tokens", join, 403, 403, 201),
         (Method::DELETE, "/join-tokens/j1", json!(null), 403, 403, 204),
@@ -97,6 +99,9 @@ async fn writes_are_for_those_they_belong_to(hub: Hub) {
         (Method::POST, "/clusters/drone-1/replace", json!({}), 403, 403, 201),
         (Method::POST, "/clusters/drone-1/retire", json!(null), 403, 403, 200),
         (Method::POST, "/clusters/drone-1/revoke", json!(null), 403, 403, 200),
+        (Method::POST, "/clusters/drone-1/hold", own_hold.clone(), 403, 200, 200),
+        (Method::POST, "/clusters/drone-1/release", own_hold, 403, 200, 200),
+        (Method::POST, "/clusters/drone-1/hold", other_hold, 403, 403, 200),
         (Method::POST, "/environments/dev/cluster-types/drone/confirm", json!(null), 403, 403, 202),
         (Method::POST, "/repositories/fetch", fetch, 403, 202, 202),
         (Method::POST, "/repositories/fetch", others, 403, 404, 202),

@@ -1,0 +1,94 @@
+//! `kedge-agent hold`: a technician on the spot says "don't touch this". Called by `main`.
+
+use super::error::{CommandError, Exit};
+use super::output::print;
+use super::overview::Overview;
+use super::person;
+use crate::clock::{Clock as _, SystemClock};
+use crate::holds::{HoldError, Holds};
+use crate::paths::Paths;
+
+/// Keep an assignment as it is.
+///
+/// While it is held the agent neither changes nor repairs nor removes it; what is true of it is still reported, and the hold is shown
+/// on the hub with your name. It works without a network, and the hub learns of it later.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  Work on the camera without being disturbed:
+    sudo kedge-agent hold camera-line --reason 'new lens, until noon'
+
+  See who holds what:
+    sudo kedge-agent status
+
+  Let the agent go on:
+    sudo kedge-agent unhold camera-line")]
+pub struct HoldArgs {
+    /// Its name, as status shows it
+    assignment: String,
+    /// Why, for those who see the hold on the hub
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    reason: String,
+}
+
+pub fn run(args: &HoldArgs, paths: &Paths) -> Result<Exit, CommandError> {
+    let overview = Overview::read(paths)?;
+    let identity = person::identity(paths)?;
+    let name = &overview.find(&args.assignment)?.name;
+    let by = person::name();
+    Holds::of(paths).hold(identity.signing_key(), name, &by, &args.reason, SystemClock.now()).map_err(failed)?;
+    print(&format!("{name} is held by {by}: it isn't changed, repaired or removed until kedge-agent unhold {name}\n"))?;
+    Ok(Exit::Success)
+}
+
+pub fn failed(error: HoldError) -> CommandError {
+    CommandError::failed("the hold can't be changed", error)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::commands::sample;
+    use crate::commands::unhold::{self, UnholdArgs};
+    use crate::holds::Writer;
+    use crate::link::fake::Authority;
+
+    fn args(name: &str) -> HoldArgs {
+        HoldArgs { assignment: name.to_owned(), reason: "new lens".to_owned() }
+    }
+
+    #[test]
+    fn a_hold_is_shown_with_its_person_and_goes_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::below(folder.path());
+        sample::write(&paths, &sample::fine("camera"));
+        assert!(matches!(run(&args("camera"), &paths), Err(CommandError::NotJoined)));
+        sample::join(&paths, &Authority::new(), "https://127.0.0.1:1");
+        assert_eq!(run(&args("drone/camera"), &paths).unwrap(), Exit::Success);
+        let overview = Overview::read(&paths).unwrap();
+        let [hold] = &overview.holds[..] else { unreachable!() };
+        assert_eq!(
+            (hold.by.as_str(), hold.writer, hold.reason.as_str()),
+            (person::name().as_str(), Writer::Technician, "new lens")
+        );
+        assert!(overview.assignments[0].held);
+
+        let back = UnholdArgs { assignment: "camera".to_owned() };
+        assert_eq!(unhold::run(&back, &paths).unwrap(), Exit::Success);
+        assert!(Overview::read(&paths).unwrap().holds.is_empty());
+    }
+
+    #[test]
+    fn what_isnt_here_cant_be_held() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::below(folder.path());
+        sample::join(&paths, &Authority::new(), "https://127.0.0.1:1");
+        sample::write(&paths, &sample::fine("camera"));
+        let error = run(&args("camra"), &paths).unwrap_err().to_text();
+        assert!(
+            error.contains("there is no assignment `camra`") && error.contains("did you mean `camera`?"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,133 @@
+//! The tenant of an assignment: from `namespace.yaml` its user, slice and folders.
+
+use std::fmt::Write as _;
+
+use kedge_model::Spec;
+use kedge_model::kinds::{HostNamespace, Limits};
+use kedge_model::wire::{Digest, Packages};
+use nix::unistd::{Group, User};
+
+use super::Making;
+use super::package::{Package, disk};
+use crate::bind::yaml::bind_yaml;
+use crate::goal::{FileGoal, FolderGoal, HostFacts, Part};
+use crate::policy::Tenant;
+use crate::record::Failure;
+
+const NAMESPACE: &str = "namespace.yaml";
+/// `kedge-` and so many digits of the name's hash: a user's name has at most 32 characters.
+const HASH_DIGITS: usize = 12;
+/// Where the administrator's units are.
+pub const UNITS: &str = "/etc/systemd/system";
+
+pub fn tenant(
+    assignment: &str,
+    platform: &Package<'_>,
+    packages: &Packages,
+    facts: &HostFacts,
+) -> Result<Tenant, Failure> {
+    let (namespace, mut given) = match platform.text(NAMESPACE)? {
+        Some(text) => {
+            let text = bind_yaml(&text, NAMESPACE, facts)?.unwrap_or(text);
+            let mut objects = platform.decode(NAMESPACE, &text)?;
+            match (objects.pop().map(|object| (object.meta.name, object.spec)), objects.is_empty()) {
+                (Some((name, Spec::HostNamespace(given))), true) => (name, given),
+                _ => return Err(Failure::new("BadPackage", format!("{NAMESPACE} must hold one HostNamespace"))),
+            }
+        }
+        // Nothing is given, so nothing is allowed.
+        None => {
+            (packages.parameters.namespace.clone().unwrap_or_else(|| assignment.to_owned()), HostNamespace::default())
+        }
+    };
+    for folder in &mut given.folders {
+        trim(&mut folder.path);
+    }
+    given.allow.paths.iter_mut().for_each(trim);
+    let hashed = || format!("kedge-{}", &Digest::of(namespace.as_bytes()).hex()[..HASH_DIGITS]);
+    let user = given.user.clone().unwrap_or_else(hashed);
+    let group = group_of(&user);
+    Ok(Tenant { assignment: assignment.to_owned(), slice: slice_of(&namespace), namespace, user, group, given })
+}
+
+/// `/srv/app/` is `/srv/app`.
+fn trim(path: &mut String) {
+    path.truncate(path.trim_end_matches('/').len().max(1));
+}
+
+/// The group of a user that is there already; a new one gets a group of its own name.
+fn group_of(user: &str) -> String {
+    let primary = User::from_name(user).ok().flatten().and_then(|user| Group::from_gid(user.gid).ok().flatten());
+    primary.map_or_else(|| user.to_owned(), |group| group.name)
+}
+
+/// In a slice's name a dash means "inside of", and one tenant's slice must not be in another's.
+fn slice_of(namespace: &str) -> String {
+    let is_plain = namespace.len() <= 128
+        && namespace.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.'));
+    match is_plain {
+        true => format!("kedge-{}.slice", namespace.replace('-', "_")),
+        false => format!("kedge-{}.slice", &Digest::of(namespace.as_bytes()).hex()[..HASH_DIGITS]),
+    }
+}
+
+impl Making<'_> {
+    /// The user, the folders and the slice.
+    pub fn namespace(&mut self) -> Result<(), Failure> {
+        let own = self.own();
+        self.goal.user = self.paths.is_host().then(|| self.tenant.user.clone());
+        self.goal.disk = self.tenant.given.limits.disk;
+        for folder in &self.tenant.given.folders {
+            self.goal.folders.push(FolderGoal { path: folder.path.clone(), owner: own.clone(), mode: folder.mode });
+        }
+        if self.paths.is_host() {
+            let text = slice_file(&self.tenant.namespace, &self.tenant.given.limits);
+            let path = format!("{UNITS}/{}", self.tenant.slice);
+            self.add_made(path, &text, Part::Platform)?;
+        }
+        Ok(())
+    }
+
+    /// A file of root's that the agent writes itself.
+    pub fn add_made(&mut self, path: String, text: &str, part: Part) -> Result<(), Failure> {
+        let content = self.objects.put(text.as_bytes()).map_err(|error| disk("made", &error))?;
+        let owner = self.root();
+        self.goal.files.push(FileGoal { path, content, size: text.len() as u64, owner, mode: 0o644, part });
+        Ok(())
+    }
+}
+
+fn slice_file(namespace: &str, limits: &Limits) -> String {
+    let mut text = format!("# Made by kedge-agent.\n[Unit]\nDescription=Kedge namespace {namespace}\n\n[Slice]\n");
+    // Writing to a String can't fail.
+    if let Some(cpu) = limits.cpu {
+        _ = writeln!(text, "CPUQuota={}.{}%", cpu / 10, cpu % 10);
+    }
+    if let Some(memory) = limits.memory {
+        _ = writeln!(text, "MemoryMax={memory}");
+    }
+    if let Some(tasks) = limits.tasks {
+        _ = writeln!(text, "TasksMax={tasks}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slices_of_tenants_are_never_inside_of_each_other() {
+        assert_eq!(slice_of("a-b"), "kedge-a_b.slice");
+        assert_ne!(slice_of("a_b"), slice_of("a-b"));
+        assert!(slice_of("Ä").starts_with("kedge-") && !slice_of("Ä").contains('_'));
+    }
+
+    #[test]
+    fn limits_become_the_slices_settings() {
+        let limits = Limits { cpu: Some(1505), memory: Some(1 << 29), tasks: Some(64), disk: Some(1) };
+        let text = slice_file("dev", &limits);
+        assert!(text.ends_with("[Slice]\nCPUQuota=150.5%\nMemoryMax=536870912\nTasksMax=64\n"), "{text}");
+        assert!(slice_file("dev", &Limits::default()).ends_with("[Slice]\n"));
+    }
+}

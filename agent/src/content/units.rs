@@ -1,0 +1,111 @@
+//! A HostWorkload's units, and the drop-ins that put each of them into the namespace's slice and, where the workload brought the unit
+//! itself, under the namespace's user.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kedge_model::kinds::HostWorkload;
+
+use super::Making;
+use super::namespace::UNITS;
+use crate::goal::{Part, UnitGoal};
+use crate::policy::{DROP_IN, path, unit_name};
+use crate::record::Failure;
+
+/// In `restartOn`: the platform configuration, whatever its files are called.
+const PLATFORM: &str = "platform-config";
+
+impl Making<'_> {
+    pub fn units(&mut self, workload: &HostWorkload) -> Result<(), Failure> {
+        let brought = self.brought();
+        let mut seen = BTreeSet::new();
+        for unit in &workload.units {
+            if let Err(sentence) = self.tenant.check_unit(&unit.name) {
+                self.refuse(sentence);
+                continue;
+            }
+            if !seen.insert(unit.name.as_str()) {
+                return Err(Failure::new("BadPackage", format!("the unit `{}` is wanted twice", unit.name)));
+            }
+            if unit.name.contains("@.") {
+                return Err(Failure::new(
+                    "BadPackage",
+                    format!("`{}` is a template: name an instance of it", unit.name),
+                ));
+            }
+            let restart_on = self.restart_on(&unit.name, &unit.restart_on, &brought);
+            let name = unit.name.clone();
+            self.goal.units.push(UnitGoal { name, enabled: unit.enabled, running: unit.running, restart_on });
+        }
+        if self.paths.is_host() {
+            self.drop_ins(&brought)?;
+        }
+        Ok(())
+    }
+
+    /// Files of units that the workload brings, by unit.
+    fn brought(&self) -> BTreeMap<String, Vec<String>> {
+        let mut brought: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for file in self.goal.files.iter().filter(|file| file.part == Part::Workload) {
+            let Some(below) = path::below_systemd(&file.path) else { continue };
+            let unit = below.split_once('/').map_or(below, |(folder, _)| folder.trim_end_matches(".d"));
+            brought.entry(unit.to_owned()).or_default().push(file.path.clone());
+        }
+        brought
+    }
+
+    /// What the workload asked for, and the unit's own files: a changed command line runs only after a restart.
+    fn restart_on(&self, name: &str, asked: &[String], brought: &BTreeMap<String, Vec<String>>) -> Vec<String> {
+        let mut all = BTreeSet::new();
+        for word in asked {
+            match word == PLATFORM || word.trim_end_matches('/') == self.tenant.settings() {
+                true => all.extend(self.platform_paths()),
+                false => _ = all.insert(word.clone()),
+            }
+        }
+        for unit in [Some(name.to_owned()), template_of(name)].into_iter().flatten() {
+            all.extend(brought.get(&unit).into_iter().flatten().cloned());
+            if self.paths.is_host() && section(&unit).is_some() {
+                all.insert(drop_in(&unit));
+            }
+        }
+        all.into_iter().collect()
+    }
+
+    fn drop_ins(&mut self, brought: &BTreeMap<String, Vec<String>>) -> Result<(), Failure> {
+        let named = self.goal.units.iter().map(|unit| unit.name.clone());
+        let units: BTreeSet<String> = named.chain(brought.keys().cloned()).collect();
+        for unit in units {
+            let Some(section) = section(&unit) else { continue };
+            let by_workload =
+                |unit: &str| brought.get(unit).is_some_and(|files| files.iter().any(|path| !path.contains(".d/")));
+            let is_tenants = by_workload(&unit) || template_of(&unit).is_some_and(|template| by_workload(&template));
+            let mut text = format!("# Made by kedge-agent.\n[{section}]\nSlice={}\n", self.tenant.slice);
+            if is_tenants && !self.tenant.names_unit(&unit) {
+                let (user, group) = (&self.tenant.user, &self.tenant.group);
+                text.push_str(&format!("User={user}\nGroup={group}\nNoNewPrivileges=yes\nAmbientCapabilities=\n"));
+            }
+            self.add_made(drop_in(&unit), &text, Part::Workload)?;
+        }
+        Ok(())
+    }
+}
+
+fn drop_in(unit: &str) -> String {
+    format!("{UNITS}/{unit}.d/{DROP_IN}")
+}
+
+/// The section that a slice can be said in; a timer runs nothing itself.
+fn section(unit: &str) -> Option<&'static str> {
+    match unit_name::split(unit)?.1 {
+        "service" => Some("Service"),
+        "socket" => Some("Socket"),
+        _ => None,
+    }
+}
+
+/// `x@.service` of `x@1.service`.
+fn template_of(unit: &str) -> Option<String> {
+    let (stem, kind) = unit_name::split(unit)?;
+    let (prefix, instance) = stem.split_once('@')?;
+    (!instance.is_empty()).then(|| format!("{prefix}@.{kind}"))
+}

@@ -1,0 +1,232 @@
+//! Who this host is: its key, the certificate that a join bought, the hub it belongs to, and what that hub said first. One ledger,
+//! `identity`, readable by root alone. Join writes it, link renews the certificate in it, everybody else reads.
+
+pub mod certificate;
+pub mod key;
+pub mod machine;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kedge_durable::{Disk, Ledger, LedgerError};
+use kedge_model::wire::{ClusterId, Digest, Envelope, KeySet, SigningKey, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use crate::paths::Paths;
+use certificate::Validity;
+use key::HostKey;
+
+/// A host that joined.
+#[derive(Debug)]
+pub struct Identity {
+    joined: Joined,
+    key: HostKey,
+    validity: Validity,
+}
+
+/// What the ledger holds.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Stored {
+    pub joined: Option<Joined>,
+    /// A key that a join is using: kept before the request is sent, so that a lost answer can be asked for again.
+    pub pending: Option<Pending>,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Joined {
+    /// PKCS#8, PEM.
+    pub key: String,
+    /// `https://host:port`.
+    pub hub: String,
+    pub name: String,
+    pub machine: Option<Digest>,
+    /// PEM, own first.
+    pub certificate: String,
+    /// The newest key set of the join's answer: where `memory` begins, or begins again if it is lost.
+    pub keys: KeySet,
+    pub membership: Envelope,
+    /// The hub's time at the join.
+    pub time: Timestamp,
+}
+
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Pending {
+    pub key: String,
+    pub hub: String,
+    /// The token's id; its secret is never kept.
+    pub token: String,
+    pub machine: Option<Digest>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum IdentityError {
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    #[error("the host's key can't be used: {0}")]
+    Key(String),
+    /// The hub gave it, or the disk changed it.
+    #[error("the host's certificate can't be used: {0}")]
+    Certificate(&'static str),
+    #[error("another identity has taken this one's place: the host joined again")]
+    Replaced,
+}
+
+impl Identity {
+    /// Reads it and heals a broken copy; none before a join. The sentence says what was healed.
+    pub fn open(disk: &Arc<dyn Disk>, paths: &Paths) -> Result<(Option<Identity>, Option<String>), IdentityError> {
+        let opened = Ledger::<Stored>::open(Arc::clone(disk), &path(paths))?;
+        let joined = opened.value.and_then(|stored| stored.joined);
+        Ok((joined.map(Identity::of).transpose()?, opened.healed))
+    }
+
+    /// For who only looks.
+    pub fn read(disk: &dyn Disk, paths: &Paths) -> Result<Option<Identity>, IdentityError> {
+        let stored = Ledger::<Stored>::read(disk, &path(paths))?;
+        stored.and_then(|stored| stored.joined).map(Identity::of).transpose()
+    }
+
+    pub fn of(joined: Joined) -> Result<Identity, IdentityError> {
+        let key = HostKey::from_pem(&joined.key)?;
+        let validity = fitting(&joined.certificate, &key)?;
+        Ok(Identity { joined, key, validity })
+    }
+
+    pub fn cluster(&self) -> ClusterId {
+        self.key.cluster()
+    }
+
+    pub fn signing_key(&self) -> &SigningKey {
+        self.key.signing()
+    }
+
+    pub fn key(&self) -> &HostKey {
+        &self.key
+    }
+
+    pub fn csr(&self) -> Result<String, IdentityError> {
+        self.key.request()
+    }
+
+    pub fn hub(&self) -> &str {
+        &self.joined.hub
+    }
+
+    /// The name that it joined with; a membership may say another.
+    pub fn name(&self) -> &str {
+        &self.joined.name
+    }
+
+    /// PEM, own first.
+    pub fn certificate(&self) -> &str {
+        &self.joined.certificate
+    }
+
+    pub fn validity(&self) -> Validity {
+        self.validity
+    }
+
+    /// As it is kept.
+    pub fn joined(&self) -> &Joined {
+        &self.joined
+    }
+
+    /// What the join's answer said: memory begins with it.
+    pub fn origin(&self) -> (&KeySet, &Envelope, Timestamp) {
+        (&self.joined.keys, &self.joined.membership, self.joined.time)
+    }
+
+    /// Whether this is still the machine that joined. One without an id is believed.
+    pub fn is_of_this_machine(&self, paths: &Paths) -> bool {
+        same_machine(self.joined.machine, machine::digest(paths))
+    }
+
+    /// Takes a renewed certificate, durably.
+    pub fn renew(&mut self, disk: &Arc<dyn Disk>, paths: &Paths, certificate: String) -> Result<(), IdentityError> {
+        let validity = fitting(&certificate, &self.key)?;
+        let mut opened = Ledger::<Stored>::open(Arc::clone(disk), &path(paths))?;
+        let mut stored = opened.value.take().unwrap_or_default();
+        let Some(joined) = stored.joined.as_mut().filter(|joined| joined.key == self.joined.key) else {
+            return Err(IdentityError::Replaced);
+        };
+        joined.certificate = certificate;
+        self.joined = joined.clone();
+        opened.ledger.write(&stored)?;
+        self.validity = validity;
+        Ok(())
+    }
+}
+
+/// Where the ledger is.
+pub fn path(paths: &Paths) -> PathBuf {
+    paths.state().join("identity")
+}
+
+/// A machine without an id, then or now, can't be told from another.
+pub fn same_machine(then: Option<Digest>, now: Option<Digest>) -> bool {
+    !matches!((then, now), (Some(then), Some(now)) if then != now)
+}
+
+/// A certificate of another key would lock the host out.
+fn fitting(pem: &str, key: &HostKey) -> Result<Validity, IdentityError> {
+    let chain = certificate::chain(pem).ok_or(IdentityError::Certificate("it can't be read"))?;
+    let own = chain.first().ok_or(IdentityError::Certificate("it is empty"))?;
+    if certificate::public_key(own) != Some(*key.signing().public().as_bytes()) {
+        return Err(IdentityError::Certificate("it is for another key"));
+    }
+    Validity::of(own).ok_or(IdentityError::Certificate("its dates can't be read"))
+}
+
+impl std::fmt::Debug for Joined {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Joined({} at {})", self.name, self.hub)
+    }
+}
+
+impl std::fmt::Debug for Pending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Pending({} at {})", self.token, self.hub)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kedge_durable::fake::{Power, every_cut};
+    use kedge_model::wire::Stream;
+
+    use super::*;
+    use crate::link::fake::Authority;
+    use crate::link::fake::authority::{DAY, now};
+
+    #[test]
+    fn a_power_cut_while_renewing_leaves_the_old_certificate_or_the_new_one() {
+        let (hub, paths) = (Authority::new(), Paths::below(std::path::Path::new("/root")));
+        let old = hub.identity("https://hub:1", &Stream::new("dev", "drone", "all")).joined;
+        let key = HostKey::from_pem(&old.key).unwrap();
+        let renewed = hub.certify(&key.request().unwrap(), (now().0, now().0 + 900 * DAY));
+        let checked = every_cut(
+            |disk| {
+                disk.make_folder(&paths.state()).unwrap();
+                let mut ledger = Ledger::open(Arc::new(disk.clone()), &path(&paths)).unwrap().ledger;
+                ledger.write(&Stored { joined: Some(old.clone()), pending: None }).unwrap();
+            },
+            |disk| Identity::of(old.clone()).unwrap().renew(&disk, &paths, renewed.clone()),
+            |disk, power| {
+                let found = Identity::read(disk, &paths).unwrap().unwrap();
+                assert_eq!(found.cluster(), key.cluster());
+                assert!(
+                    found.certificate() == renewed || power == Power::Cut && found.certificate() == old.certificate
+                );
+            },
+        );
+        assert!(checked > 10, "{checked}");
+    }
+
+    #[test]
+    fn a_machine_without_an_id_is_believed() {
+        let (a, b) = (Some(Digest::of(b"a")), Some(Digest::of(b"b")));
+        assert!(same_machine(None, a) && same_machine(a, None) && same_machine(a, a) && !same_machine(a, b));
+    }
+}

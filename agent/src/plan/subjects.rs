@@ -1,0 +1,42 @@
+//! What a plan or a look has to know of the host: everything that the goal or the inventory names, and the folders above it.
+
+use crate::goal::Goal;
+use crate::observed::Subjects;
+use crate::record::Original;
+
+/// Of both, so that what is no longer wanted is seen as well.
+pub fn of(goal: Option<&Goal>, original: Option<&Original>) -> Subjects {
+    let mut subjects = Subjects::default();
+    if let Some(goal) = goal {
+        add_goal(goal, &mut subjects);
+    }
+    if let Some(original) = original {
+        subjects.paths.extend(original.paths.keys().cloned());
+        subjects.debs.extend(original.debs.keys().cloned());
+        subjects.units.extend(original.units.keys().cloned());
+        subjects.users.extend(original.users.iter().cloned());
+    }
+    subjects
+}
+
+fn add_goal(goal: &Goal, subjects: &mut Subjects) {
+    for path in named(goal) {
+        subjects.paths.insert(path.to_owned());
+        subjects.paths.extend(above(path).map(str::to_owned));
+    }
+    subjects.debs.extend(goal.debs.iter().map(|deb| deb.name.clone()));
+    subjects.units.extend(goal.units.iter().map(|unit| unit.name.clone()));
+    subjects.users.extend(goal.user.clone());
+}
+
+/// All paths that the goal names.
+pub fn named(goal: &Goal) -> impl Iterator<Item = &str> {
+    let folders = goal.folders.iter().map(|folder| folder.path.as_str());
+    let files = goal.files.iter().map(|file| file.path.as_str());
+    folders.chain(files).chain(goal.artifacts.iter().map(|artifact| artifact.path.as_str()))
+}
+
+/// The folders that a path is in, without `/`.
+pub fn above(path: &str) -> impl Iterator<Item = &str> {
+    path.char_indices().filter(|(at, letter)| *letter == '/' && *at > 0).map(|(at, _)| &path[..at])
+}

@@ -1,0 +1,181 @@
+//! What a HostWorkload may touch: nothing, but its own folders, its own units and its own user, and what its HostNamespace allows beyond.
+//! It is root's power in an application team's hands, so what isn't known is refused, with the rule and the way out. Content asks;
+//! pure.
+
+pub mod namespace;
+pub mod path;
+#[cfg(test)]
+mod tests;
+pub mod unit_file;
+pub mod unit_name;
+
+use kedge_model::kinds::HostNamespace;
+
+use crate::paths::Paths;
+
+/// Whose workload it is, and what the platform team gave it.
+#[derive(Clone, Debug)]
+pub struct Tenant {
+    pub assignment: String,
+    /// The HostNamespace's name.
+    pub namespace: String,
+    pub user: String,
+    pub group: String,
+    /// `kedge-….slice`.
+    pub slice: String,
+    pub given: HostNamespace,
+}
+
+/// What a path is to a tenant that may have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A file in its folders, or where the namespace allows it.
+    Plain,
+    /// A unit's file or drop-in.
+    Unit {
+        unit: String,
+        /// The platform team named the unit: its content is theirs to answer for.
+        named: bool,
+    },
+}
+
+/// The agent itself, in any spelling that a path, a deb or a unit has for it.
+const AGENT: &str = "kedge-agent";
+/// Our own drop-in's name.
+pub const DROP_IN: &str = "50-kedge.conf";
+/// setuid, setgid and sticky.
+const SPECIAL: u32 = 0o7000;
+/// Writable by group or others.
+const SHARED: u32 = 0o022;
+
+impl Tenant {
+    /// Where the platform configuration is, and a workload's own files for units to read.
+    pub fn settings(&self) -> String {
+        Paths::workload_settings(&self.assignment)
+    }
+
+    /// Whether a file or artifact may be at this path.
+    pub fn check_path(&self, path: &str) -> Result<Place, String> {
+        path::check(path)?;
+        let settings = self.settings();
+        if path::is_agents(path) && !path::is_below(path, &settings) {
+            return Err(format!("`{path}` belongs to the agent itself, and nothing allows that"));
+        }
+        if path::is_below(path, &settings) {
+            return match path.rsplit('/').next().unwrap_or_default().starts_with("platform-config.") {
+                true => Err(format!("`{path}` is the platform's configuration; write another file beside it")),
+                false => Ok(Place::Plain),
+            };
+        }
+        if let Some(place) = self.check_unit_path(path)? {
+            return Ok(place);
+        }
+        let own = self.given.folders.iter().any(|folder| path::is_below(path, &folder.path));
+        if own || self.allows_path(path) {
+            return Ok(Place::Plain);
+        }
+        Err(format!(
+            "`{path}` is outside of the workload's folders ({}); {}",
+            self.folders(),
+            self.way_out("paths", path)
+        ))
+    }
+
+    /// A path in systemd's folders: a unit's file or drop-in; none: not such a path.
+    fn check_unit_path(&self, path: &str) -> Result<Option<Place>, String> {
+        let Some(below) = path::below_systemd(path) else { return Ok(None) };
+        let (unit, drop_in) = match below.split_once('/') {
+            None => (below, None),
+            Some((folder, file)) => match folder.strip_suffix(".d") {
+                Some(unit) if !file.contains('/') && file.ends_with(".conf") => (unit, Some(file)),
+                _ if self.allows_path(path) => return Ok(Some(Place::Unit { unit: folder.to_owned(), named: true })),
+                _ => return Err(format!("`{path}` isn't the file of a unit; {}", self.way_out("paths", path))),
+            },
+        };
+        if drop_in == Some(DROP_IN) {
+            return Err(format!("`{path}` is the agent's own drop-in; give yours another name"));
+        }
+        match self.check_unit(unit) {
+            Err(_) if self.allows_path(path) && !path::is_agents(path) && unit_name::check(unit).is_ok() => {}
+            other => other?,
+        }
+        Ok(Some(Place::Unit { unit: unit.to_owned(), named: self.names_unit(unit) }))
+    }
+
+    /// Whether a unit is its own or allowed.
+    pub fn check_unit(&self, name: &str) -> Result<(), String> {
+        unit_name::check(name)?;
+        if unit_name::is(name, AGENT) {
+            return Err(format!("`{name}` is the agent itself, and nothing allows that"));
+        }
+        if self.owns_unit(name) || self.names_unit(name) {
+            return Ok(());
+        }
+        Err(format!(
+            "the unit `{name}` isn't the workload's own (`{0}.service`, `{0}-….timer`, `{0}@….service`); {1}",
+            self.assignment,
+            self.way_out("units", name)
+        ))
+    }
+
+    /// By its name alone.
+    pub fn owns_unit(&self, name: &str) -> bool {
+        unit_name::is_own(name, &self.assignment)
+    }
+
+    /// The platform team allowed it by name.
+    pub fn names_unit(&self, name: &str) -> bool {
+        self.given.allow.units.iter().any(|allowed| unit_name::fits(name, allowed))
+    }
+
+    pub fn check_deb(&self, name: &str) -> Result<(), String> {
+        let plain = name.split(':').next().unwrap_or_default();
+        if plain == AGENT {
+            return Err(format!("the deb `{name}` is the agent itself, and nothing allows that"));
+        }
+        let letters = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'+' | b'-' | b'.');
+        let fits = plain.len() >= 2 && plain.bytes().all(letters) && plain.as_bytes()[0].is_ascii_alphanumeric();
+        if !fits || name.len() > 200 || !name[plain.len()..].bytes().all(|b| b == b':' || letters(b)) {
+            return Err(format!("`{}` can't be a deb's name", name.escape_debug()));
+        }
+        match self.given.allow.debs.iter().any(|allowed| allowed == name || allowed == plain) {
+            true => Ok(()),
+            false => Err(format!("the deb `{plain}` isn't on the namespace's list; {}", self.way_out("debs", plain))),
+        }
+    }
+
+    /// Whose a file may be, and how open: its own user's, and root's for units only.
+    pub fn check_access(&self, path: &str, place: &Place, owner: Option<&str>, mode: u32) -> Result<(), String> {
+        if mode & SPECIAL != 0 {
+            return Err(format!("`{path}` has the mode {mode:04o}: setuid, setgid and sticky files are never allowed"));
+        }
+        let is_unit = matches!(place, Place::Unit { .. });
+        if is_unit && mode & SHARED != 0 {
+            return Err(format!(
+                "`{path}` has the mode {mode:04o}: a unit's file is writable by root alone; use \"0644\""
+            ));
+        }
+        let Some(owner) = owner else { return Ok(()) };
+        let (user, group) = owner.split_once(':').map_or((owner, None), |(user, group)| (user, Some(group)));
+        let (own_user, own_group) = if is_unit { ("root", "root") } else { (self.user.as_str(), self.group.as_str()) };
+        if user == own_user && group.is_none_or(|group| group == own_group) {
+            return Ok(());
+        }
+        let rule = if is_unit { "a unit's file belongs to root" } else { "files belong to the namespace's own user" };
+        Err(format!("`{path}` can't belong to `{}`: {rule} (`{own_user}`); leave `owner` out", owner.escape_debug()))
+    }
+
+    fn allows_path(&self, path: &str) -> bool {
+        self.given.allow.paths.iter().any(|allowed| path::is_below(path, allowed))
+    }
+
+    fn folders(&self) -> String {
+        let folders = self.given.folders.iter().map(|folder| folder.path.clone());
+        folders.chain([self.settings()]).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Who may change it, and where.
+    pub fn way_out(&self, list: &str, what: &str) -> String {
+        format!("the platform team can add `{what}` to `allow.{list}` of HostNamespace `{}`", self.namespace)
+    }
+}

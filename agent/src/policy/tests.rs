@@ -1,0 +1,353 @@
+//! Each escape is tried.
+
+use kedge_model::kinds::{Allow, Folder, HostNamespace};
+use proptest::prelude::*;
+
+use super::*;
+
+pub fn tenant() -> Tenant {
+    let words = |list: &[&str]| list.iter().map(|word| (*word).to_owned()).collect();
+    Tenant {
+        assignment: "hello-test".to_owned(),
+        namespace: "dev-vm-hello".to_owned(),
+        user: "hello".to_owned(),
+        group: "hello".to_owned(),
+        slice: "kedge-dev_vm_hello.slice".to_owned(),
+        given: HostNamespace {
+            folders: vec![Folder { path: "/srv/app".to_owned(), mode: 0o750 }],
+            allow: Allow {
+                debs: words(&["nginx", "libc6:armhf"]),
+                paths: words(&["/etc/nginx/conf.d", "/etc/motd", "/etc/systemd/system/odd.service"]),
+                units: words(&["nginx.service", "getty@.service"]),
+            },
+            ..HostNamespace::default()
+        },
+    }
+}
+
+#[test]
+fn own_and_allowed_paths_are_taken() {
+    let tenant = tenant();
+    for path in
+        ["/srv/app/x", "/srv/app/a/b", "/etc/nginx/conf.d/a.conf", "/etc/motd", "/etc/kedge/workloads/hello-test/x.env"]
+    {
+        assert_eq!(tenant.check_path(path), Ok(Place::Plain), "{path}");
+    }
+    let unit = |unit: &str, named| Ok(Place::Unit { unit: unit.to_owned(), named });
+    assert_eq!(tenant.check_path("/etc/systemd/system/hello-test.service"), unit("hello-test.service", false));
+    assert_eq!(tenant.check_path("/etc/systemd/system/hello-test-x.timer"), unit("hello-test-x.timer", false));
+    assert_eq!(tenant.check_path("/etc/systemd/system/hello-test@.service"), unit("hello-test@.service", false));
+    assert_eq!(tenant.check_path("/etc/systemd/system/hello-test.service.d/a.conf"), unit("hello-test.service", false));
+    assert_eq!(tenant.check_path("/etc/systemd/system/nginx.service.d/a.conf"), unit("nginx.service", true));
+    assert_eq!(tenant.check_path("/etc/systemd/system/odd.service"), unit("odd.service", false));
+}
+
+#[test]
+fn every_path_outside_is_refused() {
+    for path in [
+        "/etc/passwd",
+        "/srv/appX",
+        "/srv/appX/y",
+        "/srv",
+        "/",
+        "",
+        "srv/app/x",
+        "/srv/app/../x",
+        "/srv/app/./x",
+        "/srv/app//x",
+        "/srv/app/x/",
+        "/srv/app/\0",
+        "/srv/app/a\nb",
+        "//srv/app/x",
+        "/etc/nginx",
+        "/etc/motd2",
+        "/etc/nginx/conf.dx/a",
+        "/etc/systemd/system/ssh.service",
+        "/etc/systemd/system/hello-test.service.wants/x.service",
+        "/etc/systemd/system/hello-test-.service.d/x.conf",
+        "/etc/systemd/system/service.d/x.conf",
+        "/etc/systemd/system",
+        "/etc/systemd/system/hello-test.mount",
+        "/etc/systemd/system/hello-test.slice",
+        "/etc/systemd/system.conf",
+        "/etc/systemd/system/hello-test.service.d/50-kedge.conf",
+        "/etc/systemd/system/hello-test.service.d/a/b.conf",
+        "/etc/systemd/system/hello-testx.service",
+        "/usr/lib/systemd/system/ssh.service",
+        "/etc/systemd/system/multi-user.target.wants/hello-test.service",
+    ] {
+        assert!(tenant().check_path(path).is_err(), "{path:?}");
+    }
+    let sentence = tenant().check_path("/etc/passwd").unwrap_err();
+    assert_eq!(
+        sentence,
+        "`/etc/passwd` is outside of the workload's folders (/srv/app, /etc/kedge/workloads/hello-test); the platform team can add `/etc/passwd` to `allow.paths` of HostNamespace `dev-vm-hello`"
+    );
+}
+
+#[test]
+fn nothing_allows_the_agent_itself() {
+    let mut tenant = tenant();
+    tenant.given.allow.paths = ["/etc", "/var", "/usr", "/run"].map(str::to_owned).into();
+    tenant.given.allow.units = ["kedge-agent.service", "kedge-agent@x.service"].map(str::to_owned).into();
+    tenant.given.allow.debs = vec!["kedge-agent".to_owned()];
+    for path in [
+        "/etc/kedge/agent.toml",
+        "/etc/kedge",
+        "/etc/kedge/workloads/other/x",
+        "/etc/kedge/workloads",
+        "/var/lib/kedge-agent/identity.a",
+        "/var/lib/kedge-agent",
+        "/usr/bin/kedge-agent",
+        "/usr/lib/systemd/system/kedge-agent.service",
+        "/etc/systemd/system/kedge-agent.service.d/x.conf",
+        "/etc/systemd/system/kedge-agent.service",
+        "/run/kedge-agent/x",
+        "/etc/kedge/workloads/hello-test/platform-config.env",
+        "/etc/kedge/workloads/hello-testx/a",
+    ] {
+        assert!(tenant.check_path(path).is_err(), "{path}");
+    }
+    for unit in ["kedge-agent.service", "kedge-agent.timer", "kedge-agent@x.service"] {
+        assert!(tenant.check_unit(unit).unwrap_err().contains("the agent itself"), "{unit}");
+    }
+    for deb in ["kedge-agent", "kedge-agent:arm64"] {
+        assert!(tenant.check_deb(deb).unwrap_err().contains("the agent itself"), "{deb}");
+    }
+    // A workload `kedge` with a target `agent`.
+    tenant.assignment = "kedge-agent".to_owned();
+    assert!(tenant.check_unit("kedge-agent.service").is_err());
+    assert!(tenant.check_path("/etc/systemd/system/kedge-agent.service").is_err());
+}
+
+#[test]
+fn units_of_others_are_refused() {
+    let tenant = tenant();
+    for unit in
+        ["hello-test.service", "hello-test-a.timer", "hello-test@1.service", "nginx.service", "getty@tty1.service"]
+    {
+        assert_eq!(tenant.check_unit(unit), Ok(()), "{unit}");
+    }
+    for unit in [
+        "ssh.service",
+        "hello.service",
+        "hello-testing.service",
+        "hello-test",
+        "hello-test-.service",
+        "hello-test.mount",
+        "hello-test.slice",
+        "-x.service",
+        "a b.service",
+        "nginx.socket",
+        "hello-test.service\n",
+        "../hello-test.service",
+        "",
+        ".service",
+        "x.device",
+    ] {
+        assert!(tenant.check_unit(unit).is_err(), "{unit:?}");
+    }
+    let named_like_systemd = Tenant { assignment: "systemd-logind".to_owned(), ..tenant };
+    assert!(named_like_systemd.check_unit("systemd-logind.service").is_err());
+}
+
+#[test]
+fn debs_must_be_on_the_list() {
+    let tenant = tenant();
+    for deb in ["nginx", "nginx:arm64", "libc6:armhf"] {
+        assert_eq!(tenant.check_deb(deb), Ok(()), "{deb}");
+    }
+    let sentence = tenant.check_deb("sudo").unwrap_err();
+    assert!(sentence.contains("`allow.debs` of HostNamespace `dev-vm-hello`"), "{sentence}");
+    for deb in ["libc6", "-o", "nginx evil", "", "n", "nginx=1", "nginx*", "../x.deb"] {
+        assert!(tenant.check_deb(deb).is_err(), "{deb:?}");
+    }
+}
+
+#[test]
+fn owners_and_modes_are_the_tenants_own() {
+    let tenant = tenant();
+    let unit = Place::Unit { unit: "hello-test.service".to_owned(), named: true };
+    for owner in [None, Some("hello"), Some("hello:hello")] {
+        assert_eq!(tenant.check_access("/srv/app/x", &Place::Plain, owner, 0o755), Ok(()));
+    }
+    for owner in [None, Some("root"), Some("root:root")] {
+        assert_eq!(tenant.check_access("/x", &unit, owner, 0o644), Ok(()));
+    }
+    for (place, owner, mode) in [
+        (&Place::Plain, None, 0o4755),
+        (&Place::Plain, None, 0o2755),
+        (&Place::Plain, None, 0o1777),
+        (&Place::Plain, Some("root"), 0o644),
+        (&Place::Plain, Some("hello:root"), 0o644),
+        (&Place::Plain, Some("root:hello"), 0o644),
+        (&Place::Plain, Some("0"), 0o644),
+        (&Place::Plain, Some(""), 0o644),
+        (&Place::Plain, Some("hello:"), 0o644),
+        (&unit, Some("hello"), 0o644),
+        (&unit, None, 0o666),
+        (&unit, None, 0o664),
+        (&unit, None, 0o4644),
+    ] {
+        assert!(tenant.check_access("/x", place, owner, mode).is_err(), "{place:?} {owner:?} {mode:o}");
+    }
+}
+
+#[test]
+fn accidents_in_a_namespace_are_refused() {
+    assert_eq!(namespace::check(&tenant()), Vec::<String>::new());
+    for folder in [
+        "/",
+        "/etc",
+        "/usr",
+        "/usr/bin/x",
+        "/var/lib",
+        "/var/lib/dpkg",
+        "/var/lib/kedge-agent",
+        "/etc/kedge",
+        "/srv/../etc",
+        "srv",
+        "/proc/1",
+        "/etc/systemd/system",
+    ] {
+        let mut tenant = tenant();
+        tenant.given.folders[0].path = folder.to_owned();
+        assert_eq!(namespace::check(&tenant).len(), 1, "{folder}");
+    }
+    for user in ["root", "", "kedge-agent", "-x", "a b", "Root", "0", "x:y", "a\n", &"x".repeat(33)] {
+        let tenant = Tenant { user: user.to_owned(), ..tenant() };
+        assert_eq!(namespace::check(&tenant).len(), 1, "{user:?}");
+    }
+    let mut tenant = tenant();
+    tenant.given.allow.paths = vec!["/etc/../x".to_owned(), "/".to_owned()];
+    assert_eq!(namespace::check(&tenant).len(), 2);
+}
+
+fn refused(text: &str) -> Vec<String> {
+    unit_file::check(text, "hello-test.service", &tenant())
+}
+
+#[test]
+fn an_ordinary_unit_is_taken() {
+    let text = "# a comment\n[Unit]\nDescription=Hello\nAfter=network-online.target ssh.service\nWants=network-online.target hello-test-x.service\n\
+        Conflicts=shutdown.target\nBefore=shutdown.target\nConditionPathExists=/etc/os-release\n\n[Service]\nType=notify\nUser=hello\nGroup=hello\n\
+        ExecStartPre=-/bin/true\nExecStart=/srv/app/run --port 8080 \\\n  --verbose\nEnvironmentFile=-/etc/kedge/workloads/hello-test/platform-config.env\n\
+        Restart=always\nRestartSec=2\nStateDirectory=hello-test hello-test-cache\nNoNewPrivileges=yes\nProtectSystem=strict\nAmbientCapabilities=\n\
+        StandardOutput=journal\nNice=5\nMemoryMax=64M\nSlice=kedge-dev_vm_hello.slice\nX-Ours=1\n\n[Install]\nWantedBy=multi-user.target\n";
+    assert_eq!(refused(text), Vec::<String>::new());
+    assert_eq!(
+        refused("[Timer]\nOnCalendar=daily\nUnit=hello-test.service\n[Install]\nWantedBy=timers.target\n"),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        refused(
+            "[Socket]\nListenStream=8080\nListenStream=127.0.0.1:9000\nListenStream=/run/hello-test/s\nAccept=no\n"
+        ),
+        Vec::<String>::new()
+    );
+    assert_eq!(refused("[Unit]\nWants=hello-test@%i.service nginx.service\n"), Vec::<String>::new());
+}
+
+#[test]
+fn each_way_to_more_power_is_refused() {
+    for line in [
+        "[Service]\nExecStart=+/bin/sh",
+        "[Service]\nExecStart=-+/bin/sh",
+        "[Service]\nExecStartPre=!/bin/sh",
+        "[Service]\nExecStop=!!/bin/sh",
+        "[Service]\nExecStart=@+/bin/sh sh",
+        "[Service]\nType=oneshot\nExecStart=/bin/a ; +/bin/sh",
+        "[Service]\nExecStart=\\\n+/bin/sh",
+        "[Service]\nDescription=x\rExecStart=+/bin/sh",
+        "[Service]\nUser=root",
+        "[Service]\nUser=",
+        "[Service]\nUser=0",
+        "[Service]\nGroup=root",
+        "[Service]\nSupplementaryGroups=docker",
+        "[Service]\nAmbientCapabilities=CAP_SYS_ADMIN",
+        "[Service]\nNoNewPrivileges=no",
+        "[Service]\nPermissionsStartOnly=true",
+        "[Service]\nDynamicUser=yes",
+        "[Service]\nSlice=system.slice",
+        "[Service]\nPAMName=login",
+        "[Service]\nRootDirectory=/x",
+        "[Service]\nBindPaths=/etc",
+        "[Service]\nStandardOutput=file:/etc/passwd",
+        "[Service]\nStandardOutput=append:/srv/app/log",
+        "[Service]\nStandardInput=tty",
+        "[Service]\nEnvironmentFile=/etc/shadow",
+        "[Service]\nEnvironmentFile=/srv/app/env",
+        "[Service]\nEnvironmentFile=/etc/kedge/workloads/other/platform-config.env",
+        "[Service]\nEnvironmentFile=/etc/kedge/workloads/*/x",
+        "[Service]\nEnvironmentFile=/etc/kedge/workloads/hello-test/../other/x",
+        "[Service]\nLoadCredential=a:/etc/shadow",
+        "[Service]\nStateDirectory=dpkg",
+        "[Service]\nStateDirectory=hello-test/../dpkg",
+        "[Service]\nRuntimeDirectory=hello-test:x",
+        "[Service]\nNice=-5",
+        "[Service]\nOOMScoreAdjust=-1000",
+        "[Service]\nCPUSchedulingPolicy=fifo",
+        "[Service]\nIOSchedulingClass=realtime",
+        "[Service]\nLimitRTPRIO=99",
+        "[Service]\nDelegate=yes",
+        "[Service]\nSockets=dbus.socket",
+        "[Unit]\nConflicts=ssh.service",
+        "[Unit]\nOnFailure=reboot.target",
+        "[Unit]\nOnSuccess=x.service",
+        "[Unit]\nPropagatesStopTo=ssh.service",
+        "[Unit]\nFailureAction=reboot",
+        "[Unit]\nStartLimitAction=poweroff-force",
+        "[Unit]\nJobTimeoutAction=reboot",
+        "[Unit]\nWants=ssh.service",
+        "[Unit]\nRequires=rescue.target",
+        "[Unit]\nBefore=ssh.service",
+        "[Unit]\nJoinsNamespaceOf=ssh.service",
+        "[Unit]\nUpholds=kedge-agent.service",
+        "[Install]\nAlias=dbus.service",
+        "[Install]\nAlso=ssh.service",
+        "[Install]\nRequiredBy=multi-user.target",
+        "[Install]\nWantedBy=reboot.target",
+        "[Timer]\nUnit=reboot.target",
+        "[Timer]\nWakeSystem=yes",
+        "[Path]\nUnit=ssh.service",
+        "[Path]\nMakeDirectory=yes",
+        "[Socket]\nListenStream=22",
+        "[Socket]\nListenStream=/run/dbus/system_bus_socket",
+        "[Socket]\nListenStream=@x:8080",
+        "[Socket]\nService=ssh.service",
+        "[Socket]\nSocketUser=root",
+        "[Socket]\nExecStartPost=+/bin/sh",
+        "[Socket]\nSymlinks=/etc/x",
+        "[Mount]\nWhat=/dev/sda",
+        "[Slice]\nCPUQuota=1%",
+        "[Service]\nUnknown=1",
+        "User=root",
+        ".include /etc/x",
+        "[Service]\nExecStart=/bin/a\0",
+    ] {
+        assert!(!refused(line).is_empty(), "{line:?}");
+    }
+    let sentence = refused("[Service]\n\nUser=root\n").remove(0);
+    assert_eq!(
+        sentence,
+        "hello-test.service:3: `User=root` must be the namespace's user `hello`, or be left out; or the platform team can allow the unit by name in `allow.units` of HostNamespace `dev-vm-hello`"
+    );
+}
+
+proptest! {
+    #[test]
+    fn no_path_that_is_taken_is_outside(path in "(/(srv|app|appX|etc|nginx|conf\\.d|kedge|workloads|hello-test|\\.\\.|\\.|systemd|system|x\\.service|)){0,6}") {
+        if tenant().check_path(&path) == Ok(Place::Plain) {
+            let inside = ["/srv/app", "/etc/nginx/conf.d", "/etc/motd", "/etc/kedge/workloads/hello-test"].iter().any(|folder| path::is_below(&path, folder));
+            prop_assert!(inside && !path.contains("..") && !path.contains("//"));
+        }
+    }
+
+    #[test]
+    fn no_name_or_text_panics(text in any::<String>()) {
+        let tenant = tenant();
+        let _ = (tenant.check_path(&text), tenant.check_unit(&text), tenant.check_deb(&text));
+        let _ = (refused(&text), refused(&format!("[Service]\nExecStart={text}\nStateDirectory={text}\n")));
+        let _ = tenant.check_access("/x", &Place::Plain, Some(&text), 0);
+    }
+}

@@ -1,0 +1,172 @@
+//! What is to be done about the assignments: asked of the pure agenda whenever something changed or a wait is over, and handed on to
+//! the applier, to the downloads, or to the report.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kedge_model::wire::{DesiredState, Entry, Generation, Mode, Sequence};
+use kedge_status::{Condition, Severity};
+use tokio::time::Instant;
+
+use super::super::host::chain;
+use super::super::house::{House, instant};
+use super::super::hub::Hub;
+use super::Desk;
+use crate::agenda::{Task, agenda};
+use crate::engine::Desired;
+use crate::external;
+use crate::record::Record;
+use crate::records::Records;
+use crate::told::Told;
+use crate::worker::{Job, Wish};
+
+pub(super) struct Agenda {
+    /// When it is asked next.
+    at: Option<Instant>,
+    /// What the applier was last told to be wanted.
+    desire: Option<(Sequence, Generation)>,
+    /// Assignments that the applier has in hand.
+    given: BTreeSet<String>,
+}
+
+impl Agenda {
+    pub(super) fn new() -> Agenda {
+        Agenda { at: None, desire: None, given: BTreeSet::new() }
+    }
+
+    pub(super) fn soon(&mut self) {
+        self.at = Some(Instant::now());
+    }
+
+    pub(super) fn is_due(&self) -> bool {
+        self.at.is_some_and(|at| Instant::now() >= at)
+    }
+
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.at
+    }
+
+    pub(super) fn give(&mut self, assignment: &str) {
+        self.given.insert(assignment.to_owned());
+    }
+
+    pub(super) fn done(&mut self, assignments: &[String]) {
+        assignments.iter().for_each(|assignment| _ = self.given.remove(assignment));
+        self.soon();
+    }
+
+    pub(super) fn forget_desire(&mut self) {
+        self.desire = None;
+    }
+
+    fn not_after(&mut self, time: Instant) {
+        self.at = Some(self.at.map_or(time, |at| at.min(time)));
+    }
+}
+
+impl<H: Hub> Desk<H> {
+    /// Reads the records once, and acts on all that follows from them.
+    pub(super) fn refresh(&mut self, house: &mut House) {
+        self.agenda.at = None;
+        let records = match Records::read_all(&*self.site.disk, &self.site.paths) {
+            Ok((records, _)) => records,
+            Err(error) => {
+                tracing::error!(error = chain(&error), "the records can't be read");
+                return;
+            }
+        };
+        house.follow(&records, &self.site.paths);
+        self.desire(house);
+        let now = self.site.clock.now();
+        let tasks = agenda(self.memory.state(), self.memory.membership(), &records, &self.held, now);
+        let (mut wishes, mut mass_removal) = (Vec::new(), None);
+        for task in tasks {
+            match task {
+                Task::Apply(entry) if !self.agenda.given.contains(&entry.assignment) => {
+                    wishes.extend(self.wish(entry));
+                }
+                Task::Remove { assignment } if !self.agenda.given.contains(&assignment) => {
+                    tracing::info!(assignment, "it goes: the desired state lists it as removed");
+                    self.agenda.give(&assignment);
+                    house.give(Job::Remove(assignment));
+                }
+                Task::Forget { assignment } if !self.agenda.given.contains(&assignment) => {
+                    tracing::info!(assignment, "no longer managed; everything stays");
+                    self.agenda.give(&assignment);
+                    house.give(Job::Forget(assignment));
+                }
+                Task::Waiting { until, .. } => self.agenda.not_after(instant(until, &*self.site.clock)),
+                Task::Unsupported { entry, why } => self.unsupported(&entry, why, records.get(&entry.assignment)),
+                Task::MassRemoval { message, .. } => mass_removal = Some(message),
+                Task::Apply(_) | Task::Remove { .. } | Task::Forget { .. } => {}
+                Task::Keep { .. } | Task::Held { .. } | Task::Observe(_) => {}
+            }
+        }
+        self.warn_while("MassRemoval", Severity::Error, mass_removal);
+        self.tell_observed(&records);
+        self.want(wishes, &records, house);
+    }
+
+    /// Tells the applier what is wanted, when that changed.
+    fn desire(&mut self, house: &mut House) {
+        let membership = self.memory.membership();
+        let Some(state) = self.memory.state().filter(|state| state.stream == membership.stream) else { return };
+        let wanted = (membership.sequence, state.generation);
+        if self.agenda.desire != Some(wanted) && !membership.retired {
+            self.agenda.desire = Some(wanted);
+            house.give(Job::Desire(desired(state)));
+        }
+    }
+
+    fn wish(&self, entry: Entry) -> Option<Wish> {
+        let Mode::Apply(packages) = entry.mode else { return None };
+        Some(Wish {
+            assignment: entry.assignment,
+            packages: *packages,
+            restart: entry.restart,
+            generation: self.memory.state()?.generation,
+            membership: Arc::new(self.memory.membership().clone()),
+            failure: None,
+        })
+    }
+
+    fn unsupported(&mut self, entry: &Entry, why: String, record: Option<&Record>) {
+        let running = record.and_then(|record| record.running.as_ref());
+        let told = Told::Truth {
+            assignment: entry.assignment.clone(),
+            desired: Some(entry.packages_key()),
+            generation: self.memory.state().map_or(Generation(0), |state| state.generation),
+            running: running.map(|running| running.key),
+            version: running.and_then(|running| running.packages.version.clone()),
+            condition: Condition::Failed { reason: "Unsupported".to_owned(), message: why },
+            drift: None,
+            at: self.site.clock.now(),
+        };
+        self.tell(&told);
+    }
+
+    /// What other reconcilers said of the assignments that are theirs; and what neither they nor we have any more.
+    fn tell_observed(&mut self, records: &BTreeMap<String, Record>) {
+        let Some(state) = self.memory.state() else { return };
+        let now = self.site.clock.now();
+        let mut told = match self.external.read() {
+            Ok(results) => external::truths(state, &results, now),
+            Err(error) => {
+                tracing::error!(error = chain(&error), "what other reconcilers reported can't be read");
+                Vec::new()
+            }
+        };
+        let named: BTreeSet<&str> = state.entries.iter().map(|entry| entry.assignment.as_str()).collect();
+        let gone = |name: &String| !named.contains(name.as_str()) && !records.contains_key(name);
+        let gone = self.reporter.assignments().into_iter().filter(gone);
+        told.extend(gone.map(|assignment| Told::Gone { assignment, at: now }));
+        told.iter().for_each(|told| self.tell(told));
+    }
+}
+
+fn desired(state: &DesiredState) -> BTreeMap<String, Desired> {
+    let applied = state.entries.iter().filter(|entry| matches!(entry.mode, Mode::Apply(_)));
+    let wanted = applied
+        .map(|entry| (entry.assignment.clone(), Desired { key: entry.packages_key(), generation: state.generation }));
+    wanted.collect()
+}

@@ -1,0 +1,245 @@
+//! The content of wishes: downloads, one at a time and the small ones first, with room made before; then the wishes go to the
+//! applier, those that came together in one job. One that can't be had stops itself only.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use kedge_model::wire::{BlobRef, DesiredState, Digest, Mode, Packages, PackagesKey};
+use kedge_status::Severity;
+use tokio::time::Instant;
+
+use super::super::host::chain;
+use super::super::house::House;
+use super::super::hub::{Hub, Slot};
+use super::Desk;
+use crate::link::{Backoff, FetchError, Next};
+use crate::objects::Objects;
+use crate::objects::collect::free;
+use crate::record::{Failure, Record};
+use crate::records;
+use crate::worker::{Job, Wish};
+
+#[derive(Default)]
+pub(super) struct Content {
+    pub fetch: Slot<Fetched>,
+    /// Whose content is on its way.
+    fetching: Option<(String, PackagesKey)>,
+    /// Whose content is missing, the least first.
+    missing: Vec<Missing>,
+    /// Whose content is there, or can't be had.
+    ready: Vec<Wish>,
+    /// Downloads that broke off, and when they go on.
+    broken: BTreeMap<String, (Backoff, Instant)>,
+    /// What must stay on the disk.
+    needed: BTreeSet<Digest>,
+    swept_at: Option<Instant>,
+}
+
+struct Missing {
+    wish: Wish,
+    blobs: Vec<BlobRef>,
+    bytes: u64,
+}
+
+pub(super) struct Fetched {
+    assignment: String,
+    result: Result<(), FetchError>,
+}
+
+/// Wishes wait for each other while the next download is no larger: they are then applied together, and know of each other.
+const SMALL: u64 = 16 << 20;
+/// A download that broke off so often in a row is told as a failure, and goes on.
+const TOLD_AFTER: u32 = 3;
+/// What nobody needs is collected so often, beside when the disk needs it.
+const SWEEP_EVERY: Duration = Duration::from_secs(86_400);
+
+impl Content {
+    pub(super) fn wake(&self) -> Option<Instant> {
+        if !self.fetch.is_free() {
+            return None;
+        }
+        self.missing.iter().filter_map(|missing| Some(self.broken.get(&missing.wish.assignment)?.1)).min()
+    }
+
+    /// The hub is there again: nothing has to wait.
+    pub(super) fn hurry(&mut self) {
+        self.broken.clear();
+    }
+
+    fn is_waiting(&self, assignment: &str) -> bool {
+        self.broken.get(assignment).is_some_and(|(_, until)| Instant::now() < *until)
+    }
+}
+
+impl<H: Hub> Desk<H> {
+    /// These are to be applied; what is on its way for others is dropped, and what came of it stays on the disk.
+    pub(super) fn want(&mut self, wishes: Vec<Wish>, records: &BTreeMap<String, Record>, house: &mut House) {
+        let still = |(name, key): &(String, PackagesKey)| {
+            wishes.iter().any(|wish| wish.assignment == *name && wish.packages.key() == *key)
+        };
+        if !self.content.fetching.as_ref().is_some_and(still) {
+            self.content.fetch.clear();
+            self.content.fetching = None;
+        }
+        (self.content.missing, self.content.ready) = (Vec::new(), Vec::new());
+        for wish in wishes {
+            let blobs = missing(&wish.packages, &self.site.objects);
+            if blobs.is_empty() {
+                self.content.ready.push(wish);
+            } else {
+                let bytes = blobs.iter().map(|blob| blob.size).sum();
+                self.content.missing.push(Missing { wish, blobs, bytes });
+            }
+        }
+        self.content.missing.sort_by_key(|missing| missing.bytes);
+        self.content.needed = records.values().flat_map(records::objects).collect();
+        self.content.needed.extend(self.memory.state().into_iter().flat_map(named));
+        self.sweep();
+        self.fetch_next(house);
+    }
+
+    /// Begins the next download, and gives what is ready to the applier.
+    pub(super) fn fetch_next(&mut self, house: &mut House) {
+        while self.content.fetch.is_free() && self.hub.is_some() {
+            let waits = |missing: &Missing| self.content.is_waiting(&missing.wish.assignment);
+            let Some(at) = self.content.missing.iter().position(|missing| !waits(missing)) else { break };
+            let Missing { wish, blobs, bytes } = self.content.missing.remove(at);
+            if let Err(failure) = self.make_room(bytes) {
+                self.content.ready.push(Wish { failure: Some(failure), ..wish });
+                continue;
+            }
+            self.begin_fetch(&wish, blobs.clone());
+            self.content.missing.insert(0, Missing { wish, blobs, bytes });
+        }
+        let soon =
+            !self.content.fetch.is_free() && self.content.missing.first().is_some_and(|next| next.bytes <= SMALL);
+        if !soon && !self.content.ready.is_empty() {
+            let ready = std::mem::take(&mut self.content.ready);
+            ready.iter().for_each(|wish| self.agenda.give(&wish.assignment));
+            house.give(Job::Apply(ready));
+        }
+    }
+
+    pub(super) fn fetched(&mut self, fetched: Fetched) {
+        let Fetched { assignment, result } = fetched;
+        self.content.fetching = None;
+        let Some(at) = self.content.missing.iter().position(|missing| missing.wish.assignment == assignment) else {
+            return;
+        };
+        let failure = match result {
+            Ok(()) => {
+                self.content.broken.remove(&assignment);
+                tracing::info!(assignment, "its content is here");
+                None
+            }
+            Err(error) => match self.broke_off(&assignment, &error) {
+                Some(failure) => Some(failure),
+                None => return,
+            },
+        };
+        let missing = self.content.missing.remove(at);
+        self.content.ready.push(Wish { failure, ..missing.wish });
+    }
+
+    /// The failure to be told; none: it goes on later by itself.
+    fn broke_off(&mut self, assignment: &str, error: &FetchError) -> Option<Failure> {
+        let said = chain(error);
+        tracing::warn!(assignment, error = said, "its content can't be fetched");
+        match error {
+            FetchError::DiskFull { .. } => Some(Failure::passing("DiskFull", said)),
+            FetchError::Disk(..) => Some(Failure::passing("FileFailed", said)),
+            FetchError::Link(_, link) if matches!(link.next(), Next::Backoff | Next::After(_) | Next::Renew) => {
+                let (backoff, until) = self
+                    .content
+                    .broken
+                    .entry(assignment.to_owned())
+                    .or_insert_with(|| (Backoff::default(), Instant::now()));
+                *until = Instant::now() + backoff.next(rand::random_range(0.0..1.0));
+                // While the hub is away everybody waits: that is no failure of this one.
+                (self.talk.is_online() && backoff.tries() > TOLD_AFTER).then(|| Failure::passing("Network", said))
+            }
+            FetchError::Gone { .. } | FetchError::Wrong { .. } | FetchError::Link(..) => {
+                Some(Failure::passing("Network", said))
+            }
+        }
+    }
+
+    fn begin_fetch(&mut self, wish: &Wish, blobs: Vec<BlobRef>) {
+        let Some(hub) = self.hub.clone() else { return };
+        let (assignment, objects) = (wish.assignment.clone(), self.site.objects.clone());
+        tracing::info!(
+            assignment,
+            blobs = blobs.len(),
+            bytes = blobs.iter().map(|blob| blob.size).sum::<u64>(),
+            "fetching"
+        );
+        self.content.fetching = Some((assignment.clone(), wish.packages.key()));
+        self.content.fetch.begin(async move {
+            for blob in &blobs {
+                if let Err(error) = hub.fetch(blob, &objects).await {
+                    return Fetched { assignment, result: Err(error) };
+                }
+            }
+            Fetched { assignment, result: Ok(()) }
+        });
+    }
+
+    /// So many bytes can be written, and the reserve stays.
+    fn make_room(&mut self, bytes: u64) -> Result<(), Failure> {
+        let need = bytes.saturating_add(self.site.config.disk_reserve);
+        let folder = self.site.paths.objects();
+        if free(&folder).is_ok_and(|free| free >= need) {
+            return Ok(());
+        }
+        self.collect(need);
+        // A file system that doesn't say is tried.
+        let Ok(free) = free(&folder) else { return Ok(()) };
+        if free >= need {
+            return Ok(());
+        }
+        let reserve = self.site.config.disk_reserve;
+        let message = format!("{bytes} bytes are to be fetched and {reserve} are to stay free, but only {free} are");
+        Err(Failure::passing("DiskFull", message))
+    }
+
+    /// Once a day, and whenever the disk is nearly full.
+    fn sweep(&mut self) {
+        let (folder, reserve) = (self.site.paths.objects(), self.site.config.disk_reserve);
+        let full = free(&folder).is_ok_and(|free| free < reserve);
+        let daily = self.content.swept_at.is_none_or(|at| at.elapsed() >= SWEEP_EVERY);
+        if daily || full {
+            self.content.swept_at = Some(Instant::now());
+            self.collect(reserve);
+        }
+        let Ok(free) = free(&folder) else { return };
+        // Rounded: a figure that changes with every log line would be told with every log line.
+        let low = (free < reserve).then(|| format!("less than {} MiB of the disk are free", (free >> 24 << 4) + 16));
+        self.warn_while("DiskLow", Severity::Error, low);
+    }
+
+    fn collect(&self, need: u64) {
+        match self.site.objects.collect(&self.content.needed, need) {
+            Ok(0) => {}
+            Ok(bytes) => tracing::info!(bytes, "collected what nobody needs any more"),
+            Err(error) => tracing::warn!(%error, "what nobody needs can't be collected"),
+        }
+    }
+}
+
+fn missing(packages: &Packages, objects: &Objects) -> Vec<BlobRef> {
+    blobs(packages).filter(|blob| !objects.has(&blob.digest)).collect()
+}
+
+fn blobs(packages: &Packages) -> impl Iterator<Item = BlobRef> + '_ {
+    [&packages.platform, &packages.workload].into_iter().flat_map(|package| {
+        let own = BlobRef { digest: package.digest, size: package.size };
+        std::iter::once(own).chain(package.artifacts.iter().cloned())
+    })
+}
+
+fn named(state: &DesiredState) -> impl Iterator<Item = Digest> + '_ {
+    state.entries.iter().flat_map(|entry| match &entry.mode {
+        Mode::Apply(packages) => blobs(packages).map(|blob| blob.digest).collect(),
+        Mode::Observe(_) => Vec::new(),
+    })
+}

@@ -1,0 +1,168 @@
+//! The loop against a fake hub and a fake applier, in simulated time: a folder, an inotify and ledgers are real.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod fake;
+
+use std::time::Duration;
+
+use fake::{World, entry};
+use kedge_model::wire::{Timestamp, Tombstone};
+
+use crate::holds::Holds;
+use crate::report;
+
+#[tokio::test(start_paused = true)]
+async fn a_new_state_is_fetched_applied_and_reported_once() {
+    let world = World::new();
+    world.hub.publish(1, vec![entry("web"), entry("db")]);
+    world
+        .run(async {
+            world.applied("web").await;
+            world.hub.until(|hub| hub.condition("web") == "Converged" && hub.condition("db") == "Converged").await;
+            let sent = world.hub.sent();
+            tokio::time::sleep(Duration::from_secs(6 * 3600)).await;
+            assert_eq!(world.hub.sent(), sent, "an idle host has nothing to say");
+            assert!(world.hub.polls() > 300);
+            assert_eq!(world.hub.last_poll().generation.0, 1);
+            assert!(world.hub.last_poll().look_age < 600);
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn weeks_without_the_hub_end_in_one_small_sync() {
+    let world = World::new();
+    world.hub.publish(1, vec![entry("web")]);
+    world
+        .run(async {
+            world.hub.until(|hub| hub.condition("web") == "Converged").await;
+            let before = world.hub.sent();
+            world.hub.set_down(true);
+            world.drift_every(1000);
+            tokio::time::sleep(Duration::from_secs(21 * 86_400)).await;
+            let changes = world.drifts();
+            assert!(changes >= 3, "{changes}");
+            world.drift_every(0);
+            world.hub.set_down(false);
+            world.hub.until(|hub| hub.sent.len() > before && hub.condition("web") == "Converged").await;
+            tokio::time::sleep(Duration::from_secs(600)).await;
+            assert_eq!(world.hub.sent(), before + 1);
+            let (bytes, events) = world.hub.last_document();
+            assert!(bytes < 8192, "{bytes}");
+            assert!(events >= changes * 2, "the history has {events} events of {changes} drifts");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forged_state_changes_nothing_and_is_told() {
+    let world = World::new();
+    world.hub.publish(1, vec![entry("web")]);
+    world
+        .run(async {
+            world.hub.until(|hub| hub.condition("web") == "Converged").await;
+            let jobs = world.jobs();
+            world.hub.forge(2, Vec::new());
+            world.hub.until(|hub| hub.warning("StateRefused")).await;
+            let polls = world.hub.polls();
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            assert_eq!(world.jobs(), jobs);
+            assert_eq!(world.hub.last_poll().generation.0, 1);
+            assert!(world.hub.polls() - polls < 100, "a hub that repeats itself is asked ever more slowly");
+            world.hub.publish(3, vec![entry("web")]);
+            world.hub.until(|hub| !hub.warning("StateRefused")).await;
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn polls_go_on_while_the_applier_works() {
+    let world = World::new();
+    world.block("slow");
+    world.hub.publish(1, vec![entry("slow")]);
+    world
+        .run(async {
+            world.begun("slow").await;
+            let polls = world.hub.polls();
+            world.hub.until(|hub| hub.polls.len() > polls + 5).await;
+            world.release();
+            world.hub.until(|hub| hub.condition("slow") == "Converged").await;
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_held_assignment_is_left_alone_until_it_is_released() {
+    let world = World::new();
+    let holds = Holds::of(&world.paths);
+    holds.hold(world.key(), "web", "mia", "new sensor", Timestamp(1)).unwrap();
+    world.hub.publish(1, vec![entry("web"), entry("db")]);
+    world
+        .run(async {
+            world.applied("db").await;
+            world.hub.until(|hub| hub.held("web") && hub.condition("web") == "Converging").await;
+            assert!(!world.jobs().iter().any(|job| job == "apply web"), "{:?}", world.jobs());
+            holds.unhold(world.key(), "web", Timestamp(2)).unwrap();
+            world.applied("web").await;
+            world.hub.until(|hub| !hub.held("web")).await;
+            assert!(world.jobs().contains(&"retry web".to_owned()));
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_applier_that_breaks_down_is_made_again_and_the_others_go_on() {
+    let world = World::new();
+    world.break_once("bad");
+    world.hub.publish(1, vec![entry("bad"), entry("good")]);
+    world
+        .run(async {
+            world.hub.until(|hub| hub.condition("good") == "Converged" && hub.condition("bad") == "Converged").await;
+            assert_eq!(world.made(), 2);
+            world.hub.until(|hub| !hub.warning("ApplierBroke")).await;
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn content_that_cannot_be_had_stops_its_own_assignment_only() {
+    let world = World::new();
+    world.hub.lose("gone");
+    world.hub.publish(1, vec![entry("gone"), entry("web")]);
+    world
+        .run(async {
+            world.hub.until(|hub| hub.condition("web") == "Converged" && hub.condition("gone") == "Failed").await;
+            assert!(world.jobs().contains(&"fail gone: Network".to_owned()), "{:?}", world.jobs());
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_removed_goes_and_what_is_absent_stays() {
+    let world = World::new();
+    world.hub.publish(1, vec![entry("a"), entry("b"), entry("c")]);
+    world
+        .run(async {
+            world.hub.until(|hub| ["a", "b", "c"].iter().all(|name| hub.condition(name) == "Converged")).await;
+            world.hub.publish_state(2, vec![entry("a")], |state| {
+                state.confirmed = 2;
+                state.removed = vec![Tombstone { assignment: "b".to_owned(), since: state.generation }];
+            });
+            world.hub.until(|hub| hub.condition("b").is_empty()).await;
+            assert!(world.jobs().contains(&"remove b".to_owned()));
+            assert!(!world.jobs().contains(&"remove c".to_owned()), "absence never deletes");
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_told_is_on_disk_without_a_hub() {
+    let world = World::new();
+    world.hub.publish(1, vec![entry("web")]);
+    world.run(world.hub.until(|hub| hub.condition("web") == "Converged")).await;
+    world.hub.set_down(true);
+    world.run(async { world.looked().await }).await;
+    let shown = report::read(&*world.disk, &world.paths).unwrap().unwrap();
+    assert_eq!(shown.reports["web"].condition.word(), "Converged");
+}

@@ -1,0 +1,213 @@
+//! What the loop has at hand on this host, with or without a hub: the applier's thread, the watch on what it applied, signals and
+//! systemd. It gives looks when they are due; nobody else does.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kedge_model::wire::Timestamp;
+use tokio::sync::{Notify, watch};
+use tokio::time::Instant;
+
+use super::service::Service;
+use crate::clock::Clock;
+use crate::drift::{Noticed, Places, Subject, Watch};
+use crate::engine::Scope;
+use crate::paths::Paths;
+use crate::record::Record;
+use crate::worker::{Heard, Job, Worker};
+
+/// What the process is told from outside.
+#[derive(Clone, Debug)]
+pub struct Signals {
+    /// True: end the step under way and stop.
+    pub shutdown: watch::Receiver<bool>,
+    /// Look at everything now.
+    pub look: Arc<Notify>,
+}
+
+pub(super) struct House {
+    pub worker: Worker,
+    pub service: Service,
+    watch: Watch,
+    signals: Signals,
+    look_interval: Duration,
+    look_at: Instant,
+    /// A full look was given and hasn't ended.
+    looking: bool,
+    /// Assignments at which something happened.
+    touched: BTreeSet<String>,
+    /// Jobs that haven't ended.
+    jobs: usize,
+}
+
+/// What happened on this host.
+#[derive(Debug)]
+pub(super) enum Event {
+    Stop,
+    Heard(Heard),
+    /// The thread has ended, and nobody told it to.
+    Deserted,
+    Noticed(BTreeSet<Subject>),
+    /// Some time has come.
+    Time,
+}
+
+impl House {
+    pub(super) fn new(worker: Worker, signals: Signals, look_interval: Duration) -> io::Result<House> {
+        Ok(House {
+            worker,
+            service: Service::new(),
+            watch: Watch::new()?,
+            signals,
+            look_interval,
+            look_at: Instant::now(),
+            looking: false,
+            touched: BTreeSet::new(),
+            jobs: 0,
+        })
+    }
+
+    pub(super) fn give(&mut self, job: Job) {
+        self.jobs += 1;
+        self.worker.give(job);
+    }
+
+    /// Waits for what happens next, until `wake` at the latest.
+    pub(super) async fn event(&mut self, wake: Option<Instant>) -> Event {
+        let times = [wake, self.service.due(), (!self.looking).then_some(self.look_at)];
+        let wake = times.into_iter().flatten().min();
+        tokio::select! {
+            biased;
+            () = stopped(&mut self.signals.shutdown) => Event::Stop,
+            heard = self.worker.hear() => match heard {
+                Some(heard) => self.heard(heard),
+                None => Event::Deserted,
+            },
+            noticed = self.watch.next() => self.noticed(noticed),
+            () = self.signals.look.notified() => {
+                self.look_soon();
+                Event::Time
+            }
+            () = at(wake) => Event::Time,
+        }
+    }
+
+    /// Gives what is due: a sign of life, a look at what was touched, a look at everything.
+    pub(super) fn keep_up(&mut self, held: &BTreeSet<String>) {
+        self.service.beat(self.worker.pulse().is_alive());
+        if !self.looking && Instant::now() >= self.look_at {
+            self.looking = true;
+            self.touched.clear();
+            self.give(Job::Look { scope: Scope::All, held: held.clone() });
+        }
+        // The applier's own changes are touches too: they are looked at once it has ended.
+        if self.jobs == 0 && !self.touched.is_empty() {
+            let scope = Scope::Only(std::mem::take(&mut self.touched));
+            self.give(Job::Look { scope, held: held.clone() });
+        }
+    }
+
+    pub(super) fn look_soon(&mut self) {
+        self.look_at = Instant::now();
+    }
+
+    /// A repair waits until then.
+    pub(super) fn look_again(&mut self, at: Timestamp, clock: &dyn Clock) {
+        self.look_at = self.look_at.min(instant(at, clock));
+    }
+
+    /// Listens to what these assignments have on the host, and to the agent's own doors.
+    pub(super) fn follow(&mut self, records: &BTreeMap<String, Record>, paths: &Paths) {
+        let mut places = Places::doors(paths);
+        for (assignment, record) in records {
+            if let Some(running) = &record.running {
+                places.add_goal(assignment, &running.goal, paths);
+            }
+        }
+        if let Err(error) = self.watch.follow(&places) {
+            tracing::warn!(%error, "not everything can be watched; the full look finds the rest");
+        }
+    }
+
+    /// Ends the step under way. What is told meanwhile goes to `tell`.
+    pub(super) async fn close(&mut self, mut tell: impl FnMut(Heard)) {
+        self.service.stopping();
+        self.worker.stop();
+        loop {
+            let wake = self.service.due();
+            tokio::select! {
+                heard = self.worker.hear() => match heard {
+                    Some(heard) => tell(heard),
+                    None => break,
+                },
+                () = at(wake) => self.service.beat(self.worker.pulse().is_alive()),
+            }
+        }
+        self.worker.join();
+    }
+
+    fn heard(&mut self, heard: Heard) -> Event {
+        match &heard {
+            Heard::Ready => self.look_soon(),
+            Heard::Told(_) => {}
+            Heard::Done { looked, .. } => {
+                self.jobs = self.jobs.saturating_sub(1);
+                if *looked == Some(Scope::All) {
+                    self.looking = false;
+                    self.look_at = Instant::now() + self.look_interval;
+                }
+            }
+            Heard::Broke { .. } => {
+                self.jobs = self.jobs.saturating_sub(1);
+                // It may have been the look; the next one comes with the new applier.
+                self.looking = false;
+                self.look_at = Instant::now() + self.look_interval;
+            }
+        }
+        Event::Heard(heard)
+    }
+
+    fn noticed(&mut self, noticed: io::Result<Noticed>) -> Event {
+        match noticed {
+            Ok(Noticed::Some(subjects)) => {
+                for subject in &subjects {
+                    if let Subject::Assignment(assignment) = subject {
+                        self.touched.insert(assignment.clone());
+                    }
+                }
+                Event::Noticed(subjects)
+            }
+            Ok(Noticed::Everything) => {
+                self.look_soon();
+                Event::Noticed([Subject::Holds, Subject::External, Subject::Identity].into())
+            }
+            Err(error) => {
+                tracing::warn!(%error, "inotify failed");
+                self.look_soon();
+                Event::Time
+            }
+        }
+    }
+}
+
+/// When the wall clock will say this, if nobody sets it.
+pub(super) fn instant(at: Timestamp, clock: &dyn Clock) -> Instant {
+    let left = u64::try_from(at.0.saturating_sub(clock.now().0)).unwrap_or(0);
+    Instant::now() + Duration::from_millis(left).min(Duration::from_secs(86_400))
+}
+
+async fn stopped(shutdown: &mut watch::Receiver<bool>) {
+    if shutdown.wait_for(|stop| *stop).await.is_err() {
+        // Nobody is left to say so.
+        std::future::pending().await
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => tokio::time::sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,90 @@
+//! `kedge hold` and `kedge unhold`: a person keeps Kedge from changing an assignment on one cluster. Called by `main`.
+
+use anyhow::Result;
+use serde_json::json;
+
+use crate::error::Exit;
+use crate::get::columns::text;
+use crate::hub::HubArgs;
+use crate::output::say;
+
+/// Let nothing change an assignment on a cluster.
+///
+/// No new version, no repair, no removal reaches it there until `kedge unhold`; what runs goes on, and its condition is
+/// still told. A technician's hold on the spot (`kedge-agent hold`) and this one are in force together.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  While somebody works on the machine:
+    kedge hold press-7 camera-line --reason \"sensor is being replaced\"
+
+  See what is held, by whom, and whether the cluster obeys already:
+    kedge describe cluster press-7
+
+  Go on:
+    kedge unhold press-7 camera-line")]
+pub struct HoldArgs {
+    /// Its name or id
+    #[arg(value_name = "CLUSTER")]
+    cluster: String,
+
+    /// The assignment, WORKLOAD-TARGET
+    #[arg(value_name = "ASSIGNMENT")]
+    assignment: String,
+
+    /// Why, for whoever wonders
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    reason: String,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+/// Let Kedge change an assignment on a cluster again.
+///
+/// It ends the hub's hold; a technician's own is ended on the host with `kedge-agent unhold`.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge unhold press-7 camera-line")]
+pub struct UnholdArgs {
+    /// Its name or id
+    #[arg(value_name = "CLUSTER")]
+    cluster: String,
+
+    /// The assignment, WORKLOAD-TARGET
+    #[arg(value_name = "ASSIGNMENT")]
+    assignment: String,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+pub fn hold(args: &HoldArgs) -> Result<Exit> {
+    let assignment = short(&args.assignment);
+    let body = json!({"assignment": assignment, "reason": args.reason});
+    let now = args.hub.open()?.post(&["clusters", &args.cluster, "hold"], &body)?.document;
+    say(&format!("{assignment} is held on {}; it obeys from its next contact on", text(&now["name"])));
+    Ok(Exit::Success)
+}
+
+pub fn unhold(args: &UnholdArgs) -> Result<Exit> {
+    let assignment = short(&args.assignment);
+    let now =
+        args.hub.open()?.post(&["clusters", &args.cluster, "release"], &json!({"assignment": assignment}))?.document;
+    let still = now["holds"].as_array().into_iter().flatten().find(|hold| hold["assignment"] == assignment);
+    match still {
+        Some(hold) => say(&format!(
+            "the hub no longer holds {assignment} on {}; {} on the host still does",
+            text(&now["name"]),
+            text(&hold["by"])
+        )),
+        None => say(&format!("{assignment} is no longer held on {}", text(&now["name"]))),
+    }
+    Ok(Exit::Success)
+}
+
+/// The cluster's type is known: what stands before the slash adds nothing.
+fn short(assignment: &str) -> &str {
+    assignment.rsplit_once('/').map_or(assignment, |(_, name)| name)
+}

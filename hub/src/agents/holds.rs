@@ -1,0 +1,81 @@
+//! Hold documents: people hold and release assignments at the hub (`Fleet`), and a technician's own document is taken in as any
+//! cluster brings it. Each is signed by its writer; what is in force on a cluster is all of them together.
+
+use kedge_model::wire::{
+    ClusterId, Envelope, EnvelopeError, HoldDocument, HoldEntry, Payload as _, Timestamp, VerifyingKey,
+};
+
+use super::fleet::{Fleet, FleetError};
+use crate::store::agents::holds::HoldWriter;
+use crate::store::{Store, StoreError, Tx, now};
+use crate::truth::{TakeError, Taken};
+
+/// More assignments than a host has.
+const MAX_HOLDS: usize = 1000;
+/// Exact in JSON, and more than anybody holds.
+const MAX_SEQUENCE: u64 = 1 << 53;
+
+impl Fleet {
+    /// Adds a hold to the hub's document of a cluster; one that is there already gets the new reason.
+    pub async fn hold(&self, tx: &mut Tx, cluster: &ClusterId, entry: HoldEntry) -> Result<(), FleetError> {
+        self.active(tx, cluster).await?;
+        let mut document = hold_document(tx, cluster).await?;
+        document.holds.retain(|held| held.assignment != entry.assignment);
+        if document.holds.len() >= MAX_HOLDS {
+            return Err(FleetError::BadOrder("a cluster has at most 1,000 holds"));
+        }
+        document.holds.push(entry);
+        self.write_holds(tx, document).await
+    }
+
+    /// False: the hub doesn't hold it.
+    pub async fn release(&self, tx: &mut Tx, cluster: &ClusterId, assignment: &str) -> Result<bool, FleetError> {
+        let mut document = hold_document(tx, cluster).await?;
+        let before = document.holds.len();
+        document.holds.retain(|held| held.assignment != assignment);
+        if document.holds.len() == before {
+            return Ok(false);
+        }
+        self.write_holds(tx, document).await?;
+        Ok(true)
+    }
+
+    async fn write_holds(&self, tx: &mut Tx, document: HoldDocument) -> Result<(), FleetError> {
+        // A backup that was restored has forgotten numbers: none is given twice.
+        let floor = u64::try_from(tx.floor().await?).unwrap_or(0);
+        let document = HoldDocument { sequence: document.sequence.max(floor) + 1, written_at: now(), ..document };
+        let envelope = self.sign(&document)?.to_json()?;
+        tx.put_hold_document(&document, HoldWriter::Hub, &envelope).await?;
+        Ok(())
+    }
+}
+
+async fn hold_document(tx: &mut Tx, cluster: &ClusterId) -> Result<HoldDocument, StoreError> {
+    let first = HoldDocument { cluster: *cluster, sequence: 0, written_at: Timestamp(0), holds: Vec::new() };
+    Ok(tx.hold_document(cluster, HoldWriter::Hub).await?.map_or(first, |(_, document)| document))
+}
+
+/// A technician's document, whoever brings it.
+pub async fn take(store: &Store, envelope: &Envelope) -> Result<Taken, TakeError> {
+    let claimed: HoldDocument = serde_json::from_slice(&envelope.payload)
+        .map_err(|why| TakeError::Malformed(format!("the hold document can't be read: {why}")))?;
+    if claimed.holds.len() > MAX_HOLDS || claimed.sequence == 0 || claimed.sequence > MAX_SEQUENCE {
+        return Err(TakeError::Malformed("the hold document is beyond what an agent writes".to_owned()));
+    }
+    let unavailable = |error: StoreError| {
+        tracing::warn!(%error, "a hold document can't be stored now");
+        TakeError::Unavailable
+    };
+    let key = store.public_key(&claimed.cluster).await.map_err(unavailable)?;
+    let key: [u8; 32] = key.and_then(|key| key.try_into().ok()).ok_or(TakeError::UnknownCluster(claimed.cluster))?;
+    check(envelope, &key).map_err(|why| TakeError::Forged(why.to_string()))?;
+    let json = envelope.to_json().map_err(|why| TakeError::Malformed(why.to_string()))?;
+    let mut tx = store.write().await.map_err(unavailable)?;
+    let stored = tx.put_hold_document(&claimed, HoldWriter::Cluster, &json).await.map_err(unavailable)?;
+    tx.commit().await.map_err(unavailable)?;
+    Ok(if stored { Taken::Stored } else { Taken::Older })
+}
+
+fn check(envelope: &Envelope, key: &[u8; 32]) -> Result<(), EnvelopeError> {
+    envelope.verify(HoldDocument::TYPE, &[VerifyingKey::new(key)?]).map(|_| ())
+}

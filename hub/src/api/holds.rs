@@ -1,0 +1,121 @@
+//! Holds: a person's "don't touch this assignment there". The platform team holds anything, an application team its own.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::{Path, State};
+use kedge_model::wire::{ClusterId, HoldEntry};
+use serde::Deserialize;
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::clusters::{ClusterWhole, changed, find_active, label};
+use crate::store::api::clusters::ClusterSeen;
+use crate::store::catalog::{Kind, Visible};
+use crate::store::now;
+use crate::store::tokens::Role;
+
+/// What is held, and why.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct HoldBody {
+    /// `<workload>-<target>`, without the cluster type.
+    pub assignment: String,
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// What is released.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReleaseBody {
+    pub assignment: String,
+}
+
+/// A sentence, not a story.
+const MAX_REASON: usize = 500;
+
+/// Let nothing change an assignment on a cluster, until it is released.
+#[utoipa::path(post, path = "/clusters/{cluster}/hold", tag = "clusters", params(("cluster" = String, Path)),
+    request_body = HoldBody, responses((status = OK, body = ClusterWhole)))]
+pub async fn hold(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+    body: Result<Json<HoldBody>, JsonRejection>,
+) -> Result<Json<ClusterWhole>, ApiError> {
+    let HoldBody { assignment, reason } = body?.0;
+    let (id, seen) = allowed(&state, &caller, &name?.0, &assignment).await?;
+    if reason.len() > MAX_REASON || reason.contains(char::is_control) {
+        return Err(ApiError::invalid("BadReason", format!("a reason is one line of up to {MAX_REASON} bytes")));
+    }
+    check_known(&state, &seen, &id, &assignment).await?;
+    let detail = json!({"assignment": assignment, "reason": reason});
+    let entry = HoldEntry { assignment, by: caller.name.clone(), reason, since: now() };
+    let mut tx = state.store.write().await?;
+    state.rooms.hold(&mut tx, &id, entry).await?;
+    tx.audit(&caller.did("cluster.hold", &label(&seen), &seen.environment, detail)).await?;
+    tx.commit().await?;
+    changed(&state, &caller, id).await
+}
+
+/// Let Kedge change an assignment on a cluster again. A technician's own hold stays.
+#[utoipa::path(post, path = "/clusters/{cluster}/release", tag = "clusters", params(("cluster" = String, Path)),
+    request_body = ReleaseBody, responses((status = OK, body = ClusterWhole)))]
+pub async fn release(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+    body: Result<Json<ReleaseBody>, JsonRejection>,
+) -> Result<Json<ClusterWhole>, ApiError> {
+    let ReleaseBody { assignment } = body?.0;
+    let (id, seen) = allowed(&state, &caller, &name?.0, &assignment).await?;
+    let mut tx = state.store.write().await?;
+    if !state.rooms.release(&mut tx, &id, &assignment).await? {
+        let message = format!("the hub doesn't hold {assignment} on {}", seen.name);
+        return Err(ApiError::conflict("NotHeld", message)
+            .hint("a technician's hold is released on the host: `kedge-agent unhold`"));
+    }
+    let detail = json!({"assignment": assignment});
+    tx.audit(&caller.did("cluster.release", &label(&seen), &seen.environment, detail)).await?;
+    tx.commit().await?;
+    changed(&state, &caller, id).await
+}
+
+/// Viewers hold nothing, an application team its own assignments only.
+async fn allowed(
+    state: &ApiState,
+    caller: &Caller,
+    name: &str,
+    assignment: &str,
+) -> Result<(ClusterId, ClusterSeen), ApiError> {
+    if caller.role == Role::Viewer {
+        caller.platform("holding assignments")?;
+    }
+    let (id, seen) = find_active(state, name).await?;
+    if let Visible::Workspaces(workspaces) = caller.visible() {
+        let own = state.store.assignments_of(&seen.environment, &seen.cluster_type, &workspaces).await?;
+        if !own.contains(&format!("{}/{assignment}", seen.cluster_type)) {
+            return Err(ApiError::forbidden(format!("{assignment} isn't an assignment of your workspaces")));
+        }
+    }
+    Ok((id, seen))
+}
+
+/// A mistyped name would be held for ever and hold nothing.
+async fn check_known(state: &ApiState, seen: &ClusterSeen, id: &ClusterId, assignment: &str) -> Result<(), ApiError> {
+    let full = format!("{}/{assignment}", seen.cluster_type);
+    let scheduled = state.store.catalog_row(Kind::Assignment, &Visible::All, &seen.environment, &full).await?;
+    if scheduled.is_some() {
+        return Ok(());
+    }
+    let known = state.rooms.truth(id).await?.conditions;
+    if known.iter().any(|condition| condition.assignment == assignment) {
+        return Ok(());
+    }
+    let names: Vec<&str> = known.iter().map(|condition| condition.assignment.as_str()).collect();
+    let error = ApiError::not_found(format!("assignment {assignment} on {}", seen.name));
+    Err(if names.is_empty() { error } else { error.hint(format!("there are: {}", names.join(", "))) })
+}

@@ -1,0 +1,75 @@
+//! A control group of one booted host: two hosts in one group would take each other's services for their own. It also freezes
+//! the host.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::lab::await_true;
+
+/// Folders of the hierarchies that systemd uses; the last is of version 2.
+#[derive(Debug)]
+pub struct Cgroup {
+    folders: Vec<PathBuf>,
+    unified: PathBuf,
+}
+
+/// What is frozen stops at once, except in the middle of a write.
+const FROZEN_WITHIN: Duration = Duration::from_secs(10);
+
+impl Cgroup {
+    pub fn create(name: &str) -> Cgroup {
+        let own = fs::read_to_string("/proc/self/cgroup").unwrap();
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let folder = |kind: &str, option: &str, prefix: &str| {
+            let line = mounts.lines().find(|line| {
+                line.split_once(" - ").is_some_and(|(_, what)| {
+                    what.split(' ').next() == Some(kind) && what.ends_with(option)
+                        || kind == "cgroup2" && what.starts_with("cgroup2 ")
+                })
+            })?;
+            let mount = line.split(' ').nth(4)?;
+            let place = own.lines().find_map(|line| line.split_once(':')?.1.strip_prefix(prefix))?;
+            Some(Path::new(mount).join(place.trim_start_matches('/')).join(format!("kedge-lab-{name}")))
+        };
+        let unified = folder("cgroup2", "", ":").expect("control groups of version 2");
+        let folders: Vec<PathBuf> =
+            folder("cgroup", "name=systemd", "name=systemd:").into_iter().chain([unified.clone()]).collect();
+        for folder in &folders {
+            fs::create_dir_all(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+        }
+        Cgroup { folders, unified }
+    }
+
+    /// Where a process writes its number to be in it.
+    pub fn entrances(&self) -> Vec<PathBuf> {
+        self.folders.iter().map(|folder| folder.join("cgroup.procs")).collect()
+    }
+
+    /// Stops every process of the host, or lets them go on.
+    pub fn freeze(&self, frozen: bool) {
+        fs::write(self.unified.join("cgroup.freeze"), if frozen { "1" } else { "0" }).unwrap();
+        let events = self.unified.join("cgroup.events");
+        let wanted = format!("frozen {}", u8::from(frozen));
+        await_true("the host is frozen", FROZEN_WITHIN, || {
+            fs::read_to_string(&events).is_ok_and(|text| text.lines().any(|line| line == wanted))
+        });
+    }
+
+    /// Removes it; processes that are still in it keep it.
+    pub fn remove(&self) {
+        for folder in &self.folders {
+            remove_below(folder);
+        }
+    }
+}
+
+fn remove_below(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            remove_below(&entry.path());
+        }
+    }
+    // One that is in use stays, and is empty soon.
+    let _ = fs::remove_dir(folder);
+}
