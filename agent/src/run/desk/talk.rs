@@ -56,6 +56,8 @@ enum Letter {
 
 /// A transaction tells several things; they go together.
 const GATHER: Duration = Duration::from_millis(700);
+/// Seconds that the hub may hold the first poll after some without an answer.
+const FIRST_WAIT: u64 = 1;
 /// Clocks of hosts drift; a minute is what people and certificates don't mind.
 const CLOCK_TOLERANCE_MS: u64 = 60_000;
 
@@ -115,6 +117,8 @@ impl<H: Hub> Desk<H> {
             request.status = self.reporter.heads();
             request.look_age = self.reporter.look_age();
             request.profile = self.site.config.traffic;
+            // A held poll doesn't tell that the hub is there, and documents wait for that.
+            request.wait = (!self.talk.online).then_some(FIRST_WAIT);
             let patience = self.talk.pace.patience();
             self.talk.poll.begin(async move {
                 let began = Instant::now();
