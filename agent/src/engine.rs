@@ -147,6 +147,11 @@ impl Engine {
 
     /// Orders that came together know of each other: of two that want different versions of a deb that neither runs, both fail.
     pub fn apply_all(&mut self, orders: Vec<Order>) {
+        self.apply_unless(orders, |_| false);
+    }
+
+    /// The same, and whoever is held when its turn comes is left alone: one before it may have taken hours.
+    pub fn apply_unless(&mut self, orders: Vec<Order>, held: impl Fn(&str) -> bool) {
         for order in &orders {
             let key = order.packages.key();
             if let Some(desired) = &mut self.desired {
@@ -163,7 +168,9 @@ impl Engine {
             if self.pause.stopping() {
                 return;
             }
-            self.apply_one(order);
+            if !held(&order.assignment) {
+                self.apply_one(order);
+            }
         }
     }
 

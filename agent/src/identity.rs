@@ -49,6 +49,9 @@ pub struct Joined {
     pub membership: Envelope,
     /// The hub's time at the join.
     pub time: Timestamp,
+    /// The hub's time when it gave the certificate.
+    #[serde(default)]
+    pub issued: Timestamp,
 }
 
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
@@ -143,15 +146,26 @@ impl Identity {
         same_machine(self.joined.machine, machine::digest(paths))
     }
 
+    /// From then on the certificate should be renewed, by the hub's time.
+    pub fn renew_at(&self) -> Timestamp {
+        self.validity.renew_since(self.joined.issued)
+    }
+
     /// Takes a renewed certificate, durably.
-    pub fn renew(&mut self, disk: &Arc<dyn Disk>, paths: &Paths, certificate: String) -> Result<(), IdentityError> {
+    pub fn renew(
+        &mut self,
+        disk: &Arc<dyn Disk>,
+        paths: &Paths,
+        certificate: String,
+        issued: Timestamp,
+    ) -> Result<(), IdentityError> {
         let validity = fitting(&certificate, &self.key)?;
         let mut opened = Ledger::<Stored>::open(Arc::clone(disk), &path(paths))?;
         let mut stored = opened.value.take().unwrap_or_default();
         let Some(joined) = stored.joined.as_mut().filter(|joined| joined.key == self.joined.key) else {
             return Err(IdentityError::Replaced);
         };
-        joined.certificate = certificate;
+        (joined.certificate, joined.issued) = (certificate, issued);
         self.joined = joined.clone();
         opened.ledger.write(&stored)?;
         self.validity = validity;
@@ -212,7 +226,7 @@ mod tests {
                 let mut ledger = Ledger::open(Arc::new(disk.clone()), &path(&paths)).unwrap().ledger;
                 ledger.write(&Stored { joined: Some(old.clone()), pending: None }).unwrap();
             },
-            |disk| Identity::of(old.clone()).unwrap().renew(&disk, &paths, renewed.clone()),
+            |disk| Identity::of(old.clone()).unwrap().renew(&disk, &paths, renewed.clone(), now()),
             |disk, power| {
                 let found = Identity::read(disk, &paths).unwrap().unwrap();
                 assert_eq!(found.cluster(), key.cluster());

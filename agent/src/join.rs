@@ -112,6 +112,7 @@ pub async fn join(
         keys,
         membership: answer.membership,
         time: answer.time,
+        issued: answer.time,
     };
     Identity::of(joined.clone())?;
     // One write makes it a member: key, certificate and what the hub said come together.

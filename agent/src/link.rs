@@ -124,7 +124,7 @@ impl HubLink {
             other => other?,
         };
         self.era.heard(answer.time);
-        if answer.time >= self.validity().renew_at() {
+        if answer.time >= self.lock().identity.renew_at() {
             match self.renew().await {
                 Ok(()) => {}
                 // There is a third of the lifetime left for other tries.
@@ -150,7 +150,7 @@ impl HubLink {
         let answer: RenewAnswer = self.ask("/agent/v1/renew", &RenewRequest { csr }, SHORT).await?;
         self.era.heard(answer.time);
         let mut inner = self.lock();
-        inner.identity.renew(&self.disk, &self.paths, answer.certificate)?;
+        inner.identity.renew(&self.disk, &self.paths, answer.certificate, answer.time)?;
         let until = inner.identity.validity().until;
         tracing::info!(until = until.0, "the certificate was renewed");
         inner.apply(&self.era)

@@ -78,7 +78,7 @@ impl Objects {
         File::open(self.path(digest))
     }
 
-    /// A whole object in memory; one that is larger than the limit is an error.
+    /// A whole object in memory; one that is larger than the limit, or that a disk damaged, is an error.
     pub fn read_small(&self, digest: &Digest, limit: u64) -> io::Result<Vec<u8>> {
         let file = self.read(digest)?;
         if file.metadata()?.len() > limit {
@@ -86,7 +86,21 @@ impl Objects {
         }
         let mut bytes = Vec::new();
         file.take(limit).read_to_end(&mut bytes)?;
+        if Digest::of(&bytes) != *digest {
+            self.remove(digest)?;
+            return Err(damaged(digest));
+        }
         Ok(bytes)
+    }
+
+    /// Whether its content is what its name says. One that isn't goes, so that it is made or fetched again.
+    pub fn is_whole(&self, digest: &Digest) -> bool {
+        let whole = digest_of(&self.path(digest)).is_ok_and(|found| found == *digest);
+        if !whole {
+            tracing::warn!(%digest, "an object was damaged on the disk and is removed");
+            _ = self.remove(digest);
+        }
+        whole
     }
 
     pub fn size(&self, digest: &Digest) -> io::Result<u64> {
@@ -239,6 +253,11 @@ impl Drop for Batch<'_> {
     }
 }
 
+/// A disk that rots; the object was removed, so another try finds it whole.
+pub fn damaged(digest: &Digest) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("{digest} was damaged on the disk; it is made again"))
+}
+
 /// The digest of a file, read piece by piece.
 pub fn digest_of(path: &Path) -> io::Result<Digest> {
     digest_of_stream(File::open(path)?)
@@ -327,10 +346,14 @@ mod tests {
     }
 
     #[test]
-    fn a_small_read_refuses_what_is_large() {
+    fn a_small_read_refuses_what_is_large_or_damaged() {
         let (_folder, objects) = objects();
         let digest = objects.put(b"12345").unwrap();
         assert_eq!(objects.read_small(&digest, 5).unwrap(), b"12345");
         assert!(objects.read_small(&digest, 4).is_err());
+        assert!(objects.is_whole(&digest));
+        fs::write(objects.path(&digest), "rot").unwrap();
+        assert_eq!(objects.read_small(&digest, 5).unwrap_err().kind(), io::ErrorKind::InvalidData);
+        assert!(!objects.has(&digest));
     }
 }

@@ -2,6 +2,7 @@
 
 use super::error::{CommandError, Exit};
 use super::output::print;
+use super::overview::Overview;
 use super::person;
 use crate::clock::{Clock as _, SystemClock};
 use crate::external::External;
@@ -43,11 +44,20 @@ enum Outcome {
 pub fn run(args: &ReportArgs, paths: &Paths) -> Result<Exit, CommandError> {
     // A host that hasn't joined has nobody to tell.
     person::identity(paths)?;
+    let overview = Overview::read(paths)?;
+    let name = match overview.find(&args.assignment) {
+        Ok(assignment) => assignment.name.as_str(),
+        // Kept all the same: a playbook may be done before the host hears that it should be.
+        Err(error) => {
+            eprint!("{}", error.to_text().replacen("Error:", "Warning:", 1));
+            args.assignment.as_str()
+        }
+    };
     let ok = args.result == Outcome::Ok;
-    let put = External::of(paths).put(&args.assignment, &args.revision, ok, &args.message, SystemClock.now());
+    let put = External::of(paths).put(name, &args.revision, ok, &args.message, SystemClock.now());
     put.map_err(|error| CommandError::failed("the result can't be kept", error))?;
     let word = if ok { "ok" } else { "failed" };
-    print(&format!("{} at {}: {word}; the hub learns of it with the next contact\n", args.assignment, args.revision))?;
+    print(&format!("{} at {}: {word}; the hub learns of it with the next contact\n", name, args.revision))?;
     Ok(Exit::Success)
 }
 

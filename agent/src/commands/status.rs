@@ -96,7 +96,9 @@ fn head(overview: &Overview, now: Timestamp) -> String {
         }
     }
     if overview.daemon.is_none() {
-        text.push_str("Agent: not running, this is how it left things; sudo systemctl start kedge-agent\n");
+        let start =
+            if overview.is_host { "sudo systemctl start kedge-agent" } else { "kedge-agent run, with the same --root" };
+        _ = writeln!(text, "Agent: not running, this is how it left things; {start}");
     }
     text
 }
@@ -111,9 +113,13 @@ fn hub(overview: &Overview, now: Timestamp) -> String {
     match &hub.error {
         Some(why) => _ = write!(text, "; {} since then: {why}", polls(hub.failed_polls)),
         None => {
-            if let Some(next) = hub.next_contact {
-                _ = write!(text, ", next contact until {}", time(next.0));
-            }
+            text.push_str(&match hub.next_contact {
+                Some(next) if now <= next.0 => format!(", next contact until {}", time(next.0)),
+                // The hub holds a poll while there is no news.
+                _ if overview.daemon.is_some() => ", a poll is open".to_owned(),
+                Some(next) => format!(", the next contact was due at {}", time(next.0)),
+                None => String::new(),
+            });
         }
     }
     if let Some(offset) = hub.clock_offset_ms.filter(|offset| offset.unsigned_abs() > CLOCK_TOLERANCE_MS) {

@@ -46,7 +46,7 @@ pub fn tenant(
     given.allow.paths.iter_mut().for_each(trim);
     let hashed = || format!("kedge-{}", &Digest::of(namespace.as_bytes()).hex()[..HASH_DIGITS]);
     let user = given.user.clone().unwrap_or_else(hashed);
-    let group = group_of(&user);
+    let group = group_of(&user, &namespace)?;
     Ok(Tenant { assignment: assignment.to_owned(), slice: slice_of(&namespace), namespace, user, group, given })
 }
 
@@ -55,10 +55,15 @@ fn trim(path: &mut String) {
     path.truncate(path.trim_end_matches('/').len().max(1));
 }
 
-/// The group of a user that is there already; a new one gets a group of its own name.
-fn group_of(user: &str) -> String {
-    let primary = User::from_name(user).ok().flatten().and_then(|user| Group::from_gid(user.gid).ok().flatten());
-    primary.map_or_else(|| user.to_owned(), |group| group.name)
+/// The group of a user that is there already; a new one gets a group of its own name. Another name for root is no tenant.
+fn group_of(user: &str, namespace: &str) -> Result<String, Failure> {
+    let Some(known) = User::from_name(user).ok().flatten() else { return Ok(user.to_owned()) };
+    if known.uid.is_root() || known.gid.as_raw() == 0 {
+        let message =
+            format!("HostNamespace `{namespace}`: `{user}` is root or of root's group and can't be a tenant's user");
+        return Err(Failure::new("NotAllowed", message));
+    }
+    Ok(Group::from_gid(known.gid).ok().flatten().map_or_else(|| user.to_owned(), |group| group.name))
 }
 
 /// In a slice's name a dash means "inside of", and one tenant's slice must not be in another's.
@@ -121,6 +126,12 @@ mod tests {
         assert_eq!(slice_of("a-b"), "kedge-a_b.slice");
         assert_ne!(slice_of("a_b"), slice_of("a-b"));
         assert!(slice_of("Ä").starts_with("kedge-") && !slice_of("Ä").contains('_'));
+    }
+
+    #[test]
+    fn root_is_nobodys_tenant() {
+        assert_eq!(group_of("root", "dev").unwrap_err().reason, "NotAllowed");
+        assert_eq!(group_of("kedge-no-such-user", "dev").unwrap(), "kedge-no-such-user");
     }
 
     #[test]

@@ -40,6 +40,9 @@ impl<'a> Package<'a> {
             ArchiveError::Missing(source) => {
                 Failure::passing("Network", format!("the {part} package isn't here yet: {source}"))
             }
+            ArchiveError::Broken(_) if !objects.is_whole(&reference.digest) => {
+                Failure::passing("Network", format!("the {part} package was damaged on the disk and is fetched again"))
+            }
             ArchiveError::Broken(message) => {
                 Failure::new("BadPackage", format!("the {part} package breaks a rule: {message}"))
             }
@@ -52,7 +55,8 @@ impl<'a> Package<'a> {
     pub fn text(&self, path: &str) -> Result<Option<String>, Failure> {
         let Some(listed) = self.listing.files.get(path) else { return Ok(None) };
         let bytes = self.objects.read_small(&listed.digest, MAX_DOCUMENT).map_err(|error| {
-            Failure::new("BadPackage", format!("{path} of the {} package can't be read: {error}", self.part))
+            let message = format!("{path} of the {} package can't be read: {error}", self.part);
+            Failure { passes: error.kind() == io::ErrorKind::InvalidData, ..Failure::new("BadPackage", message) }
         })?;
         let text = String::from_utf8(bytes)
             .map_err(|_| Failure::new("BadPackage", format!("{path} of the {} package isn't UTF-8", self.part)))?;

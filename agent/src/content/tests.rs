@@ -308,6 +308,10 @@ fn a_missing_or_broken_package_says_which() {
     assert!(failure.passes && failure.message.contains("the platform package isn't here yet"), "{failure:?}");
     packages.platform.digest = world.objects.put(b"no archive").unwrap();
     assert_eq!(world.goal(&packages).unwrap_err().reason, "BadPackage");
+    std::fs::write(world.objects.path(&packages.platform.digest), "rotten").unwrap();
+    let failure = world.goal(&packages).unwrap_err();
+    assert!(failure.passes && failure.message.contains("damaged"), "{failure:?}");
+    assert!(!world.objects.has(&packages.platform.digest));
     packages.parameters.to = Destination::Kubernetes;
     assert_eq!(world.goal(&packages).unwrap_err().reason, "Unsupported");
 }

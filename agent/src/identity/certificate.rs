@@ -27,7 +27,13 @@ impl Validity {
 
     /// Two thirds of the way: there is time for a hub that is away for a while.
     pub fn renew_at(&self) -> Timestamp {
-        Timestamp(self.from.0.saturating_add(self.until.0.saturating_sub(self.from.0) / 3 * 2))
+        self.renew_since(self.from)
+    }
+
+    /// The same from its issue: hubs date certificates back, for clocks that are behind.
+    pub fn renew_since(&self, issued: Timestamp) -> Timestamp {
+        let issued = issued.clamp(self.from, self.until.max(self.from));
+        Timestamp(issued.0.saturating_add(self.until.0.saturating_sub(issued.0) / 3 * 2))
     }
 }
 
@@ -51,8 +57,11 @@ mod tests {
 
     #[test]
     fn it_is_renewed_at_two_thirds() {
-        assert_eq!(Validity { from: Timestamp(0), until: Timestamp(90) }.renew_at(), Timestamp(60));
-        assert_eq!(Validity { from: Timestamp(90), until: Timestamp(0) }.renew_at(), Timestamp(30));
+        let validity = Validity { from: Timestamp(0), until: Timestamp(90) };
+        assert_eq!(validity.renew_at(), Timestamp(60));
+        assert_eq!(validity.renew_since(Timestamp(60)), Timestamp(80), "it was dated back");
+        assert_eq!(validity.renew_since(Timestamp(500)), Timestamp(90));
+        assert_eq!(Validity { from: Timestamp(90), until: Timestamp(0) }.renew_since(Timestamp(7)), Timestamp(30));
     }
 
     proptest! {

@@ -1,7 +1,6 @@
 //! Blobs by digest, resumed where they broke off: streamed to disk as they come, checked as they are written, and renamed into the
 //! objects when they are whole. Space is looked at first. `run` fetches what a state names before anything is applied.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::time::Duration;
 
@@ -96,11 +95,6 @@ impl HubLink {
                 }
             }
         }
-    }
-
-    /// Takes away downloads that nobody needs any more; how many bytes that freed.
-    pub fn sweep_partial(&self, keep: &BTreeSet<Digest>) -> io::Result<u64> {
-        partial::sweep(&self.partial, keep)
     }
 
     async fn continue_with(&self, partial: &mut Partial, blob: &BlobRef) -> Result<Ended, FetchError> {
@@ -205,15 +199,20 @@ impl FetchError {
     }
 }
 
+/// Where room is short, what is there of other downloads goes first: nobody may need them any more.
 fn check_space(blob: &BlobRef, have: u64, folder: &std::path::Path) -> Result<(), FetchError> {
     let need = blob.size.saturating_sub(have).saturating_add(RESERVE);
-    let free = free(folder).map_err(|why| FetchError::Disk(blob.digest, why))?;
+    let failed = |why| FetchError::Disk(blob.digest, why);
+    let mut free = space(folder).map_err(failed)?;
+    if free < need && partial::sweep_others(folder, &blob.digest).map_err(failed)? > 0 {
+        free = space(folder).map_err(failed)?;
+    }
     if free < need { Err(FetchError::DiskFull { need, free }) } else { Ok(()) }
 }
 
 /// Bytes that this process may still write there.
 #[allow(clippy::useless_conversion, reason = "the counts have 32 bits on some of our targets")]
-pub fn free(folder: &std::path::Path) -> io::Result<u64> {
+fn space(folder: &std::path::Path) -> io::Result<u64> {
     let stat = nix::sys::statvfs::statvfs(folder)?;
     Ok(u64::from(stat.blocks_available()).saturating_mul(u64::from(stat.fragment_size())))
 }
@@ -222,7 +221,7 @@ fn of_disk(blob: &BlobRef, have: u64, folder: &std::path::Path, why: io::Error) 
     match why.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FetchError::DiskFull {
             need: blob.size.saturating_sub(have).saturating_add(RESERVE),
-            free: free(folder).unwrap_or(0),
+            free: space(folder).unwrap_or(0),
         },
         _ => FetchError::Disk(blob.digest, why),
     }

@@ -62,7 +62,8 @@ impl Pace {
             || answer.membership.is_some()
             || answer.holds.is_some()
             || !answer.key_sets.is_empty();
-        if !is_news {
+        // Only an answer that was held to the end tells how long the hub holds.
+        if !is_news && !answer.want_status && !answer.want_proof && took >= AT_ONCE {
             self.held = self.held.max(took);
         }
         let told = Duration::from_secs(answer.next).min(MAX_NEXT);
@@ -160,6 +161,10 @@ mod tests {
     fn patience_follows_what_the_hub_does() {
         let mut pace = Pace::default();
         assert_eq!(pace.patience(), Duration::from_secs(660));
+        let asks = PollAnswer { want_status: true, ..answer(0) };
+        pace.answered(&asks, Duration::from_secs(5), true, 0.0);
+        pace.answered(&answer(0), Duration::from_millis(3), true, 0.0);
+        assert_eq!(pace.patience(), Duration::from_secs(660), "none of them was held to the end");
         pace.answered(&answer(0), Duration::from_secs(50), true, 0.0);
         assert_eq!(pace.patience(), Duration::from_secs(160));
         pace.failed(&LinkError::Slow { hub: String::new(), step: "answer", seconds: 160 }, 0.0);

@@ -1,7 +1,6 @@
 //! A download that isn't whole yet: `partial/<hex>`. What is there is hashed again when it goes on, also after a restart or a power
 //! cut, so that a wrong byte is found at the end wherever it came from. Each file is renamed into the objects, never copied.
 
-use std::collections::BTreeSet;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -95,22 +94,16 @@ impl Partial {
     }
 }
 
-/// Takes away downloads that nobody needs any more; how many bytes that freed.
-pub fn sweep(folder: &Path, keep: &BTreeSet<Digest>) -> io::Result<u64> {
-    let names: BTreeSet<String> = keep.iter().map(Digest::hex).collect();
-    let mut freed = 0;
-    let entries = match fs::read_dir(folder) {
-        Err(why) if why.kind() == io::ErrorKind::NotFound => return Ok(0),
-        other => other?,
-    };
-    for entry in entries {
+/// Takes away what is there of others; how many bytes that freed.
+pub fn sweep_others(folder: &Path, kept: &Digest) -> io::Result<u64> {
+    let (kept, mut freed) = (kept.hex(), 0);
+    for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_name().to_str().is_some_and(|name| names.contains(name)) {
-            continue;
+        if entry.file_name().to_str() != Some(kept.as_str()) {
+            let size = entry.metadata()?.len();
+            fs::remove_file(entry.path())?;
+            freed += size;
         }
-        let size = entry.metadata()?.len();
-        fs::remove_file(entry.path())?;
-        freed += size;
     }
     Ok(freed)
 }
@@ -149,14 +142,13 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sweep_keeps_what_is_needed() {
+    async fn a_sweep_keeps_the_one_that_is_needed() {
         let folder = tempfile::tempdir().unwrap();
         let (kept, old) = (Digest::of(b"kept"), Digest::of(b"old"));
         for digest in [kept, old] {
             Partial::open(folder.path(), &digest, 9).await.unwrap().append(b"1234").unwrap();
         }
-        assert_eq!(sweep(folder.path(), &BTreeSet::from([kept])).unwrap(), 4);
+        assert_eq!(sweep_others(folder.path(), &kept).unwrap(), 4);
         assert!(folder.path().join(kept.hex()).exists() && !folder.path().join(old.hex()).exists());
-        assert_eq!(sweep(&folder.path().join("none"), &BTreeSet::new()).unwrap(), 0);
     }
 }

@@ -15,6 +15,7 @@ use crate::apply::host::HostApplier;
 use crate::clock::Clock;
 use crate::engine::{Desired, Engine, Order, Scope};
 use crate::health::{HealthContext, HubProbe};
+use crate::holds::Holds;
 use crate::link::HubLink;
 use crate::objects::Objects;
 use crate::paths::Paths;
@@ -48,6 +49,7 @@ pub(super) struct HubLine {
 #[derive(Debug)]
 struct HostEngine {
     engine: Engine,
+    holds: Holds,
     objects: Objects,
     index: PackageIndex,
     tell: UnboundedSender<Told>,
@@ -68,7 +70,15 @@ impl Workshop {
         let engine = Engine::open(Box::new(host), records, Arc::clone(&self.clock), tell.clone(), pause, &self.paths);
         let (index, warning) = self.index();
         warn_of_cache(warning, tell);
-        Ok(HostEngine { engine, objects: self.objects.clone(), index, tell: tell.clone(), paths: self.paths.clone() })
+        let holds = Holds::on(Arc::clone(&self.disk), &self.paths);
+        Ok(HostEngine {
+            engine,
+            holds,
+            objects: self.objects.clone(),
+            index,
+            tell: tell.clone(),
+            paths: self.paths.clone(),
+        })
     }
 
     /// The cache on disk; one that can't be used is done without.
@@ -128,7 +138,8 @@ impl Applier for HostEngine {
         if let Some(trouble) = self.index.trouble() {
             warn_of_cache(Some(trouble), &self.tell);
         }
-        self.engine.apply_all(orders);
+        let held = |assignment: &str| self.holds.held().is_ok_and(|held| held.contains_key(assignment));
+        self.engine.apply_unless(orders, held);
         let needed: BTreeSet<Digest> = self.engine.records().all().values().flat_map(records::objects).collect();
         self.index.retain(|package| needed.contains(package));
     }

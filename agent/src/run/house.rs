@@ -36,6 +36,8 @@ pub(super) struct House {
     look_at: Instant,
     /// A full look was given and hasn't ended.
     looking: bool,
+    /// Another one was asked for since: what it was given with may be old.
+    asked: bool,
     /// Assignments at which something happened.
     touched: BTreeSet<String>,
     /// Jobs that haven't ended.
@@ -64,6 +66,7 @@ impl House {
             look_interval,
             look_at: Instant::now(),
             looking: false,
+            asked: false,
             touched: BTreeSet::new(),
             jobs: 0,
         })
@@ -98,7 +101,7 @@ impl House {
     pub(super) fn keep_up(&mut self, held: &BTreeSet<String>) {
         self.service.beat(self.worker.pulse().is_alive());
         if !self.looking && Instant::now() >= self.look_at {
-            self.looking = true;
+            (self.looking, self.asked) = (true, false);
             self.touched.clear();
             self.give(Job::Look { scope: Scope::All, held: held.clone() });
         }
@@ -111,11 +114,13 @@ impl House {
 
     pub(super) fn look_soon(&mut self) {
         self.look_at = Instant::now();
+        self.asked = true;
     }
 
     /// A repair waits until then.
     pub(super) fn look_again(&mut self, at: Timestamp, clock: &dyn Clock) {
         self.look_at = self.look_at.min(instant(at, clock));
+        self.asked = true;
     }
 
     /// Listens to what these assignments have on the host, and to the agent's own doors.
@@ -148,6 +153,13 @@ impl House {
         self.worker.join();
     }
 
+    fn end_look(&mut self) {
+        self.looking = false;
+        if !self.asked {
+            self.look_at = Instant::now() + self.look_interval;
+        }
+    }
+
     fn heard(&mut self, heard: Heard) -> Event {
         match &heard {
             Heard::Ready => self.look_soon(),
@@ -155,15 +167,13 @@ impl House {
             Heard::Done { looked, .. } => {
                 self.jobs = self.jobs.saturating_sub(1);
                 if *looked == Some(Scope::All) {
-                    self.looking = false;
-                    self.look_at = Instant::now() + self.look_interval;
+                    self.end_look();
                 }
             }
             Heard::Broke { .. } => {
                 self.jobs = self.jobs.saturating_sub(1);
                 // It may have been the look; the next one comes with the new applier.
-                self.looking = false;
-                self.look_at = Instant::now() + self.look_interval;
+                self.end_look();
             }
         }
         Event::Heard(heard)
@@ -209,5 +219,60 @@ async fn at(time: Option<Instant>) {
     match time {
         Some(time) => tokio::time::sleep_until(time).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+    use std::sync::{Mutex, mpsc};
+
+    use super::*;
+    use crate::engine::Desired;
+    use crate::worker::pulse::Pulse;
+    use crate::worker::{Applier, Make, Wish};
+
+    /// Looks as long as the test says, and notes what was held.
+    struct SlowLooker(Arc<Mutex<mpsc::Receiver<()>>>, Arc<Mutex<Vec<usize>>>);
+
+    impl Applier for SlowLooker {
+        fn recover(&mut self) {}
+        fn desire(&mut self, _: BTreeMap<String, Desired>) {}
+        fn apply(&mut self, _: Vec<Wish>) {}
+        fn remove(&mut self, _: &str) {}
+        fn forget(&mut self, _: &str) {}
+        fn retry(&mut self, _: &str) {}
+        fn look(&mut self, _: &Scope, held: &BTreeSet<String>) -> Option<Timestamp> {
+            _ = self.0.lock().unwrap().recv();
+            self.1.lock().unwrap().push(held.len());
+            None
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_that_is_asked_for_during_a_look_comes_after_it() {
+        let (go, wait) = mpsc::channel();
+        let (wait, looks) = (Arc::new(Mutex::new(wait)), Arc::new(Mutex::new(Vec::new())));
+        let seen = Arc::clone(&looks);
+        let make: Make = Box::new(move |_| Ok(Box::new(SlowLooker(Arc::clone(&wait), Arc::clone(&seen)))));
+        let (_stop, shutdown) = watch::channel(false);
+        let signals = Signals { shutdown, look: Arc::new(Notify::new()) };
+        let worker = Worker::start(Arc::new(Pulse::default()), make).unwrap();
+        let mut house = House::new(worker, signals, Duration::from_secs(300)).unwrap();
+        let began = Instant::now();
+        house.keep_up(&["web".to_owned()].into());
+        // The hold is taken back while the look is on its way.
+        house.look_soon();
+        go.send(()).unwrap();
+        go.send(()).unwrap();
+        while looks.lock().unwrap().len() < 2 {
+            house.event(None).await;
+            house.keep_up(&BTreeSet::new());
+        }
+        assert_eq!(*looks.lock().unwrap(), [1, 0]);
+        assert!(began.elapsed() < Duration::from_secs(60));
+        drop(go);
+        house.close(|_| {}).await;
     }
 }

@@ -96,9 +96,12 @@ impl Files {
 /// The sentence for what the disk refused.
 fn failed(done: &str, path: &str, error: &io::Error) -> Failure {
     let full = [Errno::ENOSPC, Errno::EDQUOT].iter().any(|errno| error.raw_os_error() == Some(*errno as i32));
-    match full {
-        true => Failure::passing("DiskFull", format!("{path} can't be {done}: {error}; free some space on its disk")),
-        false => Failure::new("FileFailed", format!("{path} can't be {done}: {error}")),
+    let message = format!("{path} can't be {done}: {error}");
+    match error.kind() {
+        _ if full => Failure::passing("DiskFull", format!("{message}; free some space on its disk")),
+        // An object that is missing or rotten is made again.
+        io::ErrorKind::InvalidData => Failure::passing("FileFailed", message),
+        _ => Failure::new("FileFailed", message),
     }
 }
 

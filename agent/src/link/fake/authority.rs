@@ -122,6 +122,7 @@ impl Authority {
             keys: self.keys.clone(),
             membership: self.sign(&self.membership(key.cluster(), 1, stream)),
             time: now(),
+            issued: Timestamp(dates.0),
         })
         .unwrap()
     }

@@ -31,6 +31,22 @@ async fn a_new_state_is_fetched_applied_and_reported_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_changes_after_a_restart_is_told_although_the_hub_has_no_news() {
+    let world = World::new();
+    world.hub.publish(1, vec![entry("web")]);
+    world.run(world.hub.until(|hub| hub.condition("web") == "Converged")).await;
+    world.drift_every(1);
+    world
+        .run(async {
+            let sent = world.hub.sent();
+            let began = tokio::time::Instant::now();
+            world.hub.until(|hub| hub.sent.len() > sent).await;
+            assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+        })
+        .await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn weeks_without_the_hub_end_in_one_small_sync() {
     let world = World::new();
     world.hub.publish(1, vec![entry("web")]);

@@ -40,7 +40,7 @@ pub trait Apt: Debug + Send {
     /// Bytes that are free where archives are kept and where debs are unpacked.
     fn free(&self) -> Result<Free, Failure>;
     /// Does what was asked, from archives on the disk only. Answers what apt and dpkg printed.
-    fn transact(&self, asks: &[Ask], again: bool) -> Result<String, Broken>;
+    fn transact(&self, asks: &[Ask]) -> Result<String, Broken>;
     /// Unpacks archives over whatever is there, without configuring them.
     fn unpack(&self, asks: &[Ask]) -> Result<String, Failure>;
     /// Removes the configuration files of debs that are removed.
@@ -50,8 +50,8 @@ pub trait Apt: Debug + Send {
     fn interrupted(&self) -> bool;
     /// Takes what an interrupted dpkg noted into its status, without running a script.
     fn resume(&self) -> Result<String, Failure>;
-    /// Configures all that is unpacked.
-    fn configure(&self) -> Result<String, Failure>;
+    /// Configures these, or all that is unpacked.
+    fn configure(&self, names: &[&str]) -> Result<String, Broken>;
     /// What `apt-get --fix-broken` would do; done if `really`.
     fn fix_broken(&self, really: bool) -> Result<Simulation, Failure>;
 }

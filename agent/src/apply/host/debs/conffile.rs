@@ -54,13 +54,24 @@ pub fn before(paths: &BTreeSet<String>, kept: &BTreeMap<String, FileBefore>) -> 
     all.into_iter().map(|path| ConffileBefore { path: path.clone(), was: kept.get(path).cloned() }).collect()
 }
 
-/// Removes what wasn't there, if it is one of these. Done before an older version is unpacked: dpkg forgets a configuration file
-/// that is gone then, while one that goes later counts as deleted by the admin and never comes again with the newer version.
-pub fn clear(conffiles: &[ConffileBefore], of: &BTreeSet<&str>, root: &Path) -> Result<(), Failure> {
+/// Removes what wasn't there, if it is one of these, and answers how to undo that. Done before an older version is unpacked: dpkg
+/// forgets a configuration file that is gone then, while one that goes later counts as deleted by the admin and never comes again
+/// with the newer version.
+pub fn clear(
+    conffiles: &[ConffileBefore],
+    of: &BTreeSet<&str>,
+    objects: &Objects,
+    root: &Path,
+) -> Result<Vec<ConffileBefore>, Failure> {
+    let mut cleared = Vec::new();
     for conffile in conffiles.iter().filter(|conffile| conffile.was.is_none() && of.contains(conffile.path.as_str())) {
-        remove(&place(root, &conffile.path)).map_err(|error| failed(&conffile.path, &error))?;
+        let (path, place) = (conffile.path.clone(), place(root, &conffile.path));
+        let gone = file_at(&place, objects)
+            .and_then(|was| remove(&place).map(|_| was))
+            .map_err(|error| failed(&path, &error))?;
+        cleared.extend(gone.map(|was| ConffileBefore { path, was: Some(was) }));
     }
-    Ok(())
+    Ok(cleared)
 }
 
 /// Puts every path back as it was; answers those that differed.
@@ -69,6 +80,7 @@ pub fn restore(conffiles: &[ConffileBefore], objects: &Objects, root: &Path) -> 
     let mut changed = Vec::new();
     for conffile in conffiles {
         let place = place(root, &conffile.path);
+        remove(&new_beside(&place)).map_err(|error| failed(&conffile.path, &error))?;
         let done = match &conffile.was {
             Some(was) => put(&place, was, objects),
             None => remove(&place),
@@ -123,9 +135,7 @@ fn put(path: &Path, was: &FileBefore, objects: &Objects) -> io::Result<bool> {
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = folder.join(format!(".{name}.kedge-new"));
-    remove(&beside)?;
+    let beside = new_beside(path);
     let mut file = File::create_new(&beside)?;
     io::copy(&mut objects.read(&was.content)?, &mut file)?;
     chown(&beside, Some(uid), Some(gid)).map_err(io::Error::from)?;
@@ -135,6 +145,11 @@ fn put(path: &Path, was: &FileBefore, objects: &Objects) -> io::Result<bool> {
     fs::rename(&beside, path)?;
     File::open(folder)?.sync_all()?;
     Ok(true)
+}
+
+/// Where a file is written before it takes its place; one that is there was left by a cut.
+fn new_beside(path: &Path) -> PathBuf {
+    path.with_file_name(format!(".{}.kedge-new", path.file_name().unwrap_or_default().to_string_lossy()))
 }
 
 fn remove(path: &Path) -> io::Result<bool> {
@@ -196,6 +211,8 @@ mod tests {
         fs::set_permissions(etc.join("a.conf"), Permissions::from_mode(0o600)).unwrap();
         fs::write(etc.join("a.conf.dpkg-dist"), "shipped").unwrap();
         fs::write(etc.join("new.conf"), "new").unwrap();
+        fs::write(etc.join(".new.conf.kedge-new"), "cut off").unwrap();
+        fs::write(etc.join(".a.conf.kedge-new"), "cut off").unwrap();
         let changed = restore(&before, &objects, root.path()).unwrap();
         assert_eq!(changed, ["/etc/a.conf", "/etc/a.conf.dpkg-dist", "/etc/new.conf"]);
         assert_eq!(fs::read_to_string(etc.join("a.conf")).unwrap(), "mine");
@@ -240,9 +257,11 @@ mod tests {
         }
         let kept = keep(&names(&["/etc/a"]), &objects, root.path()).unwrap();
         let before = before(&names(&["/etc/a", "/etc/b", "/etc/c"]), &kept);
-        clear(&before, &BTreeSet::from(["/etc/a", "/etc/b"]), root.path()).unwrap();
+        let cleared = clear(&before, &BTreeSet::from(["/etc/a", "/etc/b"]), &objects, root.path()).unwrap();
         let left: BTreeSet<_> =
             fs::read_dir(root.path().join("etc")).unwrap().map(|entry| entry.unwrap().file_name()).collect();
         assert_eq!(left, BTreeSet::from(["a".into(), "c".into()]));
+        restore(&cleared, &objects, root.path()).unwrap();
+        assert_eq!(fs::read_to_string(root.path().join("etc/b")).unwrap(), "b");
     }
 }

@@ -6,6 +6,7 @@
 //! installed debs and the step's archives only, and a simulation of that must say exactly what the step says.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use super::apt::{Apt, AptError, Ask, Broken, Mark, World};
 use super::resolve::{Stand, allow, stand};
@@ -22,8 +23,8 @@ struct Todo<'s> {
     install: Vec<&'s DebInstall>,
     remove: Vec<&'s DebRemove>,
     purge: Vec<&'s str>,
-    /// One is unpacked in that version, but not whole.
-    again: bool,
+    /// Unpacked in that version, but not whole.
+    configure: Vec<&'s str>,
 }
 
 /// Runs of apt: one, and another for debs that come only to leave their configuration.
@@ -35,14 +36,13 @@ impl<'s> Todo<'s> {
         for install in &step.install {
             let state = status.state(&install.name);
             let same = state.version.as_ref() == Some(&install.version);
-            let needed = match step.remove.iter().any(|remove| remove.name == install.name) {
-                // Comes only to be removed again, with its configuration left.
-                true => !same && state.version.is_some(),
-                false => !same || !state.whole,
-            };
-            if needed {
+            let leaves = step.remove.iter().any(|remove| remove.name == install.name);
+            let torn = status.debs.get(&install.name).is_some_and(|deb| deb.torn);
+            // One that leaves again comes only to leave its configuration.
+            if (!same || torn) && (!leaves || state.version.is_some()) {
                 todo.install.push(install);
-                todo.again |= same;
+            } else if !state.whole && !leaves {
+                todo.configure.push(&install.name);
             }
         }
         for remove in &step.remove {
@@ -59,7 +59,7 @@ impl<'s> Todo<'s> {
     }
 
     fn is_empty(&self) -> bool {
-        self.install.is_empty() && self.remove.is_empty()
+        self.install.is_empty() && self.remove.is_empty() && self.configure.is_empty()
     }
 
     fn asks(&self) -> Vec<Ask> {
@@ -78,7 +78,8 @@ impl<'s> Todo<'s> {
             .remove
             .iter()
             .map(|remove| format!("{} {}", if remove.purge { "purge" } else { "remove" }, remove.name));
-        install.chain(remove).collect::<Vec<_>>().join(", ")
+        let configure = self.configure.iter().map(|name| format!("configure {name}"));
+        install.chain(remove).chain(configure).collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -124,7 +125,9 @@ impl<A: Apt> Debs<A> {
     ) -> Result<(), Failure> {
         self.present(todo)?;
         let asks = todo.asks();
-        self.agree(todo, &asks)?;
+        if !asks.is_empty() {
+            self.agree(todo, &asks)?;
+        }
         let brought: BTreeSet<&str> = todo
             .install
             .iter()
@@ -132,21 +135,20 @@ impl<A: Apt> Debs<A> {
             .flat_map(|deb| &deb.conffiles)
             .map(|conffile| conffile.path.as_str())
             .collect();
-        conffile::clear(&step.conffiles, &brought, &self.root)?;
+        let cleared = conffile::clear(&step.conffiles, &brought, &self.objects, &self.root)?;
         let line = trace.begin(todo.sentence());
-        match self.apt.transact(&asks, todo.again) {
-            Err(broken) => {
-                // Another deb that was broken before makes the whole run fail; ours may be done all the same.
-                let after = self.apt.status(Of::Names(names))?;
-                if Todo::of(step, &after).is_empty() {
-                    trace.end(line, &broken.output);
-                    tracing::warn!(error = %broken.failure.message, "dpkg failed at something else");
-                    return Ok(());
-                }
-                finish(trace, line, Err(broken))
-            }
-            done => finish(trace, line, done),
+        // apt configures whatever is unpacked; without anything to ask of it dpkg does that.
+        let done = if asks.is_empty() { self.apt.configure(&todo.configure) } else { self.apt.transact(&asks) };
+        let Err(broken) = done else { return finish(trace, line, done) };
+        // Another deb that was broken before makes the whole run fail; ours may be done all the same.
+        let after = self.apt.status(Of::Names(names))?;
+        if Todo::of(step, &after).is_empty() {
+            trace.end(line, &broken.output);
+            tracing::warn!(error = %broken.failure.message, "dpkg failed at something else");
+            return Ok(());
         }
+        conffile::restore(&cleared, &self.objects, &self.root)?;
+        finish(trace, line, Err(broken))
     }
 
     /// What was torn while it was unpacked is unpacked by dpkg itself, in the version it should have: apt wants the version that it
@@ -253,6 +255,9 @@ impl<A: Apt> Debs<A> {
     }
 
     pub(super) fn mend(&mut self, trace: &mut Tracer<'_>) -> Result<(), Failure> {
+        for left in ["links", "repacked"] {
+            _ = fs::remove_dir_all(self.work.join(left));
+        }
         self.resume(trace)?;
         if self.apt.status(Of::Broken)?.debs.is_empty() {
             return Ok(());
@@ -260,7 +265,7 @@ impl<A: Apt> Debs<A> {
         self.unpack_known(trace)?;
         let line = trace.begin("configure what an interrupted dpkg left");
         // What fails here is judged by what is broken afterwards.
-        _ = finish(trace, line, self.apt.configure().map_err(Broken::from));
+        _ = finish(trace, line, self.apt.configure(&[]));
         if self.apt.status(Of::Broken)?.debs.is_empty() {
             return Ok(());
         }

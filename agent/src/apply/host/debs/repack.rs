@@ -83,7 +83,7 @@ pub fn repack(root: &Path, name: &str, deb: &Deb, into: &Path) -> Result<(), Fai
 
 fn control_file(deb: &Deb) -> String {
     let of = |names: &[&str], name: &str| names.iter().any(|one| one.eq_ignore_ascii_case(name));
-    let kept = |name: &str| !of(&STATUS_ONLY, name) && !(deb.state.config_only && of(&RELATIONS, name));
+    let kept = |name: &str| !(of(&STATUS_ONLY, name) || deb.state.config_only && of(&RELATIONS, name));
     let fields = Stanza::new(&deb.paragraph).fields().filter(|(name, _)| kept(name));
     fields.map(|(name, value)| format!("{name}: {value}\n")).collect()
 }

@@ -17,7 +17,7 @@ use super::walk::{Parents, Spot, WalkError, kind, reach};
 use super::{Files, barred, failed, owner, std_file};
 use crate::apply::host::artifacts;
 use crate::goal::Owner;
-use crate::objects::digest_of_stream;
+use crate::objects::{damaged, digest_of_stream};
 use crate::record::Failure;
 
 /// What a trace says of a step that had nothing to do.
@@ -104,7 +104,8 @@ impl Files {
         ids: Option<(Uid, Gid)>,
         mode: u32,
     ) -> io::Result<()> {
-        let missing = |error| io::Error::other(format!("its content {content} can't be read: {error}"));
+        let missing =
+            |error| io::Error::new(io::ErrorKind::InvalidData, format!("its content {content} can't be read: {error}"));
         let mut from = self.objects.read(content).map_err(missing)?;
         let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         let mut to = std_file(openat(&spot.folder, new, flags, Mode::from_bits_truncate(0o600))?);
@@ -119,9 +120,8 @@ impl Files {
             }
         }
         if Digest::finish(hash) != *content {
-            // A disk that rots: the next try fetches it again.
             _ = self.objects.remove(content);
-            return Err(io::Error::other(format!("its content {content} was damaged on the disk")));
+            return Err(damaged(content));
         }
         if let Some((uid, gid)) = ids {
             fchown(&to, Some(uid), Some(gid))?;

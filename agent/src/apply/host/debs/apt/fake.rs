@@ -164,14 +164,14 @@ impl Apt for FakeApt {
         Ok(Free { archives: free, unpacked: free })
     }
 
-    fn transact(&self, asks: &[Ask], again: bool) -> Result<String, Broken> {
+    fn transact(&self, asks: &[Ask]) -> Result<String, Broken> {
         for ask in asks {
             let mut debs = self.debs.borrow_mut();
             let deb = debs.entry(ask.name().to_owned()).or_default();
             match ask {
                 Ask::Version { name, .. } => panic!("{name} without an archive"),
                 Ask::Archive { name, version, .. } => {
-                    self.did(format!("{} {name} {version}", if again { "reinstall" } else { "install" }));
+                    self.did(format!("install {name} {version}"));
                     let architecture = Some("amd64".to_owned());
                     deb.state = DebState {
                         version: Some(version.clone()),
@@ -230,8 +230,11 @@ impl Apt for FakeApt {
         Ok(self.did("resume"))
     }
 
-    fn configure(&self) -> Result<String, Failure> {
-        Ok(self.did("configure"))
+    fn configure(&self, names: &[&str]) -> Result<String, Broken> {
+        for name in names {
+            self.debs.borrow_mut().get_mut(*name).unwrap().state.whole = true;
+        }
+        Ok(self.did(format!("configure {}", names.join(" ")).trim_end()))
     }
 
     fn fix_broken(&self, really: bool) -> Result<Simulation, Failure> {

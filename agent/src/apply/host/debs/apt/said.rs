@@ -92,7 +92,7 @@ pub fn blame(text: &str) -> String {
     let name = name.unwrap_or_default().split(':').next().unwrap_or_default();
     let works_on =
         |line: &&str| WORKS.iter().any(|work| line.strip_prefix(work).is_some_and(|rest| rest.starts_with(name)));
-    let from = lines[..error].iter().rposition(|line| works_on(&line)).map_or(0, |at| at + 1);
+    let from = lines[..error].iter().rposition(works_on).map_or(0, |at| at + 1);
     let printed: Vec<&str> =
         lines[from..error].iter().copied().filter(|line| !line.starts_with("debconf: delaying")).collect();
     let printed = &printed[printed.len().saturating_sub(LINES_BEFORE)..];

@@ -148,11 +148,11 @@ impl HostApt {
         }
     }
 
-    fn dpkg(&self, arguments: &[&str]) -> Result<String, Failure> {
+    fn dpkg(&self, arguments: &[&str]) -> Result<String, Broken> {
         let keep = ["--force-confdef", "--force-confold"];
         let arguments: Vec<&str> = keep.iter().chain(arguments).copied().collect();
         let output = self.changing(|| run("dpkg", &arguments, &ENVIRONMENT, TRANSACTION).map_err(unfit))?;
-        Ok(judge(&output)?)
+        judge(&output)
     }
 
     /// Links are for one run: an object that nobody needs must not live on through them.
@@ -257,12 +257,9 @@ impl Apt for HostApt {
         Ok(Free { archives: free_at(&self.work)?, unpacked: free_at(&self.root.join("usr"))? })
     }
 
-    fn transact(&self, asks: &[Ask], again: bool) -> Result<String, Broken> {
+    fn transact(&self, asks: &[Ask]) -> Result<String, Broken> {
         let wait = format!("-oDPkg::Lock::Timeout={}", self.lock_wait.as_secs());
-        let mut words = vec!["install", &wait];
-        if again {
-            words.push("--reinstall");
-        }
+        let words = ["install", &wait];
         let output = self.changing(|| self.apt_get(World::Archives, &words, asks, TRANSACTION));
         self.clear_links();
         judge(&output?)
@@ -278,11 +275,11 @@ impl Apt for HostApt {
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let done = self.dpkg(&arguments);
         self.clear_links();
-        done
+        Ok(done?)
     }
 
     fn purge(&self, names: &[&str]) -> Result<String, Failure> {
-        self.dpkg(&[&["--purge"], names].concat())
+        Ok(self.dpkg(&[&["--purge"], names].concat())?)
     }
 
     fn mark(&self, mark: Mark, names: &[&str]) -> Result<String, Failure> {
@@ -296,11 +293,12 @@ impl Apt for HostApt {
 
     fn resume(&self) -> Result<String, Failure> {
         // Opening its database for writing is enough for dpkg to take its journal in; an empty list changes nothing else.
-        self.dpkg(&["--set-selections"])
+        Ok(self.dpkg(&["--set-selections"])?)
     }
 
-    fn configure(&self) -> Result<String, Failure> {
-        self.dpkg(&["--configure", "--pending"])
+    fn configure(&self, names: &[&str]) -> Result<String, Broken> {
+        let names = if names.is_empty() { &["--pending"] } else { names };
+        self.dpkg(&[&["--configure"], names].concat())
     }
 
     fn fix_broken(&self, really: bool) -> Result<Simulation, Failure> {
