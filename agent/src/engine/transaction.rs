@@ -184,7 +184,11 @@ impl Engine {
                     Did::Stopped => return,
                 },
                 Phase::Health => {
-                    let goal = transaction.wanted.as_ref().map(|wanted| wanted.goal.clone()).unwrap_or_default();
+                    let mut goal = transaction.wanted.as_ref().map(|wanted| wanted.goal.clone()).unwrap_or_default();
+                    // A repair returns to what has soaked, and the next drift shouldn't wait for it.
+                    if matches!(transaction.cause, Cause::Drift(_)) {
+                        goal.bounds.soak_seconds = 0;
+                    }
                     let mut lines = Vec::new();
                     let health = self.become_healthy(&goal, &mut lines);
                     self.records.note(assignment, |record| extend_trace(record, lines));

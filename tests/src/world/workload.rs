@@ -30,6 +30,7 @@ impl Workload {
         );
         let mut workload = Workload::default()
             .deb("tool", version)
+            .deb("toollib", version)
             .file(
                 &format!("/srv/{assignment}/serve.sh"),
                 "serve.sh",
@@ -100,13 +101,15 @@ impl Workload {
     }
 }
 
-/// The deb that `Workload::tool` installs: a program, a configuration file, and a library of the same version.
-pub fn tool(version: &str, healthy: bool) -> [Deb; 2] {
+/// What `Workload::tool` installs: a program with a configuration file, its library in the same version, and a base that comes by
+/// itself.
+pub fn tool(version: &str, healthy: bool) -> [Deb; 3] {
     let code = u8::from(!healthy);
     let program = format!("#!/bin/sh\necho tool {version}\nexit {code}\n");
     let tool = Deb::new("tool", version)
-        .field("Depends", &format!("toollib (= {version})"))
+        .field("Depends", &format!("toollib (= {version}), toolbase"))
         .file("/usr/bin/tool", program, 0o755)
         .conffile("/etc/tool.conf", &format!("version {version}\n"));
-    [tool, Deb::new("toollib", version).file("/usr/lib/toollib/library", format!("{version}\n"), 0o644)]
+    let library = Deb::new("toollib", version).file("/usr/lib/toollib/library", format!("{version}\n"), 0o644);
+    [tool, library, Deb::new("toolbase", "1").file("/usr/lib/toolbase/base", "base\n", 0o644)]
 }

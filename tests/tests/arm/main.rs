@@ -53,7 +53,8 @@ fn starts(variable: &str, qemu: &'static str, libraries: &'static str) {
     let status = arm.run(&root, &["status"]);
     assert_eq!(status.status.code(), Some(3), "{}", text(&status));
     assert!(text(&status).contains("This host hasn't joined a hub"), "{}", text(&status));
-    let document: serde_json::Value = serde_json::from_slice(&arm.run(&root, &["status", "-o", "json"]).stdout).unwrap();
+    let document: serde_json::Value =
+        serde_json::from_slice(&arm.run(&root, &["status", "-o", "json"]).stdout).unwrap();
     assert_eq!(document["assignments"], serde_json::json!([]));
 
     let doctor = arm.run(&root, &["doctor", "-o", "json"]);
