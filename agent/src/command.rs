@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc;
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -29,6 +29,15 @@ pub enum CommandError {
     Slow { program: String, seconds: u64, output: String },
 }
 
+/// What a stream said so far, and the word that it has ended.
+#[derive(Debug)]
+struct Collected {
+    kept: Arc<Mutex<Vec<u8>>>,
+    over: mpsc::Receiver<()>,
+}
+
+/// How long a stream may stay open after its program has ended: a daemon that a maintainer script started may keep it for ever.
+const REST: Duration = Duration::from_secs(2);
 /// What is kept of each stream: its end.
 const MAX_STREAM: usize = 256 * 1024;
 /// What programs find in their environment, and nothing else.
@@ -91,21 +100,52 @@ fn wait(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
     })
 }
 
-fn collect(stream: Option<impl Read + Send + 'static>) -> Option<thread::JoinHandle<Vec<u8>>> {
+fn collect(stream: Option<impl Read + Send + 'static>) -> Option<Collected> {
     let mut stream = stream?;
-    Some(thread::spawn(move || {
-        let (mut kept, mut piece) = (Vec::new(), [0; 8192]);
+    let (end, over) = mpsc::channel::<()>();
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let collected = Collected { kept: Arc::clone(&kept), over };
+    thread::spawn(move || {
+        let (_end, mut piece) = (end, [0; 8192]);
         while let Ok(read @ 1..) = stream.read(&mut piece) {
+            let Ok(mut kept) = kept.lock() else { return };
             kept.extend_from_slice(&piece[..read]);
             if kept.len() > 2 * MAX_STREAM {
-                kept.drain(..kept.len() - MAX_STREAM);
+                let more = kept.len() - MAX_STREAM;
+                kept.drain(..more);
             }
         }
-        kept
-    }))
+    });
+    Some(collected)
 }
 
-fn text(thread: Option<thread::JoinHandle<Vec<u8>>>) -> String {
-    let bytes = thread.and_then(|thread| thread.join().ok()).unwrap_or_default();
+fn text(collected: Option<Collected>) -> String {
+    let Some(Collected { kept, over }) = collected else { return String::new() };
+    // Either the stream has ended, or what comes later is another program's.
+    _ = over.recv_timeout(REST);
+    let bytes = kept.lock().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn a_daemon_that_keeps_the_stream_open_keeps_nobody_waiting() {
+        let began = Instant::now();
+        let output =
+            run("sh", &["-c", "sleep 60 & echo started; echo trouble >&2; exit 3"], &[], Duration::from_secs(30))
+                .unwrap();
+        assert_eq!((output.stdout.trim(), output.stderr.trim(), output.status.code()), ("started", "trouble", Some(3)));
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn one_that_takes_too_long_is_stopped_with_its_children() {
+        let slow = run("sh", &["-c", "echo waiting; sleep 60"], &[], Duration::from_millis(300)).unwrap_err();
+        assert!(matches!(slow, CommandError::Slow { output, .. } if output == "waiting"));
+        assert!(matches!(run("no-such-program", &[], &[], REST), Err(CommandError::Missing { .. })));
+    }
 }

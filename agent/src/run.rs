@@ -237,3 +237,6 @@ async fn alone<T>(house: &mut House, site: &Site, work: impl Future<Output = T>)
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

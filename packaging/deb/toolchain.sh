@@ -18,12 +18,12 @@ declare -A sources_of=([kedge-agent]="agent crates" [kedge-hub]="hub crates pack
 
 own_architecture() { dpkg --print-architecture; }
 
-# programs ARCHITECTURE PACKAGE…: compiles each and puts it into $binaries. What was made from the same sources before is taken
-# from the cache, also by another clone.
+# programs ARCHITECTURE FOLDER PACKAGE…: compiles each and puts it into the folder. What was made from the same sources before is
+# taken from the cache, also by another clone.
 programs() {
-    local architecture=$1 package kept
+    local architecture=$1 binaries=$2 package kept
     local -a missing=()
-    shift
+    shift 2
     for package in "$@"; do
         kept=$KEDGE_CACHE/deb/programs/$architecture/$package-$(content_of "$package")
         if [[ -x $kept ]]; then
@@ -78,7 +78,7 @@ compile() {
         command+=(--target "$triple")
     else
         need_zig
-        rustup target add "$triple" >/dev/null 2>&1 || die 3 "rustup has no target $triple here."
+        (cd "$root" && rustup target add "$triple") >/dev/null 2>&1 || die 3 "rustup has no target $triple here."
         command=("${CARGO:-cargo}" zigbuild --target "$triple.$oldest_glibc")
     fi
     # The agent knows when it was made: when its sources last changed, so that the same ones give the same bytes.

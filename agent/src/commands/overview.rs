@@ -35,6 +35,9 @@ pub struct Overview {
     /// Ledgers that can't be read, each with why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<String>,
+    /// Not below `--root`: systemd has the agent.
+    #[serde(skip)]
+    pub is_host: bool,
     #[serde(skip)]
     pub records: BTreeMap<String, Record>,
 }
@@ -115,7 +118,8 @@ impl Overview {
             }
             _ => {}
         }
-        let mut overview = Overview { hub: Contact::read(paths).into(), ..Overview::default() };
+        let mut overview =
+            Overview { hub: Contact::read(paths).into(), is_host: paths.is_host(), ..Overview::default() };
         (overview.records, overview.unreadable) = Records::read_all(&RealDisk, paths)
             .map_err(|error| CommandError::failed("what was done on this host can't be read", error))?;
         overview.daemon = daemon::holder(paths);

@@ -96,7 +96,9 @@ fn head(overview: &Overview, now: Timestamp) -> String {
         }
     }
     if overview.daemon.is_none() {
-        text.push_str("Agent: not running, this is how it left things; sudo systemctl start kedge-agent\n");
+        let start =
+            if overview.is_host { "sudo systemctl start kedge-agent" } else { "kedge-agent run, with the same --root" };
+        _ = writeln!(text, "Agent: not running, this is how it left things; {start}");
     }
     text
 }

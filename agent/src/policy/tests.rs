@@ -232,7 +232,7 @@ fn an_ordinary_unit_is_taken() {
     let text = "# a comment\n[Unit]\nDescription=Hello\nAfter=network-online.target ssh.service\nWants=network-online.target hello-test-x.service\n\
         Conflicts=shutdown.target\nBefore=shutdown.target\nConditionPathExists=/etc/os-release\n\n[Service]\nType=notify\nUser=hello\nGroup=hello\n\
         ExecStartPre=-/bin/true\nExecStart=/srv/app/run --port 8080 \\\n  --verbose\nEnvironmentFile=-/etc/kedge/workloads/hello-test/platform-config.env\n\
-        Restart=always\nRestartSec=2\nStateDirectory=hello-test hello-test-cache\nNoNewPrivileges=yes\nProtectSystem=strict\nAmbientCapabilities=\n\
+        Restart=always\nRestartSec=2\nStateDirectory=hello-test hello-test-cache\nNoNewPrivileges=True\nStartLimitBurst=3\nProtectSystem=strict\nAmbientCapabilities=\n\
         StandardOutput=journal\nNice=5\nMemoryMax=64M\nSlice=kedge-dev_vm_hello.slice\nX-Ours=1\n\n[Install]\nWantedBy=multi-user.target\n";
     assert_eq!(refused(text), Vec::<String>::new());
     assert_eq!(
@@ -265,7 +265,8 @@ fn each_way_to_more_power_is_refused() {
         "[Service]\nGroup=root",
         "[Service]\nSupplementaryGroups=docker",
         "[Service]\nAmbientCapabilities=CAP_SYS_ADMIN",
-        "[Service]\nNoNewPrivileges=no",
+        "[Service]\nNoNewPrivileges=No",
+        "[Service]\nFailureAction=reboot",
         "[Service]\nPermissionsStartOnly=true",
         "[Service]\nDynamicUser=yes",
         "[Service]\nSlice=system.slice",

@@ -82,7 +82,9 @@ fn check_setting(section: &str, key: &str, value: &str, tenant: &Tenant) -> Opti
             words().all(|word| own(word) || (key == "Conflicts" && ending(word))),
             "would start, stop or stand for another's unit".to_owned(),
         ),
-        Rule::One(allowed) => (allowed.contains(&value), format!("can only be {}", shown(allowed))),
+        Rule::One(allowed) => {
+            (allowed.iter().any(|word| word.eq_ignore_ascii_case(value)), format!("can only be {}", shown(allowed)))
+        }
         Rule::AtLeastZero => (value.parse::<i32>().is_ok_and(|number| number >= 0), "can't be below 0".to_owned()),
         Rule::Output => (
             is_output(value),

@@ -1,16 +1,11 @@
 //! Artifacts: big content that stays an object; what a workload sees is a symlink, switched by one rename. The old object stays for the
-//! way back until nothing names it. Plan asks for targets; files executes the switch.
+//! way back until nothing names it. Files asks which object a link makes readable.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use kedge_model::wire::Digest;
 
 use crate::objects::Objects;
-
-/// Where the symlink of an artifact leads.
-pub fn target(objects: &Objects, content: &Digest) -> PathBuf {
-    objects.path(content)
-}
 
 /// The content that a symlink leads to, if it is one of ours.
 pub fn content(objects: &Objects, target: &Path) -> Option<Digest> {
@@ -28,7 +23,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let objects = Objects::open(&folder.path().join("objects")).unwrap();
         let digest = Digest::of(b"model");
-        let target = target(&objects, &digest);
+        let target = objects.path(&digest);
         assert_eq!(content(&objects, &target), Some(digest));
         assert_eq!(content(&objects, &Path::new("/elsewhere").join(target.file_name().unwrap())), None);
         assert_eq!(content(&objects, Path::new("/etc/shadow")), None);

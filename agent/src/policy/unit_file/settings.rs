@@ -28,8 +28,8 @@ pub enum Rule {
     Listen,
 }
 
-const NO: Rule = Rule::One(&["no", "false", "0", "off"]);
-const YES: Rule = Rule::One(&["yes", "true", "1", "on"]);
+const NO: Rule = Rule::One(&["no", "n", "false", "f", "0", "off"]);
+const YES: Rule = Rule::One(&["yes", "y", "true", "t", "1", "on"]);
 const EMPTY: Rule = Rule::One(&[""]);
 const NO_ACTION: Rule = Rule::One(&["none"]);
 
@@ -176,6 +176,9 @@ fn service(key: &str) -> Rule {
         "ExecStart" | "ExecStartPre" | "ExecStartPost" | "ExecCondition" | "ExecReload" | "ExecStop"
         | "ExecStopPost" => Rule::Program,
         "Sockets" => Rule::Own,
+        // Where they stood before systemd 230.
+        "StartLimitInterval" | "StartLimitBurst" => Rule::Free,
+        "StartLimitAction" | "FailureAction" => NO_ACTION,
         // Which exit is a failure, and what follows it: before the setting names that begin like hardening.
         "Type"
         | "ExitType"

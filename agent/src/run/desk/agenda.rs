@@ -27,11 +27,13 @@ pub(super) struct Agenda {
     desire: Option<(Sequence, Generation)>,
     /// Assignments that the applier has in hand.
     given: BTreeSet<String>,
+    /// The membership whose name and labels what runs was bound to.
+    bound: Option<Sequence>,
 }
 
 impl Agenda {
     pub(super) fn new() -> Agenda {
-        Agenda { at: None, desire: None, given: BTreeSet::new() }
+        Agenda { at: None, desire: None, given: BTreeSet::new(), bound: None }
     }
 
     pub(super) fn soon(&mut self) {
@@ -53,6 +55,11 @@ impl Agenda {
     pub(super) fn done(&mut self, assignments: &[String]) {
         assignments.iter().for_each(|assignment| _ = self.given.remove(assignment));
         self.soon();
+    }
+
+    /// The applier has nothing in hand.
+    pub(super) fn is_idle(&self) -> bool {
+        self.given.is_empty()
     }
 
     pub(super) fn forget_desire(&mut self) {
@@ -80,8 +87,12 @@ impl<H: Hub> Desk<H> {
         let now = self.site.clock.now();
         let tasks = agenda(self.memory.state(), self.memory.membership(), &records, &self.held, now);
         let (mut wishes, mut mass_removal) = (Vec::new(), None);
+        let rebind = self.is_newly_bound();
         for task in tasks {
             match task {
+                Task::Keep { assignment } if rebind && !self.agenda.given.contains(&assignment) => {
+                    wishes.extend(self.running_entry(&assignment, &records).and_then(|entry| self.wish(entry)));
+                }
                 Task::Apply(entry) if !self.agenda.given.contains(&entry.assignment) => {
                     wishes.extend(self.wish(entry));
                 }
@@ -116,6 +127,20 @@ impl<H: Hub> Desk<H> {
             self.agenda.desire = Some(wanted);
             house.give(Job::Desire(desired(state)));
         }
+    }
+
+    /// Whether the cluster was given another name or other labels since the last time: then what runs may mean something else.
+    fn is_newly_bound(&mut self) -> bool {
+        let now = self.memory.membership().sequence;
+        self.agenda.bound.replace(now).is_some_and(|before| before != now)
+    }
+
+    /// The entry of what runs here and didn't fail.
+    fn running_entry(&self, assignment: &str, records: &BTreeMap<String, Record>) -> Option<Entry> {
+        let entry = self.memory.state()?.entries.iter().find(|entry| entry.assignment == assignment)?;
+        let record = records.get(assignment)?;
+        let runs = record.running.as_ref()?.key == entry.packages_key();
+        (runs && record.failed.is_none() && record.transaction.is_none()).then(|| entry.clone())
     }
 
     fn wish(&self, entry: Entry) -> Option<Wish> {

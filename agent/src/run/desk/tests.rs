@@ -182,3 +182,18 @@ async fn what_was_told_is_on_disk_without_a_hub() {
     let shown = report::read(&*world.disk, &world.paths).unwrap().unwrap();
     assert_eq!(shown.reports["web"].condition.word(), "Converged");
 }
+
+#[tokio::test(start_paused = true)]
+async fn another_label_binds_what_runs_again_once() {
+    let world = World::new();
+    world.hub.publish(1, vec![entry("web")]);
+    world
+        .run(async {
+            world.applied("web").await;
+            world.relabel(2);
+            world.applied_times("web", 2).await;
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            assert_eq!(world.jobs().iter().filter(|job| *job == "apply web").count(), 2);
+        })
+        .await;
+}

@@ -1,7 +1,7 @@
 //! The archives of both directions of a change, made objects before anything is changed: those that come from where apt finds them,
 //! those that go from wherever they can still be had. Prepare calls it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,8 @@ impl<A: Apt> Debs<A> {
             self.room(self.apt.free().map_err(AptError::Other)?.archives, size, "the archives")
                 .map_err(AptError::Other)?;
             let line = trace.begin(format!("download {} debs, {} kB", absent.len(), size / 1000));
-            let folder = self.empty_folder("download").map_err(AptError::Other)?;
+            let files = absent.iter().map(|(_, offer)| offer.file.as_str()).collect();
+            let folder = self.download_folder(&files).map_err(AptError::Other)?;
             let debs: Vec<Exact> = absent.iter().map(|(exact, _)| exact.clone()).collect();
             if let Err(error) = self.apt.download(&debs, &folder) {
                 trace.end(line, &said(&error));
@@ -93,10 +94,12 @@ impl<A: Apt> Debs<A> {
             }
         }
         let mut archives = BTreeMap::new();
-        let mut unpacked = 0;
+        let mut unpacked = 0_u64;
         for (exact, digest) in coming {
             let archive = self.apt.inspect(&self.objects.path(&digest)).map_err(AptError::Other)?;
-            unpacked += archive.installed_kib * 1024;
+            // Not every deb says how large it is unpacked; it is no smaller than its archive.
+            let packed = fs::metadata(self.objects.path(&digest)).map_or(0, |metadata| metadata.len());
+            unpacked += packed.max(archive.installed_kib.saturating_mul(1024));
             self.known.remember(&exact, digest, &self.objects);
             archives.insert(exact, (digest, archive));
         }
@@ -158,7 +161,7 @@ impl<A: Apt> Debs<A> {
                 return Ok((digest, "among the objects"));
             }
             self.room(self.apt.free()?.archives, offer.size, "the way back")?;
-            let folder = self.empty_folder("download")?;
+            let folder = self.download_folder(&BTreeSet::from([offer.file.as_str()]))?;
             if self.apt.download(std::slice::from_ref(exact), &folder).is_ok() {
                 return Ok((
                     self.adopt(&folder.join(&offer.file), offer.digest.as_ref())?,
@@ -218,11 +221,24 @@ impl<A: Apt> Debs<A> {
         Ok(folder)
     }
 
+    /// What an interrupted download of the same files left stays: apt goes on from there.
+    fn download_folder(&self, files: &BTreeSet<&str>) -> Result<PathBuf, Failure> {
+        let folder = self.work.join("download");
+        fs::create_dir_all(&folder).map_err(|error| on_disk(&folder, &error))?;
+        for entry in fs::read_dir(&folder).map_err(|error| on_disk(&folder, &error))?.flatten() {
+            if entry.file_name().to_str().is_none_or(|name| !files.contains(name)) {
+                fs::remove_file(entry.path()).map_err(|error| on_disk(&entry.path(), &error))?;
+            }
+        }
+        Ok(folder)
+    }
+
     /// Moved, not copied.
     fn adopt(&self, path: &Path, promised: Option<&Digest>) -> Result<Digest, Failure> {
         let digest = digest_of(path).map_err(|error| on_disk(path, &error))?;
         if promised.is_some_and(|promised| *promised != digest) {
             let message = format!("{} is not what its source's index promised", path.display());
+            _ = fs::remove_file(path);
             return Err(Failure::passing("Network", message));
         }
         self.objects.adopt(path, &digest).map_err(|error| on_disk(path, &error))?;

@@ -80,6 +80,7 @@ pub fn restore(conffiles: &[ConffileBefore], objects: &Objects, root: &Path) -> 
     let mut changed = Vec::new();
     for conffile in conffiles {
         let place = place(root, &conffile.path);
+        remove(&new_beside(&place)).map_err(|error| failed(&conffile.path, &error))?;
         let done = match &conffile.was {
             Some(was) => put(&place, was, objects),
             None => remove(&place),
@@ -134,9 +135,7 @@ fn put(path: &Path, was: &FileBefore, objects: &Objects) -> io::Result<bool> {
     }
     let folder = path.parent().unwrap_or(Path::new("/"));
     fs::create_dir_all(folder)?;
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = folder.join(format!(".{name}.kedge-new"));
-    remove(&beside)?;
+    let beside = new_beside(path);
     let mut file = File::create_new(&beside)?;
     io::copy(&mut objects.read(&was.content)?, &mut file)?;
     chown(&beside, Some(uid), Some(gid)).map_err(io::Error::from)?;
@@ -146,6 +145,11 @@ fn put(path: &Path, was: &FileBefore, objects: &Objects) -> io::Result<bool> {
     fs::rename(&beside, path)?;
     File::open(folder)?.sync_all()?;
     Ok(true)
+}
+
+/// Where a file is written before it takes its place; one that is there was left by a cut.
+fn new_beside(path: &Path) -> PathBuf {
+    path.with_file_name(format!(".{}.kedge-new", path.file_name().unwrap_or_default().to_string_lossy()))
 }
 
 fn remove(path: &Path) -> io::Result<bool> {
@@ -207,6 +211,8 @@ mod tests {
         fs::set_permissions(etc.join("a.conf"), Permissions::from_mode(0o600)).unwrap();
         fs::write(etc.join("a.conf.dpkg-dist"), "shipped").unwrap();
         fs::write(etc.join("new.conf"), "new").unwrap();
+        fs::write(etc.join(".new.conf.kedge-new"), "cut off").unwrap();
+        fs::write(etc.join(".a.conf.kedge-new"), "cut off").unwrap();
         let changed = restore(&before, &objects, root.path()).unwrap();
         assert_eq!(changed, ["/etc/a.conf", "/etc/a.conf.dpkg-dist", "/etc/new.conf"]);
         assert_eq!(fs::read_to_string(etc.join("a.conf")).unwrap(), "mine");

@@ -6,6 +6,7 @@
 //! installed debs and the step's archives only, and a simulation of that must say exactly what the step says.
 
 use std::collections::BTreeSet;
+use std::fs;
 
 use super::apt::{Apt, AptError, Ask, Broken, Mark, World};
 use super::resolve::{Stand, allow, stand};
@@ -254,6 +255,9 @@ impl<A: Apt> Debs<A> {
     }
 
     pub(super) fn mend(&mut self, trace: &mut Tracer<'_>) -> Result<(), Failure> {
+        for left in ["links", "repacked"] {
+            _ = fs::remove_dir_all(self.work.join(left));
+        }
         self.resume(trace)?;
         if self.apt.status(Of::Broken)?.debs.is_empty() {
             return Ok(());

@@ -156,7 +156,7 @@ fn an_artifact_is_switched_by_its_link_and_readable() {
     let world = World::new();
     for text in ["model 1", "model 2", "model 2"] {
         let digest = world.objects.put(text.as_bytes()).unwrap();
-        let target = crate::apply::host::artifacts::target(&world.objects, &digest);
+        let target = world.objects.path(&digest);
         let target = target.to_str().unwrap().to_owned();
         let step = Step::PutLink { path: "/srv/app/model".to_owned(), target: target.clone(), owner: Owner::default() };
         world.run(&step).unwrap();

@@ -11,7 +11,7 @@ use kedge_durable::{Disk, RealDisk};
 use kedge_model::kinds::{Conflicts, Destination, Drift, Rollback, Scope as Reach};
 use kedge_model::wire::{
     ApplyParameters, BlobRef, DesiredState, Digest, Entry, Envelope, Generation, Mode, PackageRef, Packages,
-    PollAnswer, PollRequest, SigningKey, Stream, Timestamp,
+    PollAnswer, PollRequest, Sequence, SigningKey, Stream, Timestamp,
 };
 use kedge_status::{Condition, Limits, Status};
 use tokio::sync::mpsc::UnboundedSender;
@@ -82,6 +82,7 @@ pub struct FakeHub {
 pub struct HubState {
     down: bool,
     issued: Option<(Generation, Envelope)>,
+    membership: Option<(Sequence, Envelope)>,
     lost: BTreeSet<String>,
     pub polls: Vec<PollRequest>,
     pub sent: Vec<Envelope>,
@@ -212,6 +213,20 @@ impl World {
     pub async fn applied(&self, name: &str) {
         let job = format!("apply {name}");
         self.bench.until(|state| state.jobs.contains(&job)).await;
+    }
+
+    /// The hub gives the cluster another label.
+    pub fn relabel(&self, sequence: u64) {
+        let mut membership = self.hub.authority.membership(self.identity.cluster(), sequence, &stream());
+        membership.labels.insert("place".to_owned(), format!("hall-{sequence}"));
+        self.hub.lock().membership = Some((Sequence(sequence), self.hub.authority.sign(&membership)));
+        self.hub.changed.notify_waiters();
+    }
+
+    /// So many times.
+    pub async fn applied_times(&self, name: &str, times: usize) {
+        let job = format!("apply {name}");
+        self.bench.until(|state| state.jobs.iter().filter(|one| **one == job).count() >= times).await;
     }
 
     pub async fn looked(&self) {
@@ -422,11 +437,14 @@ impl FakeHub {
             let source = io::Error::from(io::ErrorKind::ConnectionRefused);
             return Some(Err(LinkError::Unreachable { hub: "hub.test:7443".to_owned(), source }));
         }
+        let member = state.membership.as_ref().filter(|(sequence, _)| *sequence > request.membership);
         let newer = state.issued.as_ref().filter(|(generation, _)| *generation > request.generation);
         let known = state.status.as_ref().map(Status::heads);
         let want_status = known.as_ref() != Some(&request.status);
-        (newer.is_some() || want_status)
-            .then(|| Ok(PollAnswer { state: newer.map(|(_, envelope)| envelope.clone()), want_status, ..blank() }))
+        (newer.is_some() || member.is_some() || want_status).then(|| {
+            let membership = member.map(|(_, envelope)| envelope.clone());
+            Ok(PollAnswer { state: newer.map(|(_, envelope)| envelope.clone()), membership, want_status, ..blank() })
+        })
     }
 }
 
