@@ -78,7 +78,7 @@ compile() {
         command+=(--target "$triple")
     else
         need_zig
-        rustup target add "$triple" >/dev/null 2>&1 || die 3 "rustup has no target $triple here."
+        (cd "$root" && rustup target add "$triple") >/dev/null 2>&1 || die 3 "rustup has no target $triple here."
         command=("${CARGO:-cargo}" zigbuild --target "$triple.$oldest_glibc")
     fi
     # The agent knows when it was made: when its sources last changed, so that the same ones give the same bytes.
