@@ -120,6 +120,9 @@ impl Engine {
         let lines = trace.take();
         let interrupted = self.records.all().values().filter(|record| record.transaction.is_some());
         let names: Vec<String> = interrupted.map(|record| record.assignment.clone()).collect();
+        for line in lines.iter().filter(|_| names.is_empty()) {
+            tracing::info!(what = line.what, failed = line.failed, "mended at the start");
+        }
         for (at, assignment) in names.iter().enumerate() {
             self.resume(assignment, if at == 0 { lines.clone() } else { Vec::new() });
         }

@@ -13,6 +13,9 @@ use crate::trace::Tracer;
 /// What a transaction's trace may hold: a journal is written before every step.
 const MAX_TRACE: usize = 128 * 1024;
 
+/// Up to so many steps the journal is written before each.
+const FINE_STEPS: usize = 40;
+
 /// Whether a step began and how it ended.
 enum Did {
     Well,
@@ -204,8 +207,9 @@ impl Engine {
     }
 
     fn forward(&mut self, assignment: &str, steps: usize) -> Did {
+        let mut announced = 0;
         for at in 0..steps {
-            match self.step(assignment, at, true) {
+            match self.step(assignment, at, true, &mut announced) {
                 Did::Well => {}
                 other => return other,
             }
@@ -243,9 +247,9 @@ impl Engine {
         let mut failures: Vec<Failure> = Vec::new();
         for _ in 0..2 {
             failures.clear();
-            let mut failed = Vec::new();
+            let (mut failed, mut announced) = (Vec::new(), 0);
             for at in open {
-                match self.step(assignment, at, false) {
+                match self.step(assignment, at, false, &mut announced) {
                     Did::Well => {}
                     Did::Badly(failure) => {
                         failures.push(failure);
@@ -268,18 +272,29 @@ impl Engine {
         self.end(assignment, outcome);
     }
 
-    /// One step, with the journal written before it.
-    fn step(&mut self, assignment: &str, at: usize, forward: bool) -> Did {
+    /// One step, with the journal written before it, unless it is `announced` already with others.
+    fn step(&mut self, assignment: &str, at: usize, forward: bool, announced: &mut usize) -> Did {
         if self.pause.stopping() {
             return Did::Stopped;
         }
-        let written = self.journal(assignment, |transaction| transaction.begun = transaction.begun.max(at + 1));
-        if let (Err(why), true) = (written, forward) {
-            return Did::Badly(disk_failure(&why));
-        }
         let transaction = self.records.get(assignment).and_then(|record| record.transaction.as_ref());
-        let steps = transaction.map(|one| if forward { &one.forward } else { &one.back });
-        let Some(step) = steps.and_then(|steps| steps.get(at)).cloned() else { return Did::Well };
+        let Some(transaction) = transaction else { return Did::Well };
+        let steps = if forward { &transaction.forward } else { &transaction.back };
+        let Some(step) = steps.get(at).cloned() else { return Did::Well };
+        let begun = transaction.begun.max(at + 1);
+        if at >= *announced {
+            *announced = announcement(steps, at);
+            let end = *announced;
+            let written = self.journal(assignment, |transaction| transaction.begun = transaction.begun.max(end));
+            if let (Err(why), true) = (written, forward) {
+                return Did::Badly(disk_failure(&why));
+            }
+        }
+        self.records.note(assignment, |record| {
+            if let Some(transaction) = &mut record.transaction {
+                transaction.begun = begun;
+            }
+        });
         let (lines, done) = self.execute(&step);
         self.records.note(assignment, |record| extend_trace(record, lines));
         match done {
@@ -311,6 +326,15 @@ impl Engine {
             }
         })
     }
+}
+
+/// How far a journal write before this step speaks for: in a transaction of very many files, for some of them at once. Saying too much
+/// only makes the way back longer.
+fn announcement(steps: &[Step], at: usize) -> usize {
+    let is_file = |step: &Step| matches!(step, Step::PutFile { .. } | Step::RemovePath { .. } | Step::PutLink { .. });
+    let most = steps.len().div_ceil(FINE_STEPS).max(1);
+    let files = steps[at..].iter().take(most).take_while(|step| is_file(step)).count();
+    at + files.max(1)
 }
 
 /// Outputs of what went well give way first, the oldest before the others.

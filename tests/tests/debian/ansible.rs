@@ -54,19 +54,17 @@ fn what_ansible_did_with_the_output_of_its_cluster_type_is_on_the_hub() {
     control_plane.switch("dev");
     control_plane.change("cluster-types/south/ansible-box/cluster-type.yaml", CLUSTER_TYPE);
     world.sample.edit("dev", "base-repo.yaml", &old, &main);
-    world.await_generation("dev", "ansible-box", 1);
+    let file = format!("ansible-box/{FIRST}/reconciler.yaml");
+    await_true(&format!("{file} is published"), SOON, || {
+        world.api.generation("dev", "ansible-box").is_some() && world.sample.gitops.read_remote("dev", &file).is_some()
+    });
     line.install_agent();
     let token = world.token("ansible-box", &[]).to_string();
     line.host.ok(&["kedge-agent", "join", "--token", &token, "--name", HOST]);
 
     // What a pipeline of the platform team does: the branch's head, and Ansible on the host.
     let run = || {
-        let file = format!("ansible-box/{FIRST}/reconciler.yaml");
-        let playbook = world
-            .sample
-            .gitops
-            .read_remote("dev", &file)
-            .unwrap_or_else(|| panic!("{file} isn't published: {:?}", world.sample.gitops.files("origin/dev")));
+        let playbook = world.sample.gitops.read_remote("dev", &file).expect("it stays published");
         line.host.write("/root/playbook.yaml", playbook);
         let ran = line.host.run(&["ansible-playbook", "-i", "localhost,", "-c", "local", "/root/playbook.yaml"]);
         (ran, world.git.head("gitops", "dev").unwrap())

@@ -53,7 +53,7 @@ fn a_power_cut_loses_what_was_not_synced_and_nothing_else() {
 
 #[test]
 fn each_write_of_a_watched_folder_is_a_moment_to_cut_the_power_at() {
-    let Some(mut host) = DebianHost::boot(Flavour::Plain, Network::Out) else { return };
+    let Some(host) = DebianHost::boot(Flavour::Plain, Network::Out) else { return };
     host.sh("mkdir -p /srv/ledger");
     let moments = [Moment { folder: "/srv/ledger", ending: ".new" }];
     let script = "for n in 1 2 3; do echo $n >/srv/ledger/x.new; sync /srv/ledger/x.new; mv /srv/ledger/x.new /srv/ledger/x; sync /srv/ledger; done";

@@ -5,7 +5,7 @@ use kedge_tests::lab::await_true;
 use kedge_tests::lab::host::fingerprint::Fingerprint;
 use kedge_tests::world::SOON;
 use kedge_tests::world::liar::Liar;
-use kedge_tests::world::line::{CLUSTER_TYPE, FIRST, HOST, Line};
+use kedge_tests::world::line::{CHANGED_WITHIN, CLUSTER_TYPE, FIRST, HOST, Line};
 
 #[test]
 fn forged_old_and_foreign_states_are_refused_and_reported_and_change_nothing() {
@@ -36,7 +36,8 @@ fn forged_old_and_foreign_states_are_refused_and_reported_and_change_nothing() {
     let liar = Liar::start(places.agents, &places.data.join("keys"));
     for (what, lie, word) in lies {
         liar.say(lie);
-        await_true(&format!("{what} is refused and reported"), SOON, || {
+        // A hub that says such things is asked less and less often.
+        await_true(&format!("{what} is refused and reported"), CHANGED_WITHIN, || {
             let warned = liar.status().is_some_and(|status| {
                 let warning = status.warnings.get("StateRefused");
                 warning.is_some_and(|warning| warning.message.contains(word))

@@ -3,6 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "all of this is test code")]
 
 mod ansible;
+mod artifacts;
+mod commands;
 mod drift;
 mod escapes;
 mod faults;

@@ -338,3 +338,22 @@ fn a_goal_that_no_journal_can_hold_is_refused_for_good() {
     let failure = lab.record("w").failed.unwrap().failure;
     assert_eq!((failure.reason.as_str(), failure.passes, lab.host.changes()), ("BadPackage", false, 0));
 }
+
+#[test]
+fn very_many_files_share_journal_writes_and_a_failure_still_goes_back_exactly() {
+    let mut lab = Lab::new();
+    let mut many = order("w", "1");
+    let goal = many.goal.as_mut().unwrap();
+    let file = goal.files[2].clone();
+    goal.files.extend((0..400).map(|at| FileGoal { path: format!("/srv/w/{at}"), ..file.clone() }));
+    let syncs = lab.disk.syncs();
+    lab.host.fail("write /srv/w/99", 1);
+    lab.engine.apply(many.clone());
+    assert_eq!(lab.host.world(), empty_host());
+    let back = lab.record("w").last.unwrap().back.len();
+    assert!(back < 420, "what wasn't written isn't taken back: {back}");
+    many.restart = 1;
+    lab.engine.apply(many);
+    assert_eq!(lab.outcome("w"), Outcome::Committed);
+    assert!(lab.disk.syncs() - syncs < 3 * 160, "{}", lab.disk.syncs() - syncs);
+}

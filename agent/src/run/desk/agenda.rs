@@ -57,6 +57,11 @@ impl Agenda {
         self.soon();
     }
 
+    /// The applier has nothing in hand.
+    pub(super) fn is_idle(&self) -> bool {
+        self.given.is_empty()
+    }
+
     pub(super) fn forget_desire(&mut self) {
         self.desire = None;
     }

@@ -217,7 +217,11 @@ impl<H: Hub> Desk<H> {
         self.warn_while("DiskLow", Severity::Error, low);
     }
 
+    /// Not while a change is under way: what its steps and its way back need is known when its journal is read again.
     fn collect(&self, need: u64) {
+        if !self.agenda.is_idle() {
+            return;
+        }
         match self.site.objects.collect(&self.content.needed, need) {
             Ok(0) => {}
             Ok(bytes) => tracing::info!(bytes, "collected what nobody needs any more"),

@@ -40,7 +40,7 @@ impl DebianHost {
     /// Does `work` and cuts the power, on copies, at each of these moments; of each file's moments only those that `wanted` says,
     /// by their number.
     pub fn cuts_during(
-        &mut self,
+        &self,
         moments: &[Moment],
         wanted: &(dyn Fn(&str, usize) -> bool + Sync),
         work: impl FnOnce(&DebianHost),
@@ -57,11 +57,13 @@ impl DebianHost {
                 .mark::<BorrowedFd<'_>, _>(MarkFlags::FAN_MARK_ADD, mask, nix::fcntl::AT_FDCWD, Some(&folder))
                 .unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
         }
-        let host = &*self;
+        let host = self;
         let before = host.machine().while_frozen(|machine| machine.snapshot(host.image(), Image::copy));
         let done = AtomicBool::new(false);
         thread::scope(|scope| {
-            let watcher = scope.spawn(|| watch(host, &group, moments, wanted, &before, &done));
+            // It has the group: if it fails, whoever waits for its word goes on.
+            let (before, done) = (&before, &done);
+            let watcher = scope.spawn(move || watch(host, group, moments, wanted, before, done));
             work(host);
             done.store(true, Ordering::Release);
             watcher.join().unwrap()
@@ -71,7 +73,7 @@ impl DebianHost {
 
 fn watch(
     host: &DebianHost,
-    group: &Fanotify,
+    group: Fanotify,
     moments: &[Moment],
     wanted: &(dyn Fn(&str, usize) -> bool + Sync),
     before: &Image,

@@ -62,6 +62,7 @@ impl Fingerprint {
             // A unit that nothing knows any more, and what runs at its own time.
             if let [name, load, active, ..] = fields[..]
                 && load == "loaded"
+                && (!name.ends_with(".slice") || has_file(host, name))
                 && !name.starts_with("systemd-")
                 && !name.starts_with("apt-daily")
                 && !name.starts_with("dpkg-db-backup")
@@ -102,6 +103,11 @@ impl Fingerprint {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
+}
+
+/// A slice without one is only a group that was there once; it stays until the next boot.
+fn has_file(host: &DebianHost, unit: &str) -> bool {
+    ["/etc/systemd/system", "/usr/lib/systemd/system"].iter().any(|folder| host.exists(&format!("{folder}/{unit}")))
 }
 
 fn walk(root: &Path, inside: &str, found: &mut BTreeMap<String, String>) {
