@@ -85,8 +85,9 @@ enum Command {
 
 impl Cli {
     pub fn run(self) -> Result<Exit, CommandError> {
-        // Whatever this process makes, others can't read it unless it says so.
-        nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+        // What maintainer scripts make under the daemon is for everybody; its own secrets say so themselves.
+        let umask = if matches!(self.command, Command::Run(_)) { 0o022 } else { 0o077 };
+        nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(umask));
         let paths = self.paths()?;
         match self.command {
             Command::Join(args) => join::run(&args, &paths),

@@ -51,7 +51,6 @@ struct HostEngine {
     engine: Engine,
     holds: Holds,
     objects: Objects,
-    index: PackageIndex,
     tell: UnboundedSender<Told>,
     paths: Paths,
 }
@@ -68,25 +67,8 @@ impl Workshop {
         let host = HostApplier::new(&self.paths, &self.objects, health);
         let pause = Box::new(Breath::new(Arc::clone(&self.pulse)));
         let engine = Engine::open(Box::new(host), records, Arc::clone(&self.clock), tell.clone(), pause, &self.paths);
-        let (index, warning) = self.index();
-        warn_of_cache(warning, tell);
         let holds = Holds::on(Arc::clone(&self.disk), &self.paths);
-        Ok(HostEngine {
-            engine,
-            holds,
-            objects: self.objects.clone(),
-            index,
-            tell: tell.clone(),
-            paths: self.paths.clone(),
-        })
-    }
-
-    /// The cache on disk; one that can't be used is done without.
-    fn index(&self) -> (PackageIndex, Option<String>) {
-        match SledStore::open(&self.paths.cache()) {
-            Ok((store, warning)) => (PackageIndex::new(Arc::new(store)), warning),
-            Err(error) => (PackageIndex::new(Arc::new(MemoryStore::default())), Some(chain(&error))),
-        }
+        Ok(HostEngine { engine, holds, objects: self.objects.clone(), tell: tell.clone(), paths: self.paths.clone() })
     }
 }
 
@@ -123,25 +105,9 @@ impl Applier for HostEngine {
     }
 
     fn apply(&mut self, wishes: Vec<Wish>) {
-        let orders = wishes.into_iter().map(|wish| {
-            let goal = match wish.failure {
-                Some(failure) => Err(failure),
-                None => {
-                    let facts = facts::gather(&wish.membership, &self.paths);
-                    content::goal_of(&wish.assignment, &wish.packages, &self.objects, &self.index, &facts, &self.paths)
-                }
-            };
-            let Wish { assignment, packages, restart, generation, .. } = wish;
-            Order { assignment, packages, generation, restart, goal }
-        });
-        let orders = orders.collect();
-        if let Some(trouble) = self.index.trouble() {
-            warn_of_cache(Some(trouble), &self.tell);
-        }
+        let orders = self.orders(wishes);
         let held = |assignment: &str| self.holds.held().is_ok_and(|held| held.contains_key(assignment));
         self.engine.apply_unless(orders, held);
-        let needed: BTreeSet<Digest> = self.engine.records().all().values().flat_map(records::objects).collect();
-        self.index.retain(|package| needed.contains(package));
     }
 
     fn remove(&mut self, assignment: &str) {
@@ -161,7 +127,40 @@ impl Applier for HostEngine {
     }
 }
 
-/// A ledger that was whole at this start ends an older warning.
+impl HostEngine {
+    /// What the wishes mean here. The cache is open only meanwhile: an idle agent has no use for its memory.
+    fn orders(&self, wishes: Vec<Wish>) -> Vec<Order> {
+        let (index, mut trouble) = self.index();
+        let records = self.engine.records().all().values();
+        let mut needed: BTreeSet<Digest> = records.flat_map(records::objects).collect();
+        needed.extend(wishes.iter().flat_map(|wish| [wish.packages.platform.digest, wish.packages.workload.digest]));
+        let order = |wish: Wish| {
+            let Wish { assignment, packages, restart, generation, membership, failure } = wish;
+            let goal = failure.map_or_else(
+                || {
+                    let facts = facts::gather(&membership, &self.paths);
+                    content::goal_of(&assignment, &packages, &self.objects, &index, &facts, &self.paths)
+                },
+                Err,
+            );
+            Order { assignment, packages, generation, restart, goal }
+        };
+        let orders = wishes.into_iter().map(order).collect();
+        index.retain(|package| needed.contains(package));
+        trouble = trouble.or_else(|| index.trouble());
+        warn_of_cache(trouble, &self.tell);
+        orders
+    }
+
+    /// The cache on disk; one that can't be used is done without.
+    fn index(&self) -> (PackageIndex, Option<String>) {
+        match SledStore::open(&self.paths.cache()) {
+            Ok((store, warning)) => (PackageIndex::new(Arc::new(store)), warning),
+            Err(error) => (PackageIndex::new(Arc::new(MemoryStore::default())), Some(chain(&error))),
+        }
+    }
+}
+
 /// A cache that broke has begun anew by itself: nothing is lost but time.
 fn warn_of_cache(trouble: Option<String>, tell: &UnboundedSender<Told>) {
     let code = "CacheBroken".to_owned();
@@ -172,6 +171,7 @@ fn warn_of_cache(trouble: Option<String>, tell: &UnboundedSender<Told>) {
     });
 }
 
+/// A ledger that was whole at this start ends an older warning.
 fn warn_of(found: &[Found], tell: &UnboundedSender<Told>) {
     let sentences = |aside: bool| {
         let said = found.iter().filter_map(move |one| match one {

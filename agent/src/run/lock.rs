@@ -37,12 +37,17 @@ impl Lock {
     }
 }
 
-/// Tenants reach their artifacts through it; they can't list it.
+/// Tenants reach their artifacts through it; they can't list it, and everything else in it is the agent's alone.
 fn make_folder(paths: &Paths) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     let state = paths.state();
     fs::create_dir_all(&state)?;
-    fs::set_permissions(&state, fs::Permissions::from_mode(0o711))
+    fs::set_permissions(&state, fs::Permissions::from_mode(0o711))?;
+    for private in ["cache", "partial", "records"].map(|name| state.join(name)) {
+        fs::create_dir_all(&private)?;
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o700))?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -56,6 +61,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let paths = Paths::below(folder.path());
         let first = Lock::take(&paths).unwrap();
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(paths.state()), mode(paths.records())), (0o711, 0o700));
         assert!(matches!(Lock::take(&paths), Err(LockError::Taken)));
         drop(first);
         assert!(Lock::take(&paths).is_ok());

@@ -14,6 +14,8 @@ const COMMANDS: [&str; 15] = [
     "token",
     "access",
     "cluster",
+    "hold",
+    "unhold",
     "publish",
     "audit",
     "completions",
@@ -42,6 +44,8 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       token        Make, list and revoke join tokens for new clusters
       access       Make, list and revoke access tokens for people and programs
       cluster      Move, relabel, replace, retire or revoke a cluster
+      hold         Let nothing change an assignment on a cluster
+      unhold       Let Kedge change an assignment on a cluster again
       publish      Confirm a publish that waits because it removes much
       audit        Show who changed what on the hub, newest first
       completions  Print a completion script for a shell

@@ -28,7 +28,7 @@ pub trait Apt: Debug + Send {
     /// Where an exact version can be had, if its source is known.
     fn offer(&self, deb: &Exact) -> Option<Offer>;
     /// Into a folder, under the offer's file name.
-    fn download(&self, debs: &[Exact], into: &Path) -> Result<(), AptError>;
+    fn download(&self, debs: &[(Exact, Offer)], into: &Path) -> Result<(), AptError>;
     /// The archive of an exact version that apt left in its own cache.
     fn cached(&self, deb: &Exact) -> Option<PathBuf>;
     /// What an archive says of itself.
@@ -97,6 +97,7 @@ pub struct Exact {
 /// Where apt would fetch an archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
+    pub uri: String,
     pub file: String,
     pub size: u64,
     pub digest: Option<Digest>,

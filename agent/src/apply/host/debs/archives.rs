@@ -81,12 +81,11 @@ impl<A: Apt> Debs<A> {
             let line = trace.begin(format!("download {} debs, {} kB", absent.len(), size / 1000));
             let files = absent.iter().map(|(_, offer)| offer.file.as_str()).collect();
             let folder = self.download_folder(&files).map_err(AptError::Other)?;
-            let debs: Vec<Exact> = absent.iter().map(|(exact, _)| exact.clone()).collect();
-            if let Err(error) = self.apt.download(&debs, &folder) {
+            if let Err(error) = self.apt.download(&absent, &folder) {
                 trace.end(line, &said(&error));
                 return Err(error);
             }
-            trace.end(line, &debs.iter().map(Exact::spec).collect::<Vec<_>>().join("\n"));
+            trace.end(line, &absent.iter().map(|(exact, _)| exact.spec()).collect::<Vec<_>>().join("\n"));
             for (exact, offer) in absent {
                 let path = folder.join(&offer.file);
                 let digest = self.adopt(&path, offer.digest.as_ref()).map_err(AptError::Other)?;
@@ -162,11 +161,11 @@ impl<A: Apt> Debs<A> {
             }
             self.room(self.apt.free()?.archives, offer.size, "the way back")?;
             let folder = self.download_folder(&BTreeSet::from([offer.file.as_str()]))?;
-            if self.apt.download(std::slice::from_ref(exact), &folder).is_ok() {
-                return Ok((
-                    self.adopt(&folder.join(&offer.file), offer.digest.as_ref())?,
-                    "downloaded from its source",
-                ));
+            let wanted = [(exact.clone(), offer)];
+            if self.apt.download(&wanted, &folder).is_ok() {
+                let [(_, offer)] = wanted;
+                let digest = self.adopt(&folder.join(&offer.file), offer.digest.as_ref())?;
+                return Ok((digest, "downloaded from its source"));
             }
         }
         let digest = self.repacked(&exact.name, status)?;

@@ -122,11 +122,11 @@ impl Apt for FakeApt {
 
     fn offer(&self, deb: &Exact) -> Option<Offer> {
         let spec = format!("{}={}", deb.name, deb.version);
-        self.offered(&spec).then(|| Offer { file: deb.file(), size: 1000, digest: None })
+        self.offered(&spec).then(|| Offer { uri: String::new(), file: deb.file(), size: 1000, digest: None })
     }
 
-    fn download(&self, debs: &[Exact], into: &Path) -> Result<(), AptError> {
-        for deb in debs {
+    fn download(&self, debs: &[(Exact, Offer)], into: &Path) -> Result<(), AptError> {
+        for (deb, _) in debs {
             self.did(format!("download {}", deb.spec()));
             let conffiles = &self.offers[&format!("{}={}", deb.name, deb.version)];
             fs::write(into.join(deb.file()), archive(&deb.name, &deb.version, conffiles)).unwrap();

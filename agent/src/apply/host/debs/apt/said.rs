@@ -101,12 +101,12 @@ pub fn blame(text: &str) -> String {
 
 /// A line of `--print-uris`: `'uri' file size SHA256:digits`.
 pub fn offer(line: &str) -> Option<Offer> {
-    let (_, rest) = line.strip_prefix('\'')?.split_once("' ")?;
+    let (uri, rest) = line.strip_prefix('\'')?.split_once("' ")?;
     let mut words = rest.split_whitespace();
     let (file, size) = (words.next()?.to_owned(), words.next()?.parse().ok()?);
     let digits = words.find_map(|hash| hash.strip_prefix("SHA256:"));
     let plain = !file.contains('/') && !file.starts_with('.');
-    plain.then(|| Offer { file, size, digest: digits.and_then(unhex).map(Digest::from_bytes) })
+    plain.then(|| Offer { uri: uri.to_owned(), file, size, digest: digits.and_then(unhex).map(Digest::from_bytes) })
 }
 
 #[cfg(test)]

@@ -61,6 +61,8 @@ const OPTIONS: [&str; 15] = [
     "-oDpkg::Options::=--force-confdef",
     "-oDpkg::Options::=--force-confold",
 ];
+/// apt's own tool for single files, with its proxies and credentials.
+const HELPER: &str = "usr/lib/apt/apt-helper";
 /// Another program may install for a while; longer waits are the next try's.
 const LOCK_WAIT: Duration = Duration::from_secs(120);
 /// Questions that are answered from the disk; a slow card needs its time.
@@ -209,20 +211,28 @@ impl Apt for HostApt {
         output.stdout.lines().find_map(said::offer)
     }
 
-    fn download(&self, debs: &[Exact], into: &Path) -> Result<(), AptError> {
-        let (folder, specs) = (into.display().to_string(), debs.iter().map(Exact::spec).collect::<Vec<_>>());
-        let mut arguments = vec!["-C", &folder, "apt-get"];
-        arguments.extend(OPTIONS);
-        arguments.push("download");
-        arguments.extend(specs.iter().map(String::as_str));
-        // apt-get downloads into the folder it is started in.
-        let output = run("env", &arguments, &ENVIRONMENT, DOWNLOAD).map_err(|error| AptError::Other(unfit(error)))?;
-        let text = output.text();
-        match output.ok() {
-            true => Ok(()),
-            false if said::is_full(&text) => Err(AptError::Other(Failure::passing("DiskFull", said::errors(&text)))),
-            false => Err(said::refusal(&text)),
+    fn download(&self, debs: &[(Exact, Offer)], into: &Path) -> Result<(), AptError> {
+        let helper = self.root.join(HELPER);
+        let (remote, local): (Vec<_>, Vec<_>) =
+            debs.iter().partition(|(_, offer)| offer.uri.starts_with("http") && helper.is_file());
+        if !remote.is_empty() {
+            // Goes on where an interrupted download ended, which `apt-get download` doesn't.
+            let mut arguments = vec!["-oAPT::Sandbox::User=root".to_owned(), "download-file".to_owned()];
+            for (_, offer) in remote {
+                let hash = offer.digest.map(|digest| format!("SHA256:{}", digest.hex())).unwrap_or_default();
+                arguments.extend([offer.uri.clone(), into.join(&offer.file).display().to_string(), hash]);
+            }
+            downloaded(&helper.display().to_string(), &arguments)?;
         }
+        if !local.is_empty() {
+            // It downloads into the folder it is started in.
+            let mut arguments = vec!["-C".to_owned(), into.display().to_string(), "apt-get".to_owned()];
+            arguments.extend(OPTIONS.map(str::to_owned));
+            arguments.push("download".to_owned());
+            arguments.extend(local.iter().map(|(deb, _)| deb.spec()));
+            downloaded("env", &arguments)?;
+        }
+        Ok(())
     }
 
     fn cached(&self, deb: &Exact) -> Option<PathBuf> {
@@ -325,6 +335,21 @@ impl Archive {
             installed_kib: field("Installed-Size").parse().unwrap_or(0),
             conffiles: paths.map(str::to_owned).collect(),
         }
+    }
+}
+
+fn downloaded(program: &str, arguments: &[String]) -> Result<(), AptError> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let output = run(program, &arguments, &ENVIRONMENT, DOWNLOAD).map_err(|error| AptError::Other(unfit(error)))?;
+    let text = output.text();
+    match output.ok() {
+        true => Ok(()),
+        false if said::is_full(&text) => Err(AptError::Other(Failure::passing("DiskFull", said::errors(&text)))),
+        // Nothing is decided in a download: what isn't missing may come the next time.
+        false => Err(match said::refusal(&text) {
+            AptError::Refused(_) => AptError::Network(said::errors(&text)),
+            other => other,
+        }),
     }
 }
 
