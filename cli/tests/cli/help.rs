@@ -2,7 +2,7 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 17] = [
     "init",
     "validate",
     "plan",
