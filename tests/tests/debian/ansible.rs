@@ -35,6 +35,7 @@ kind: ClusterType
 metadata:
   name: ansible-box
   labels:
+    region: south
     runs: host
     accelerator: nvidia
 spec:

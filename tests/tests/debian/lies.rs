@@ -36,7 +36,8 @@ fn forged_old_and_foreign_states_are_refused_and_reported_and_change_nothing() {
     let liar = Liar::start(places.agents, &places.data.join("keys"));
     for (what, lie, word) in lies {
         liar.say(lie);
-        // A hub that says such things is asked less and less often.
+        // A hub that says such things is asked less and less often; a start begins anew.
+        line.host.sh("systemctl restart kedge-agent");
         await_true(&format!("{what} is refused and reported"), CHANGED_WITHIN, || {
             let warned = liar.status().is_some_and(|status| {
                 let warning = status.warnings.get("StateRefused");

@@ -103,6 +103,9 @@ impl HostApt {
                 arguments.push(format!("-o{closed}"));
             }
             arguments.push("-oDir::Etc::PreferencesParts=/dev/null".to_owned());
+            // A power cut may have left a deb unpacked whose dependency is the one given here: apt refuses to touch a broken
+            // system unless it is told that this mends it. What it would do besides is compared with the step.
+            arguments.push("--fix-broken".to_owned());
             arguments.push(format!("-oDir::State::Lists={}", self.work.join("no-lists").display()));
             arguments.push("-oDir::Cache::pkgcache=".to_owned());
             arguments.push("-oDir::Cache::srcpkgcache=".to_owned());
