@@ -24,7 +24,7 @@ struct Todo<'s> {
     remove: Vec<&'s DebRemove>,
     purge: Vec<&'s str>,
     /// Unpacked in that version, but not whole.
-    configure: Vec<&'s str>,
+    configure: Vec<&'s DebInstall>,
 }
 
 /// Runs of apt: one, and another for debs that come only to leave their configuration.
@@ -42,7 +42,7 @@ impl<'s> Todo<'s> {
             if (!same || torn) && (!leaves || state.version.is_some()) {
                 todo.install.push(install);
             } else if !state.whole && !leaves {
-                todo.configure.push(&install.name);
+                todo.configure.push(install);
             }
         }
         for remove in &step.remove {
@@ -62,13 +62,23 @@ impl<'s> Todo<'s> {
         self.install.is_empty() && self.remove.is_empty() && self.configure.is_empty()
     }
 
+    /// Empty when dpkg has only to configure. Otherwise what is to be configured is asked for too: what apt isn't asked to keep it
+    /// may take away, to mend what a power cut left.
     fn asks(&self) -> Vec<Ask> {
-        let install = self.install.iter().map(|install| Ask::Archive {
+        if self.install.is_empty() && self.remove.is_empty() {
+            return Vec::new();
+        }
+        let install = self.brought().map(|install| Ask::Archive {
             name: install.name.clone(),
             version: install.version.clone(),
             digest: install.archive,
         });
         install.chain(self.remove.iter().map(|remove| Ask::Remove { name: remove.name.clone() })).collect()
+    }
+
+    /// What ends up installed.
+    fn brought(&self) -> impl Iterator<Item = &'s DebInstall> {
+        self.install.iter().chain(&self.configure).copied()
     }
 
     /// As a person reads it.
@@ -78,7 +88,7 @@ impl<'s> Todo<'s> {
             .remove
             .iter()
             .map(|remove| format!("{} {}", if remove.purge { "purge" } else { "remove" }, remove.name));
-        let configure = self.configure.iter().map(|name| format!("configure {name}"));
+        let configure = self.configure.iter().map(|deb| format!("configure {}", deb.name));
         install.chain(remove).chain(configure).collect::<Vec<_>>().join(", ")
     }
 }
@@ -123,9 +133,9 @@ impl<A: Apt> Debs<A> {
         names: &BTreeSet<String>,
         trace: &mut Tracer<'_>,
     ) -> Result<(), Failure> {
-        self.present(todo)?;
         let asks = todo.asks();
         if !asks.is_empty() {
+            self.present(todo)?;
             self.agree(todo, &asks)?;
         }
         let brought: BTreeSet<&str> = todo
@@ -138,7 +148,8 @@ impl<A: Apt> Debs<A> {
         let cleared = conffile::clear(&step.conffiles, &brought, &self.objects, &self.root)?;
         let line = trace.begin(todo.sentence());
         // apt configures whatever is unpacked; without anything to ask of it dpkg does that.
-        let done = if asks.is_empty() { self.apt.configure(&todo.configure) } else { self.apt.transact(&asks) };
+        let configure: Vec<&str> = todo.configure.iter().map(|deb| deb.name.as_str()).collect();
+        let done = if asks.is_empty() { self.apt.configure(&configure) } else { self.apt.transact(&asks) };
         let Err(broken) = done else { return finish(trace, line, done) };
         // Another deb that was broken before makes the whole run fail; ours may be done all the same.
         let after = self.apt.status(Of::Names(names))?;
@@ -167,7 +178,7 @@ impl<A: Apt> Debs<A> {
     }
 
     fn present(&self, todo: &Todo<'_>) -> Result<(), Failure> {
-        match todo.install.iter().find(|install| !self.objects.has(&install.archive)) {
+        match todo.brought().find(|install| !self.objects.has(&install.archive)) {
             Some(gone) => {
                 let message = format!("the archive of {} {} ({}) is gone", gone.name, gone.version, gone.archive);
                 Err(Failure::new("NoWayBack", message))
@@ -185,7 +196,7 @@ impl<A: Apt> Debs<A> {
             }
         })?;
         let refused = |why: String| Err(Failure::new("AptRefused", format!("{why}\n{}", shorten(&simulation.text))));
-        let asked = |name: &str| todo.install.iter().find(|install| install.name == name);
+        let asked = |name: &str| todo.brought().find(|install| install.name == name);
         for (name, arrival) in &simulation.install {
             if asked(name).is_none_or(|install| compare(&install.version, &arrival.version).is_ne()) {
                 return refused(format!(
