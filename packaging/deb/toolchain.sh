@@ -52,6 +52,7 @@ content_of() {
         cd "$root" || exit
         rustc --version
         declare -p zig_version zigbuild_version oldest_glibc profile_of
+        declare -f compile
         find Cargo.toml Cargo.lock rust-toolchain.toml "${folders[@]}" -type f -print0 | sort -z | xargs -0 sha256sum
     ) | sha256sum | cut -c1-16
 }
@@ -70,12 +71,16 @@ changed_at() {
 compile() {
     local architecture=$1 package=$2 triple profile=${profile_of[$2]} began
     triple=${triple_of[$architecture]}
-    local -a command=("${CARGO:-cargo}" build)
+    local -a command=("${CARGO:-cargo}" rustc) last=()
     # Not the tests' folder: paths are hidden, so that the same sources give the same bytes on every machine.
     local -x CARGO_TARGET_DIR=$KEDGE_CACHE/deb/target
     local -x RUSTFLAGS="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
     if [[ $architecture == "$(own_architecture)" ]]; then
         command+=(--target "$triple")
+        # 190 kB less that every process maps; the C library knows it since 2.36.
+        if readelf --version-info --wide /lib/*/libc.so.6 2>/dev/null | grep GLIBC_ABI_DT_RELR >/dev/null; then
+            last=(-- -C link-arg=-Wl,-z,pack-relative-relocs)
+        fi
     else
         need_zig
         (cd "$root" && rustup target add "$triple") >/dev/null 2>&1 || die 3 "rustup has no target $triple here."
@@ -87,7 +92,7 @@ compile() {
     local -x SOURCE_DATE_EPOCH=$day
     began=$(now_ms)
     say "Compiling $package for $architecture ($profile)"
-    (cd "$root" && "${command[@]}" --locked --profile "$profile" --package "$package" --bin "$package") </dev/null >&2 ||
+    (cd "$root" && "${command[@]}" --locked --profile "$profile" --package "$package" --bin "$package" "${last[@]}") </dev/null >&2 ||
         die 1 "$package doesn't compile for $architecture."
     install -m 0755 "$CARGO_TARGET_DIR/$triple/$profile/$package" "$binaries/$package"
     say "Compiled $package for $architecture in $(human $(($(now_ms) - began)))"
@@ -118,7 +123,7 @@ shared_libraries() {
     while read -r library; do
         case $library in
         libc.so.6 | libm.so.6 | libdl.so.2 | libpthread.so.0 | librt.so.1 | ld-linux*)
-            version=$(readelf --version-info --wide "$1" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
+            version=$(readelf --version-info --wide "$1" | sed 's/GLIBC_ABI_DT_RELR/GLIBC_2.36/' | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
             packages+=("libc6 (>= ${version#GLIBC_})")
             ;;
         libgcc_s.so.1) packages+=("libgcc-s1 (>= 4.2)") ;;
