@@ -30,9 +30,10 @@ const ASSIGNMENTS: usize = 10;
 const SETTLED: f64 = 20.0;
 /// Longer than the interval of full looks, and than two held polls.
 const WATCHED: f64 = 600.0;
-/// Contacts of the profile `low` that are weighed, and how far apart they are here; the hub's default is four hours.
-const CONTACTS: f64 = 12.0;
-const CONTACT_EVERY: f64 = 10.0;
+/// Contacts of the profile `low` that are weighed, and how far apart they are here; the hub's default is four hours. Far enough that
+/// the hub doesn't keep the connection in between, as it doesn't for hours.
+const CONTACTS: f64 = 6.0;
+const CONTACT_EVERY: f64 = 40.0;
 const LOW_INTERVAL: f64 = 4.0 * 3600.0;
 const MONTH: f64 = 30.0 * 86_400.0;
 /// Changes whose processor time is taken together: the kernel counts hundredths of a second.

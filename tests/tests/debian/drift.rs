@@ -100,7 +100,8 @@ fn a_hold_of_a_technician_or_of_the_hub_stops_changes_and_repairs_until_it_ends(
     assert_eq!(line.host.version_of("tool").as_deref(), Some("1.0"));
     assert!(!line.host.is_active(&format!("{FIRST}.service")));
     let unhold = line.agent(&["unhold", FIRST]);
-    assert_eq!(unhold.code, 0, "{}{}", unhold.stdout, unhold.stderr);
+    // 3: the host hasn't heard of the hub's release yet.
+    assert!(matches!(unhold.code, 0 | 3), "{}{}", unhold.stdout, unhold.stderr);
     line.await_converged(FIRST);
     holds(0);
     assert_eq!(line.host.version_of("tool").as_deref(), Some("2.0"));

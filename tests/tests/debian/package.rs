@@ -62,7 +62,8 @@ fn the_agents_deb_upgrades_in_place_keeps_its_state_and_leaves_workloads_alone_w
     let newer = "cd /root; rm -rf new; dpkg-deb -R kedge-agent.deb new; sed -i 's/^Version: .*/&.1/' new/DEBIAN/control; \
                  dpkg-deb -Znone -b new newer.deb; apt-get -qy install ./newer.deb";
     host.sh(newer);
-    assert!(host.is_active("kedge-agent.service"));
+    // The package doesn't wait for the restart.
+    line.await_host("the agent is up again", |host| host.is_active("kedge-agent.service"));
     line.deliver(FIRST, &Workload::tool(FIRST, "2.0"));
     line.await_converged(FIRST);
     assert_eq!(line.seen()["id"], id, "the same identity");
