@@ -94,6 +94,9 @@ fn a_hold_of_a_technician_or_of_the_hub_stops_changes_and_repairs_until_it_ends(
     // One of two is not enough.
     line.world.kedge.run(["unhold", HOST, FIRST]);
     holds(1);
+    line.await_host("the host knows of one hold only", |_| {
+        !line.agent(&["status"]).stdout.contains("wait for the audit")
+    });
     assert_eq!(line.host.version_of("tool").as_deref(), Some("1.0"));
     assert!(!line.host.is_active(&format!("{FIRST}.service")));
     let unhold = line.agent(&["unhold", FIRST]);

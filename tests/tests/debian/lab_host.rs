@@ -88,3 +88,35 @@ fn two_hosts_run_side_by_side_and_leave_nothing_behind() {
         assert_eq!(String::from_utf8_lossy(&groups.stdout), "");
     }
 }
+
+#[test]
+fn a_host_ends_with_a_test_that_is_killed() {
+    const PLAYS: &str = "KEDGE_LAB_PLAYS_THE_KILLED";
+    if std::env::var_os(PLAYS).is_some() {
+        let Some(host) = DebianHost::boot(Flavour::Plain, Network::Out) else { return };
+        println!("booted {}", host.name());
+        std::thread::sleep(std::time::Duration::from_secs(600));
+        return;
+    }
+    let name = "lab_host::a_host_ends_with_a_test_that_is_killed";
+    let Some(_) = DebianHost::boot(Flavour::Plain, Network::Out) else { return };
+    let mut other = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(PLAYS, "1")
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let lines = std::io::BufRead::lines(std::io::BufReader::new(other.stdout.take().unwrap()));
+    let booted =
+        lines.map_while(Result::ok).find_map(|line| line.split_once("booted ").map(|(_, host)| host.to_owned()));
+    let booted = booted.expect("the other test boots a host");
+    other.kill().unwrap();
+    other.wait().unwrap();
+    kedge_tests::lab::await_true("its host is gone", std::time::Duration::from_secs(30), || {
+        let found = Command::new("find")
+            .args(["/sys/fs/cgroup", "-maxdepth", "6", "-name", &format!("kedge-lab-{booted}")])
+            .output()
+            .unwrap();
+        found.stdout.is_empty()
+    });
+}

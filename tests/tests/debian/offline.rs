@@ -96,6 +96,8 @@ fn after_400_days_without_the_hub_it_renews_its_certificate_and_catches_up() {
     line.world.hub.set_environment("LD_PRELOAD", here.to_str().unwrap());
     line.world.hub.set_environment("FAKETIME", "+400d");
     line.world.hub.set_environment("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+    // It would leave its shared memory behind when it is killed.
+    line.world.hub.set_environment("FAKETIME_DISABLE_SHM", "1");
     line.world.hub.start_again();
     await_true("its certificate is renewed", SOON, || line.seen()["certificateUntil"] != until);
     line.deliver(FIRST, &Workload::tool(FIRST, "2.0"));

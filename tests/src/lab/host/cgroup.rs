@@ -2,7 +2,9 @@
 //! the host.
 
 use std::fs;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -11,6 +13,8 @@ use std::time::{Duration, Instant};
 pub struct Cgroup {
     folders: Vec<PathBuf>,
     unified: PathBuf,
+    /// Ends the host when the test's process is gone without having done so (a timeout, a kill -9).
+    guard: Child,
 }
 
 /// What is frozen stops at once. One that waits for us to let it open a file can't say so, and stands still all the same.
@@ -38,7 +42,8 @@ impl Cgroup {
         for folder in &folders {
             fs::create_dir_all(folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
         }
-        Cgroup { folders, unified }
+        let guard = guard_over(&folders, &unified);
+        Cgroup { folders, unified, guard }
     }
 
     /// Where a process writes its number to be in it.
@@ -57,12 +62,36 @@ impl Cgroup {
         }
     }
 
+    /// Kills everything in it, at once.
+    pub fn kill(&self) {
+        // It may be gone already.
+        let _ = fs::write(self.unified.join("cgroup.kill"), "1");
+    }
+
     /// Removes it; processes that are still in it keep it.
-    pub fn remove(&self) {
+    pub fn remove(&mut self) {
+        // It may have ended, which is what this is for.
+        let _ = self.guard.kill();
+        let _ = self.guard.wait();
         for folder in &self.folders {
             remove_below(folder);
         }
     }
+}
+
+/// It waits for the end of a pipe whose other end only this process holds.
+fn guard_over(folders: &[PathBuf], unified: &Path) -> Child {
+    let script = r#"read -r _; echo 1 >"$0/cgroup.kill"; sleep 2; find "$@" -depth -type d -exec rmdir {} +"#;
+    Command::new("sh")
+        .args(["-c", script])
+        .arg(unified)
+        .args(folders)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .expect("sh starts")
 }
 
 fn remove_below(folder: &Path) {

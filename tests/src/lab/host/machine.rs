@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{self, Signal};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 
 use super::Network;
 use super::cgroup::Cgroup;
@@ -161,9 +160,9 @@ impl Machine {
     }
 
     fn end(&mut self) {
+        // What runs inside doesn't end with systemd-nspawn.
+        self.cgroup.kill();
         self.part.kill();
-        // It ends with its parent; this is for a parent that was killed before it said so.
-        let _ = signal::kill(Pid::from_raw(self.leader.cast_signed()), Signal::SIGKILL);
         let leader = PathBuf::from(format!("/proc/{}", self.leader));
         await_true("the host is gone", GONE_WITHIN, || !leader.exists());
     }
