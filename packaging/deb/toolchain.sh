@@ -79,7 +79,7 @@ compile() {
         command+=(--target "$triple")
         # 190 kB less that every process maps; the C library knows it since 2.36.
         if readelf --version-info --wide /lib/*/libc.so.6 2>/dev/null | grep GLIBC_ABI_DT_RELR >/dev/null; then
-            last=(-- -C link-arg=-Wl,-z,pack-relative-relocs)
+            last=(-- -C "link-arg=-Wl,-z,pack-relative-relocs")
         fi
     else
         need_zig
