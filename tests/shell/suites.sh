@@ -9,7 +9,8 @@
 declare -a suites=()
 declare -A about=() weight=() at_once=() owns=()
 
-# suite NAME quick|heavy TESTS-AT-ONCE REGEX ABOUT: the suite's tests are those whose name matches the regex.
+# suite NAME quick|heavy|alone TESTS-AT-ONCE REGEX ABOUT: the suite's tests are those whose name matches the regex. What is alone
+# takes long to build and runs only when it is named.
 suite() {
     suites+=("$1")
     weight[$1]=$2 at_once[$1]=$3 owns[$1]=$4 about[$1]=$5
@@ -118,4 +119,4 @@ suite unit quick "$cores" '' "every test of the workspace that needs nothing fro
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
 suite hub heavy "$cores" '^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*postgres' "a real hub with real Git over HTTP, Gitea and PostgreSQL around it"
 suite debian heavy $((cores + 1)) '^kedge-tests/debian::' "the agent on a booted Debian host, with a real hub, an apt repository and power cuts"
-suite arm heavy "$cores" '^kedge-tests/arm::' "the agent's packages for ARM, started under qemu"
+suite arm alone "$cores" '^kedge-tests/arm::' "the agent's packages for ARM, started under qemu"
