@@ -1,3 +1,5 @@
+//! What is to be done, for states, memberships, records and holds of every kind.
+
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
 
 use kedge_model::wire::{ClusterId, Generation, Observation, Packages, Sequence, Stream, Tombstone};

@@ -1,3 +1,5 @@
+//! The engine on a host made of maps; the submodules have one subject each.
+
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
 
 mod cuts;

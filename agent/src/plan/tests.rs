@@ -1,3 +1,5 @@
+//! Properties of plans: the goal is reached, and the way back is exact.
+
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
 
 use std::collections::BTreeSet;

@@ -1,3 +1,5 @@
+//! What a person reads, of ledgers that a test wrote.
+
 #![allow(clippy::unwrap_used, reason = "tests")]
 use super::*;
 use crate::commands::output::Time;

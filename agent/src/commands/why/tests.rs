@@ -1,3 +1,5 @@
+//! How a transaction is told, of ledgers that a test wrote.
+
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 use super::*;
 use crate::commands::output::Time;

@@ -1,3 +1,5 @@
+//! What somebody changed by hand: told, repaired, left alone.
+
 use super::*;
 
 const FILE: &str = "/srv/w/data";

@@ -1,3 +1,5 @@
+//! Changes, failures, ways back and removals.
+
 use super::*;
 
 #[test]
