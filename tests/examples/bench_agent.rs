@@ -28,8 +28,10 @@ use nix::unistd::Pid;
 const ASSIGNMENTS: usize = 10;
 /// After the last change: buffers are given back, the link is held.
 const SETTLED: f64 = 20.0;
-/// Longer than the interval of full looks, and than two held polls.
+/// Longer than the interval of full looks; it begins and ends with the end of a held poll, so that whole ones are counted.
 const WATCHED: f64 = 600.0;
+/// More than a lone ARP exchange, less than a poll's answer and the next question.
+const POLL_BYTES: f64 = 400.0;
 /// Contacts of the profile `low` that are weighed, and how far apart they are here; the hub's default is four hours. Far enough that
 /// the hub doesn't keep the connection in between, as it doesn't for hours.
 const CONTACTS: f64 = 6.0;
@@ -59,8 +61,10 @@ fn main() {
     let idle_memory = agent.memory();
     eprintln!("idle with {ASSIGNMENTS} assignments: {idle_memory:.2} MiB");
 
+    after_a_poll(&line.host);
     let (cpu, wire, began) = (agent.processor(), wire(&line.host), Instant::now());
     rest(WATCHED * scale);
+    after_a_poll(&line.host);
     let elapsed = began.elapsed().as_secs_f64();
     let idle_cpu = (agent.processor() - cpu) / elapsed * 100.0;
     let normal = (self::wire(&line.host) - wire) / elapsed * MONTH / 1e6;
@@ -123,6 +127,15 @@ fn wire(host: &DebianHost) -> f64 {
         fs::read_to_string(path).unwrap().trim().parse::<f64>().unwrap()
     };
     count("rx") + count("tx")
+}
+
+/// Returns when a held poll has just ended and the next has begun.
+fn after_a_poll(host: &DebianHost) {
+    let before = wire(host);
+    while wire(host) - before < POLL_BYTES {
+        rest(0.2);
+    }
+    rest(2.0);
 }
 
 /// Upgrades and downgrades: milliseconds of our own for each, and the syncs of one.
