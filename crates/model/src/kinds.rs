@@ -4,6 +4,7 @@ mod config;
 mod delivery;
 mod host;
 mod platform;
+mod promotion;
 mod workload;
 
 pub use config::{CapabilityMap, CapabilityRule, ConfigMap, ConfigSchema, ConfigValue};
@@ -15,6 +16,10 @@ pub use host::{
 pub use platform::{
     BaseRepo, ClusterType, Environment, GitOpsRepo, Manifest, RepoRef, SchedulingPolicy, TargetSelector, Template,
     TemplateType,
+};
+pub use promotion::{
+    Amount, Approval, ApproverRole, Check, Counted, Empty, EnvironmentPolicy, Failure, Freeze, Gate, Late, Members,
+    Offline, Pin, PinnedTo, Probe, Promoter, PromotionPolicy, Ring, Then, WHOLE, Window,
 };
 pub use workload::{DeploymentTarget, Workload, WorkloadRegistration};
 

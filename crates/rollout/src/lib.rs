@@ -1,0 +1,17 @@
+//! How a change moves: through the rings of an environment, and from one environment to the next. Pure: no clock, no I/O, no
+//! randomness; the hub and the simulation drive the same functions. `advance` moves one rollout, `promote` the chain; both take a
+//! value and facts and return the next value, which the caller saves before it acts on it.
+
+pub mod calendar;
+pub mod chain;
+pub mod gate;
+pub mod ring;
+pub mod rollout;
+pub mod version;
+pub mod word;
+
+pub use chain::{Chain, ChainFacts, EnvironmentFacts, Promotion, PromotionPhase, Standing, promote};
+pub use gate::{CheckFact, Counts, Verdict};
+pub use ring::{ring_of, slots};
+pub use rollout::{Cause, Facts, Item, Lane, Phase, Progress, RingFacts, RingState, Rollout, RolloutId, advance, hear};
+pub use word::{Refused, Say, Word};

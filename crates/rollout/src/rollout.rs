@@ -1,0 +1,242 @@
+//! One change on its way through the rings of an environment. The hub keeps a row of it; what each ring's desired state holds
+//! follows from `RingState`, again and again, so that a hub that dies between two steps loses nothing.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use kedge_model::kinds::EnvironmentPolicy;
+use kedge_model::wire::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::gate::{CheckFact, Counts};
+use crate::word::{Refused, Word};
+
+/// Counted per hub: a later one is larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RolloutId(pub u64);
+
+/// What moves independently: the platform's files of an environment, or an application's source.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "lane")]
+pub enum Lane {
+    Platform,
+    Source { repo: String, reference: String },
+}
+
+/// Who changed what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// Of the lane: the GitOps branch's head, or the application's source.
+    pub commit: String,
+    /// Of `main`, in the lane `platform` of an environment with a BaseRepo `main`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub main: Option<String>,
+    pub subject: String,
+    pub author: String,
+}
+
+/// A changed assignment of a cluster type.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Item {
+    pub cluster_type: String,
+    pub assignment: String,
+    /// The Workload's name.
+    pub workload: String,
+    /// It goes: nothing of it is counted.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub removes: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rollout {
+    pub id: RolloutId,
+    pub environment: String,
+    pub lane: Lane,
+    pub cause: Cause,
+    /// As it was when the rollout began.
+    pub policy: Arc<EnvironmentPolicy>,
+    /// Sorted.
+    pub items: Arc<[Item]>,
+    /// One for each ring of the policy, in its order.
+    pub rings: Vec<Progress>,
+    pub phase: Phase,
+    pub created_at: Timestamp,
+    pub words: Vec<Word>,
+    /// Failures that came after it was complete.
+    #[serde(default)]
+    pub late_failed: u64,
+}
+
+/// How far one ring is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    pub ring: String,
+    pub state: RingState,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// Since when the gate's rules hold without a break: the soak counts from here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_since: Option<Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub passed_at: Option<Timestamp>,
+    /// Failures that a person's `Resume` forgave.
+    #[serde(default)]
+    pub forgiven: u64,
+    /// At the moment it passed or stopped, per item in the order of `items`, for the evidence.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub counts: Vec<Counts>,
+    /// What it waits for now, each a sentence; for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
+}
+
+/// What the ring's desired states hold: the old content in `Waiting` and `Returned`, the new one in the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RingState {
+    Waiting,
+    Rolling,
+    Passed,
+    /// Failures beyond the budget; keeps what it has.
+    Stopped,
+    /// Went back to what it had before.
+    Returned,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "phase")]
+pub enum Phase {
+    Active,
+    /// By a person; nothing further begins.
+    Paused {
+        by: String,
+        at: Timestamp,
+    },
+    /// By failures or a quarantine; a person or new content goes on.
+    Stopped {
+        ring: String,
+        why: String,
+        at: Timestamp,
+    },
+    Complete {
+        at: Timestamp,
+    },
+    RolledBack {
+        why: String,
+        at: Timestamp,
+    },
+    Aborted {
+        by: String,
+        at: Timestamp,
+    },
+    Superseded {
+        by: RolloutId,
+        at: Timestamp,
+    },
+}
+
+/// What is true now, for one rollout.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    pub rings: BTreeMap<String, RingFacts>,
+    /// Assignments that this change quarantined.
+    pub quarantined: Vec<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RingFacts {
+    /// One for each item, in their order. Of a removal: nobody.
+    pub counts: Vec<Counts>,
+    /// By the check's name; one that was never asked isn't there.
+    pub checks: BTreeMap<String, CheckFact>,
+}
+
+/// The next value; none: nothing changes. The caller saves it, then makes the desired states follow.
+pub fn advance(rollout: &Rollout, facts: &Facts, now: Timestamp) -> Option<Rollout> {
+    let _ = (rollout, facts, now);
+    None
+}
+
+/// Takes a person's word, or says why not.
+pub fn hear(rollout: &Rollout, word: Word) -> Result<Rollout, Refused> {
+    let mut next = rollout.clone();
+    next.words.push(word);
+    Ok(next)
+}
+
+impl Rollout {
+    /// At its beginning.
+    pub fn new(
+        id: RolloutId,
+        environment: &str,
+        lane: Lane,
+        cause: Cause,
+        policy: Arc<EnvironmentPolicy>,
+        items: Arc<[Item]>,
+        now: Timestamp,
+    ) -> Rollout {
+        let rings = policy.rings.iter().map(|ring| Progress::waiting(&ring.name)).collect();
+        Rollout {
+            id,
+            environment: environment.to_owned(),
+            lane,
+            cause,
+            policy,
+            items,
+            rings,
+            phase: Phase::Active,
+            created_at: now,
+            words: Vec::new(),
+            late_failed: 0,
+        }
+    }
+
+    /// Whether newer content may take its place: it has ended or stopped, or is in its first ring still.
+    pub fn yields(&self) -> bool {
+        let beyond_first = self.rings.iter().skip(1).any(|ring| ring.state != RingState::Waiting);
+        !matches!(self.phase, Phase::Active | Phase::Paused { .. }) || !beyond_first
+    }
+}
+
+impl Progress {
+    fn waiting(ring: &str) -> Progress {
+        Progress {
+            ring: ring.to_owned(),
+            state: RingState::Waiting,
+            started_at: None,
+            steady_since: None,
+            passed_at: None,
+            forgiven: 0,
+            counts: Vec::new(),
+            waits_for: Vec::new(),
+        }
+    }
+}
+
+impl RingState {
+    /// Whether the ring's desired states hold the new content.
+    pub fn is_new(self) -> bool {
+        matches!(self, RingState::Rolling | RingState::Passed | RingState::Stopped)
+    }
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lane::Platform => f.write_str("platform"),
+            Lane::Source { repo, reference } => write!(f, "{repo}@{reference}"),
+        }
+    }
+}
+
+impl fmt::Display for RolloutId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
