@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_model::wire::Timestamp;
-use kedge_rollout::{Cause, Lane, Phase, RingState, Rollout, RolloutId};
+use kedge_rollout::{Cause, Item, Lane, Phase, RingState, Rollout, RolloutId};
 
 use super::candidate::{Difference, Known};
+use super::change::Change;
 use super::compose::{Composed, NewKey, Pinned};
 use super::desk::{Parts, Rows};
 use super::limits::Limit;
@@ -102,6 +103,23 @@ impl Edits {
                 self.unblocked.insert((row.lane.clone(), (row.cluster_type.clone(), row.assignment.clone())));
             }
         }
+    }
+
+    /// What a word of this pass took back.
+    pub fn newly_blocked(&self, rows: &Rows) -> Vec<BlockedRow> {
+        let of = |running: &Running| -> Vec<BlockedRow> {
+            let lane = running.rollout.lane.to_string();
+            let row = |(item, change): (&Item, &Change)| BlockedRow {
+                lane: lane.clone(),
+                cluster_type: item.cluster_type.clone(),
+                assignment: item.assignment.clone(),
+                workload: item.workload.clone(),
+                fingerprint: change.fingerprint(),
+                rollout: running.id(),
+            };
+            running.items().map(row).collect()
+        };
+        self.blocked.iter().filter_map(|id| rows.running.get(id)).flat_map(of).collect()
     }
 
     pub fn no_longer_waiting(&mut self, rows: &mut Rows, lane: &Lane) {
@@ -241,13 +259,7 @@ impl Edits {
     }
 
     /// After issuing: nothing lags any more, and what pins that ended had covered is in force again.
-    pub async fn conclude(
-        &self,
-        parts: &Parts,
-        term: Term,
-        rows: &mut Rows,
-        pinned: Pinned,
-    ) -> Result<(), StoreError> {
+    pub async fn conclude(&self, parts: &Parts, term: Term, rows: &mut Rows, pinned: Pinned) -> Result<(), StoreError> {
         let lagging: Vec<RolloutId> =
             rows.running.values().filter(|running| !running.issued).map(Running::id).collect();
         let mut unpinned = Vec::new();

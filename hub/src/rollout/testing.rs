@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use kedge_model::kinds::{EnvironmentPolicy, Members, Promoter, PromotionPolicy, Ring};
 use kedge_model::wire::{
-    DesiredState, Digest, Envelope, EnvelopeError, Generation, Mode, PackageRef, Packages, PackagesKey, Stream, Timestamp,
+    DesiredState, Digest, Envelope, EnvelopeError, Generation, Mode, PackageRef, Packages, PackagesKey, Stream,
+    Timestamp,
 };
 use kedge_rollout::{Lane, RingState, RolloutId, Say, Word};
 
@@ -67,7 +68,6 @@ impl Describe for Nobody {
 #[derive(Clone, Copy, Debug)]
 pub enum Says {
     Converged,
-    Converging,
     Failed,
 }
 
@@ -139,12 +139,7 @@ impl Lab {
         self.head_of(commit, None, &[("drone", entries)]).await
     }
 
-    pub async fn head_of(
-        &self,
-        commit: &str,
-        main: Option<&str>,
-        types: &[(&str, &[(&str, PackedEntry)])],
-    ) -> Passed {
+    pub async fn head_of(&self, commit: &str, main: Option<&str>, types: &[(&str, &[(&str, PackedEntry)])]) -> Passed {
         self.desk.issue(TERM, &at(commit, types), &occasion(main)).await.unwrap()
     }
 

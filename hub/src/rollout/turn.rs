@@ -155,6 +155,7 @@ impl Turn<'_> {
         let mut differences = candidate::differences(&asked);
         let blocked = self.desk.parts.store.rollouts_blocked(self.environment).await?;
         edits.forget_blocked(&blocked, &differences);
+        let blocked: Vec<BlockedRow> = blocked.into_iter().chain(edits.newly_blocked(rows)).collect();
         // Lanes with nothing to ask may still hold something that the head took back.
         for running in rows.running.values().filter(|running| running.is_unfinished()) {
             differences.entry(running.rollout.lane.clone()).or_default();
@@ -164,8 +165,7 @@ impl Turn<'_> {
         }
         let (mut waits, mut begun) = (BTreeSet::new(), false);
         for (lane, differences) in &differences {
-            let unfinished: Vec<&Running> =
-                rows.running.values().filter(|running| running.is_unfinished()).collect();
+            let unfinished: Vec<&Running> = rows.running.values().filter(|running| running.is_unfinished()).collect();
             let is_blocked = |difference: &Difference| is_blocked(&blocked, lane, difference);
             waits.extend(differences.iter().filter(|one| is_blocked(one)).map(|one| place(&one.item)));
             match candidate::decide(lane, differences, &unfinished, head, is_blocked) {

@@ -156,7 +156,8 @@ async fn a_quarantine_that_the_commit_caused_fails_it_and_one_of_before_does_not
     let state = outcome(&lab.store, "dev", "m3").await.unwrap().state;
     assert_eq!(state, OutcomeState::Complete { late_failed: 0 });
     // An application's commit that can't be packed is not the platform's.
-    lab.head_of("c3", Some("m3"), &[("drone", &[("a", PackedEntry::Quarantined), ("b", PackedEntry::Quarantined)])]).await;
+    lab.head_of("c3", Some("m3"), &[("drone", &[("a", PackedEntry::Quarantined), ("b", PackedEntry::Quarantined)])])
+        .await;
     let state = outcome(&lab.store, "dev", "m3").await.unwrap().state;
     assert_eq!(state, OutcomeState::Complete { late_failed: 0 });
     drop(first);
