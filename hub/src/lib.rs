@@ -15,6 +15,7 @@ pub mod platform;
 pub mod private;
 pub mod promotion;
 pub mod publish;
+pub mod rollout;
 pub mod run;
 pub mod state;
 pub mod store;
