@@ -198,7 +198,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_edited_right_or_not_at_all(text in ".{0,200}", name in "[a-z]{0,5}", style in 0..4) {
+        fn any_text_is_edited_right_or_not_at_all(text in ".{0,200}", name in "[a-z]{0,5}", style in 0..4usize) {
             let _ = with_commit(&text, NEW);
             let commit = ["", "commit: x\n  ", "commit: 'y' #\n  ", "commit:\n  "][style];
             let whole = format!("kind: BaseRepo\nmetadata:\n  name: main\nspec:\n  {commit}repo: \"{name}\"\n{text}");

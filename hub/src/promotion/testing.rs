@@ -104,7 +104,7 @@ impl Remote for Faulty {
 }
 
 pub struct World {
-    pub root: tempfile::TempDir,
+    _root: tempfile::TempDir,
     pub origin: Origin,
     pub url: String,
     pub store: Store,
@@ -151,7 +151,7 @@ impl World {
         let desk = desk(&config, &store, &mirrors, &fakes, &faulty);
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let mut world =
-            World { root, origin, url, store, mirrors, config, fakes, faulty, desk, names, policy: None, count: 0 };
+            World { _root: root, origin, url, store, mirrors, config, fakes, faulty, desk, names, policy: None, count: 0 };
         let first = world.commit().await;
         for name in world.names.clone() {
             world.branch(&name, Some(&first)).await;
