@@ -45,17 +45,16 @@ impl Desk {
                 (None, _) => row.trouble = Some(format!("there is no Environment {name} below `.environments/`")),
                 (_, None) => row.trouble = Some("its branch can't be fetched".to_owned()),
             }
-            moved |= row.in_force != before.in_force;
             if *row != before {
+                moved = true;
                 if let Some(trouble) = row.trouble.as_ref().filter(|trouble| before.trouble.as_ref() != Some(trouble)) {
                     tracing::warn!(environment = name, trouble, "the environment's branch doesn't follow");
                 }
                 save.rows.insert(name.clone(), row.clone());
             }
         }
-        let changed = !save.rows.is_empty();
         self.store.save_promotions(term, &save).await?;
-        if moved || changed {
+        if moved {
             self.moved.send_modify(|count| *count += 1);
         }
         Ok(rows)
@@ -93,7 +92,8 @@ impl Desk {
                 };
                 let rules = chain.policy.environment(&environment.name);
                 let after = rules.map(|rules| rules.after.as_slice()).unwrap_or_default();
-                let told = standing.promotion(current).map(|promotion| message::commit(&environment.name, promotion, after));
+                let told =
+                    standing.promotion(current).map(|promotion| message::commit(&environment.name, promotion, after));
                 let text = told.unwrap_or_else(|| format!("Promote main {current} to {}\n", environment.name));
                 match self.record(term, environment, at, &edit, current, &text).await {
                     Ok(None) => (row.in_force, row.trouble) = (Some(current.clone()), None),

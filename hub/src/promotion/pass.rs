@@ -1,7 +1,7 @@
 //! One look at everything: the policy, people's words, what Git says, what became of commits; then decisions, which are
 //! saved with their evidence before Git is made to follow. Called by the desk's task.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kedge_model::kinds::PromotionPolicy;
@@ -34,7 +34,7 @@ impl Desk {
         let (on_policy, on_promotions): (Vec<WaitingWord>, Vec<WaitingWord>) =
             self.store.waiting_promotion_words().await?.into_iter().partition(|word| word.about == About::Policy);
         let policies = self.settle_policy(term, &head, &on_policy).await?;
-        self.policies.set(policies.in_force().map(|policy| &**policy));
+        self.rollouts.policies.set(policies.in_force().map(|policy| &**policy));
         let rows = self.store.promotions().await?;
         let Some(policy) = policies.in_force() else {
             self.release(term, rows, &on_promotions).await?;
@@ -51,19 +51,17 @@ impl Desk {
             environments: standings.filter(|(name, _)| policy.environment(name).is_some()).collect(),
         };
         let before = chain.clone();
-        let taken = hear_all(&mut chain, on_promotions);
         let facts = self.gather(&chain, &rows, &branches, main).await?;
-        for _ in 0..STEPS {
-            match promote(&chain, &facts, now()) {
-                Some(next) => chain = next,
-                None => break,
-            }
-        }
+        // What runs is adopted before anybody's word on what comes next.
+        chain = settled(chain, &facts);
+        let taken = hear_all(&mut chain, on_promotions);
+        chain = settled(chain, &facts);
         let rows = self.save(term, &before, &chain, rows, taken).await?;
         let rows = self.follow(term, &chain, rows, &environments, branches).await?;
         self.witness_rollouts(term, Some(policy)).await?;
         self.wish(Some(&chain), &rows).await?;
-        Ok(match chain.environments.values().flat_map(|standing| &standing.promotions).any(is_open) {
+        let unknown = policy.environments.iter().any(|rules| !chain.environments.contains_key(&rules.name));
+        Ok(match unknown || chain.environments.values().flat_map(|standing| &standing.promotions).any(is_open) {
             true => After::Waiting,
             false if rows.values().any(|row| row.trouble.is_some()) => After::Waiting,
             false => After::Idle,
@@ -72,10 +70,7 @@ impl Desk {
 
     /// Reads the policy on main's head and says which one counts.
     async fn settle_policy(&self, term: Term, head: &Head, words: &[WaitingWord]) -> Result<Policies, PassError> {
-        let (mirrors, cache, repo, at) =
-            (self.mirrors.clone(), Arc::clone(&self.cache), self.control_plane.clone(), head.clone());
-        let work = move || read_policy(&mirrors, &cache, &repo, &at);
-        let (found, source) = tokio::task::spawn_blocking(work).await.map_err(|_| PassError::Interrupted)?;
+        let (found, source) = self.read_policy(head).await?;
         let before = self.store.policies().await?;
         let settled = policy::settle(&before, &found, &source, words, now());
         let after = settled.policies;
@@ -109,6 +104,20 @@ impl Desk {
         Ok(after)
     }
 
+    async fn read_policy(&self, head: &Head) -> Result<(Found, Source), PassError> {
+        if let Some((commit, found, source)) = &self.remembered().policy
+            && *commit == head.commit
+        {
+            return Ok((found.clone(), source.clone()));
+        }
+        let (mirrors, cache, repo, at) =
+            (self.mirrors.clone(), Arc::clone(&self.cache), self.control_plane.clone(), head.clone());
+        let work = move || read_policy(&mirrors, &cache, &repo, &at);
+        let (found, source) = tokio::task::spawn_blocking(work).await.map_err(|_| PassError::Interrupted)?;
+        self.remembered().policy = Some((head.commit.clone(), found.clone(), source.clone()));
+        Ok((found, source))
+    }
+
     /// Nothing is governed: environments are read as their branches say.
     async fn release(
         &self,
@@ -134,7 +143,8 @@ impl Desk {
             return Ok(Arc::clone(log));
         }
         let at = head.clone();
-        let log = tokio::task::spawn_blocking(move || facts::main_log(&at)).await.map_err(|_| PassError::Interrupted)?;
+        let log =
+            tokio::task::spawn_blocking(move || facts::main_log(&at)).await.map_err(|_| PassError::Interrupted)?;
         let log: Arc<[MainCommit]> = log.into();
         self.remembered().main = Some((head.commit.clone(), Arc::clone(&log)));
         Ok(log)
@@ -188,7 +198,10 @@ impl Desk {
                 Base::Here(written) => match written.commit() {
                     Some(commit) => Some(written.named(&commit)),
                     // It follows main's head: that is what it runs when the policy comes, and may have later on.
-                    None => main.first().filter(|head| standing.is_none() || chain.permits(name, &head.commit)).map(|head| written.named(&head.commit)),
+                    None => main
+                        .first()
+                        .filter(|head| standing.is_none() || chain.permits(name, &head.commit))
+                        .map(|head| written.named(&head.commit)),
                 },
             };
             let row = rows.get(name);
@@ -214,6 +227,7 @@ impl Desk {
         taken: Vec<TakenWord>,
     ) -> Result<BTreeMap<String, PromotionRow>, PassError> {
         let mut save = PromotionSave { taken, ..PromotionSave::default() };
+        let mut moved = false;
         save.gone = rows.keys().filter(|name| !chain.environments.contains_key(*name)).cloned().collect();
         rows.retain(|name, _| chain.environments.contains_key(name));
         for (name, standing) in &chain.environments {
@@ -230,20 +244,30 @@ impl Desk {
                     tracing::info!(environment = name, commit = promotion.commit, phase = ?promotion.phase, "promotion");
                 }
             }
-            if let Some(refused) = standing.refused.as_ref().filter(|new| old.and_then(|old| old.refused.as_ref()) != Some(*new)) {
+            if let Some(refused) =
+                standing.refused.as_ref().filter(|new| old.and_then(|old| old.refused.as_ref()) != Some(*new))
+            {
                 let (commit, by, why) = (&refused.commit, &refused.by, &refused.why);
-                tracing::warn!(environment = name, commit, by, why, "the branch names a commit that may not come in; the last one stays");
+                tracing::warn!(
+                    environment = name,
+                    commit,
+                    by,
+                    why,
+                    "the branch names a commit that may not come in; the last one stays"
+                );
             }
             let row = rows.entry(name.clone()).or_default();
+            let shown = (row.in_force.clone(), row.standing.refused.clone());
             row.standing = standing.clone();
             // What it runs when the policy comes is in force; everything else once its branch has named it.
-            let adopted = |commit: &&String| standing.promotion(commit).is_some_and(|known| known.phase == PromotionPhase::Adopted);
             if row.in_force.is_none() {
-                row.in_force = standing.current.as_ref().filter(adopted).cloned();
+                let adopted = standing.promotions.iter().find(|known| known.phase == PromotionPhase::Adopted);
+                row.in_force = adopted.map(|adopted| adopted.commit.clone());
             }
+            moved |= shown != (row.in_force.clone(), row.standing.refused.clone());
             save.rows.insert(name.clone(), row.clone());
         }
-        let moved = !save.gone.is_empty() || !save.rows.is_empty();
+        moved |= !save.gone.is_empty();
         self.store.save_promotions(term, &save).await?;
         if moved {
             self.moved.send_modify(|count| *count += 1);
@@ -268,7 +292,8 @@ impl Desk {
             (before.clone(), passed.and_then(|passed| passed.passed_at))
         });
         let event = self.event(event, environment, &self.control_plane, Some(&chain.policy));
-        let made = evidence::of_promotion(&self.store, &*self.witness, &event, promotion, after.collect(), rollout.as_ref());
+        let made =
+            evidence::of_promotion(&self.store, &*self.witness, &event, promotion, after.collect(), rollout.as_ref());
         Ok(made.await?)
     }
 
@@ -322,6 +347,9 @@ impl Desk {
                 wanted.push(Wanted::of_rollout(repo, &rollout, &headline));
             }
         }
+        // Of a commit that came twice the newest word counts.
+        let mut known = BTreeSet::new();
+        wanted.retain(|one| known.insert((one.repo.clone(), one.commit.clone(), one.context.clone())));
         self.statuses.wish(wanted);
         Ok(())
     }
@@ -336,7 +364,12 @@ impl Desk {
 }
 
 /// Main's head says this about promotion, and this is who wrote it.
-fn read_policy(mirrors: &crate::git::Mirrors, cache: &kedge_platform::Cache, repo: &str, head: &Head) -> (Found, Source) {
+fn read_policy(
+    mirrors: &crate::git::Mirrors,
+    cache: &kedge_platform::Cache,
+    repo: &str,
+    head: &Head,
+) -> (Found, Source) {
     let mut source = facts::source(head, None);
     let opened = mirrors.open(repo, Trust::Platform).ok_or("the mirror can't be opened".to_owned());
     let tree = opened.and_then(|opened| {
@@ -366,6 +399,17 @@ fn read_policy(mirrors: &crate::git::Mirrors, cache: &kedge_platform::Cache, rep
     (found, source)
 }
 
+/// The chain at rest.
+fn settled(mut chain: Chain, facts: &ChainFacts) -> Chain {
+    for _ in 0..STEPS {
+        match promote(&chain, facts, now()) {
+            Some(next) => chain = next,
+            None => break,
+        }
+    }
+    chain
+}
+
 /// Takes people's words, the oldest first.
 fn hear_all(chain: &mut Chain, words: Vec<WaitingWord>) -> Vec<TakenWord> {
     let mut taken = Vec::new();
@@ -387,9 +431,8 @@ fn hear_all(chain: &mut Chain, words: Vec<WaitingWord>) -> Vec<TakenWord> {
 
 /// What of a promotion's change has to be witnessed.
 fn events(before: Option<&Promotion>, after: &Promotion) -> Vec<&'static str> {
-    let overrides = |promotion: &Promotion| {
-        promotion.words.iter().filter(|word| matches!(word.say, Say::Override { .. })).count()
-    };
+    let overrides =
+        |promotion: &Promotion| promotion.words.iter().filter(|word| matches!(word.say, Say::Override { .. })).count();
     let mut events = Vec::new();
     if overrides(after) > before.map_or(0, overrides) {
         events.push("overridden");
@@ -408,4 +451,3 @@ fn events(before: Option<&Promotion>, after: &Promotion) -> Vec<&'static str> {
 fn is_open(promotion: &Promotion) -> bool {
     matches!(promotion.phase, PromotionPhase::Waiting | PromotionPhase::Entered)
 }
-

@@ -36,7 +36,8 @@ pub struct Fakes {
 impl Outcomes for Fakes {
     async fn outcome(&self, environment: &str, main: &str) -> Result<Option<Outcome>, StoreError> {
         let found = self.outcomes.lock().unwrap().get(&(environment.to_owned(), main.to_owned())).cloned();
-        let rollout = self.rollouts.lock().unwrap().iter().find(|one| one.cause.main.as_deref() == Some(main)).map(|one| one.id);
+        let rollout =
+            self.rollouts.lock().unwrap().iter().find(|one| one.cause.main.as_deref() == Some(main)).map(|one| one.id);
         Ok(found.map(|state| Outcome { commit: main.to_owned(), rollout, state }))
     }
 
@@ -150,8 +151,20 @@ impl World {
         });
         let desk = desk(&config, &store, &mirrors, &fakes, &faulty);
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut world =
-            World { _root: root, origin, url, store, mirrors, config, fakes, faulty, desk, names, policy: None, count: 0 };
+        let mut world = World {
+            _root: root,
+            origin,
+            url,
+            store,
+            mirrors,
+            config,
+            fakes,
+            faulty,
+            desk,
+            names,
+            policy: None,
+            count: 0,
+        };
         let first = world.commit().await;
         for name in world.names.clone() {
             world.branch(&name, Some(&first)).await;
@@ -169,9 +182,15 @@ impl World {
     /// A new commit on main.
     pub async fn commit(&mut self) -> String {
         self.count += 1;
-        let mut files: Vec<(String, String)> =
-            self.names.iter().map(|name| (format!(".environments/{name}.yaml"), environment(name, &self.url, name))).collect();
-        files.push(("config.yaml".to_owned(), crate::platform::testing::config("common", "COUNT", &self.count.to_string())));
+        let mut files: Vec<(String, String)> = self
+            .names
+            .iter()
+            .map(|name| (format!(".environments/{name}.yaml"), environment(name, &self.url, name)))
+            .collect();
+        files.push((
+            "config.yaml".to_owned(),
+            crate::platform::testing::config("common", "COUNT", &self.count.to_string()),
+        ));
         files.extend(self.policy.clone().map(|policy| ("policy.yaml".to_owned(), policy)));
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let commit = self.origin.commit("main", &files);
@@ -259,9 +278,7 @@ fn desk(config: &Config, store: &Store, mirrors: &Mirrors, fakes: &Arc<Fakes>, f
         mirrors: mirrors.clone(),
         witness: Arc::new(key()),
         outcomes: Arc::clone(fakes) as Arc<dyn Outcomes>,
-        policies: Policies::new(),
-        checks: Checks::default(),
-        rollouts: Nudge::new(),
+        rollouts: Shared::default(),
     };
     let mut desk = Desk::new(config, parts).unwrap();
     desk.branches = Branches::new(Arc::clone(faulty) as Arc<dyn Remote>, config);

@@ -108,9 +108,8 @@ impl Policies {
 
 impl Store {
     pub async fn policies(&self) -> Result<Policies, StoreError> {
-        let rows = sqlx::query(
-            "SELECT slot, body, digest, commit_id, subject, author, reasons, words, since FROM policies",
-        );
+        let rows =
+            sqlx::query("SELECT slot, body, digest, commit_id, subject, author, reasons, words, since FROM policies");
         let mut found = Policies::default();
         for row in rows.fetch_all(self.pool()).await? {
             let policy = Some(policy_row(&row)?);
@@ -121,6 +120,12 @@ impl Store {
             }
         }
         Ok(found)
+    }
+
+    /// Names the policy in force; none: there was never one.
+    pub async fn policy_digest(&self) -> Result<Option<String>, StoreError> {
+        let digest = sqlx::query_scalar("SELECT digest FROM policies WHERE slot = 'force'");
+        Ok(digest.fetch_optional(self.pool()).await?)
     }
 
     /// Writes these versions, and takes away those that are none.
