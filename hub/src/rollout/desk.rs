@@ -134,7 +134,12 @@ impl Desk {
         self.turn_until_still(term, environment, &mut book).await
     }
 
-    async fn turn_until_still(&self, term: Term, environment: &str, book: &mut Book) -> Result<Passed, IssueError> {
+    async fn turn_until_still(
+        &self,
+        term: Term,
+        environment: &str,
+        book: &mut Book,
+    ) -> Result<Passed, IssueError> {
         let mut all = Passed::default();
         for _ in 0..TURNS {
             let Some(policy) = self.parts.shared.policies.of(environment) else { break };
@@ -267,6 +272,12 @@ impl Book {
         if self.term != Some(term) {
             *self = Book { term: Some(term), ..Book::default() };
         }
+    }
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("shared", &self.shared).finish_non_exhaustive()
     }
 }
 
