@@ -25,6 +25,7 @@ use crate::git::Mirrors;
 use crate::keys::Keys;
 use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
+use crate::promotion;
 use crate::publish::Publisher;
 use crate::rollout;
 use crate::state::{self, Board};
@@ -141,7 +142,14 @@ impl Hub {
             tasks.join_all().await;
             Ok(())
         });
-        Ok(Rooms { mirrors, publisher, blobs, truth, rollouts: rollout::Shared::default() })
+        let rollouts = rollout::Shared::default();
+        promotion::show_policy(&self.store, &rollouts.policies).await?;
+        let policy = promotion::follow_policy(self.store.clone(), rollouts.policies.clone(), self.stop.subscribe());
+        self.spawn("policy", async {
+            policy.await;
+            Ok(())
+        });
+        Ok(Rooms { mirrors, publisher, blobs, truth, rollouts })
     }
 
     /// What other hubs issue and rotate is seen here within a second.

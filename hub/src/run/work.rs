@@ -12,6 +12,7 @@ use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::pack::Packer;
 use crate::platform::PlatformReader;
+use crate::promotion::{self, Rollouts};
 use crate::rollout::{self, Desk};
 use crate::state::{Board, Issuer};
 use crate::store::{Store, Term, now};
@@ -24,6 +25,8 @@ pub(super) struct Work {
     walks: Option<Walks<walk::Rooms>>,
     issuer: Arc<Issuer>,
     desk: Arc<Desk>,
+    /// None: there is no control plane.
+    promotions: Option<promotion::Desk>,
     packer: Arc<Packer>,
     stop: watch::Receiver<bool>,
 }
@@ -59,7 +62,15 @@ impl Work {
             describe: Arc::new(mirrors.clone()),
             clock: now,
         }));
-        let walks = config.git.control_plane.is_some().then(|| {
+        let parts = promotion::Parts {
+            store: store.clone(),
+            mirrors: mirrors.clone(),
+            witness: Arc::new(keys.clone()),
+            outcomes: Arc::new(Rollouts { store: store.clone() }),
+            rollouts: rooms.rollouts.clone(),
+        };
+        let promotions = promotion::Desk::new(config, parts);
+        let walks = promotions.as_ref().map(|promotions| {
             let steps = walk::Rooms {
                 store: store.clone(),
                 publisher: Arc::clone(&rooms.publisher),
@@ -68,11 +79,14 @@ impl Work {
                 metrics: Arc::clone(metrics),
             };
             let reader = PlatformReader::new(&config.git, mirrors, store.clone());
-            let signals =
-                Signals { confirmations: rooms.publisher.confirmations(), downloads: packer.downloads().changed() };
+            let signals = Signals {
+                confirmations: rooms.publisher.confirmations(),
+                downloads: packer.downloads().changed(),
+                promotions: promotions.moved(),
+            };
             Walks::new(reader, Arc::new(steps), signals)
         });
-        Work { walks, issuer, desk, packer, stop }
+        Work { walks, issuer, desk, promotions, packer, stop }
     }
 
     /// Leads until it is dropped, or until one part can't go on in this term.
@@ -83,8 +97,15 @@ impl Work {
                 None => std::future::pending().await,
             }
         };
+        let promotions = async {
+            match self.promotions {
+                Some(promotions) => promotions.lead(term).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = walks => {}
+            () = promotions => {}
             () = self.desk.lead(term) => {}
             () = collect(&self.packer) => {}
             () = watch_floors(&self.issuer, term, self.stop) => {}
