@@ -168,6 +168,7 @@ impl Hub {
             packages: Arc::new(rooms.blobs.clone()),
             intake: Arc::new(rooms.truth.clone()),
             proofs: Arc::new(state::Prover { store: self.store.clone(), keys: self.keys.clone() }),
+            slots: rooms.truth.slots().clone(),
             config: settings,
             metrics: Arc::clone(&self.metrics),
         }))

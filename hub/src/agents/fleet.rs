@@ -8,14 +8,15 @@ use kedge_model::wire::{
     ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Payload, Sequence, Stream, Timestamp,
 };
 
+use super::Parts;
 use super::roster::Roster;
 use super::token::TokenOrder;
-use crate::config;
 use crate::keys::Keys;
 use crate::state::{Board, Parting, parting};
 use crate::store::agents::tokens::TokenRow;
 use crate::store::agents::{ClusterRow, ClusterState};
 use crate::store::{Store, StoreError, Tx, now};
+use crate::truth::slots::Slots;
 
 /// The members of all streams, for those who may change them. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -23,6 +24,7 @@ pub struct Fleet {
     store: Store,
     keys: Keys,
     board: Arc<Board>,
+    slots: Slots,
     roster: Arc<Roster>,
     /// Where agents reach the hub: it is in every join token.
     address: Arc<str>,
@@ -48,8 +50,15 @@ pub enum FleetError {
 const MAX_USES: u64 = 1_000_000;
 
 impl Fleet {
-    pub(super) fn new(store: Store, keys: Keys, board: Arc<Board>, config: &config::Agents) -> Fleet {
-        Fleet { store, keys, board, roster: Arc::default(), address: config.address.as_str().into() }
+    pub(super) fn new(parts: &Parts) -> Fleet {
+        Fleet {
+            store: parts.store.clone(),
+            keys: parts.keys.clone(),
+            board: Arc::clone(&parts.board),
+            slots: parts.slots.clone(),
+            roster: Arc::default(),
+            address: parts.config.address.as_str().into(),
+        }
     }
 
     pub(super) fn roster(&self) -> &Roster {
@@ -61,6 +70,8 @@ impl Fleet {
         if let Err(error) = self.roster.refresh(&self.store).await {
             tracing::warn!(%error, "a change of a cluster is committed and counts in a moment");
         }
+        // Who went elsewhere left its slot.
+        self.slots.freed();
     }
 
     /// The token for a person to hand over; its secret can't be seen again.

@@ -1,0 +1,4 @@
+//! Rollouts of environments.
+
+pub mod policy;
+pub mod signal;
