@@ -14,6 +14,7 @@ mod pace;
 mod poll;
 mod renew;
 mod request;
+pub mod rings;
 pub mod rooms;
 mod roster;
 mod route;
@@ -36,6 +37,7 @@ pub use token::TokenOrder;
 use crate::config;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
+use crate::rollout::policy::Policies;
 use crate::state::Board;
 use crate::store::Store;
 use crate::truth::slots::Slots;
@@ -70,6 +72,7 @@ pub struct Parts {
     pub intake: Arc<dyn Intake>,
     pub proofs: Arc<dyn Proofs>,
     pub slots: Slots,
+    pub policies: Policies,
     pub config: config::Agents,
     pub metrics: Arc<Metrics>,
 }

@@ -26,6 +26,7 @@ use crate::keys::Keys;
 use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
 use crate::publish::Publisher;
+use crate::rollout::policy::Policies;
 use crate::state::{self, Board};
 use crate::store::{Store, StoreError};
 use crate::truth::Truth;
@@ -46,6 +47,7 @@ pub struct Hub {
     pub keys: Keys,
     pub metrics: Arc<Metrics>,
     pub board: Arc<Board>,
+    pub policies: Policies,
     stop: watch::Sender<bool>,
     tasks: JoinSet<Result<&'static str, RunError>>,
     _data: DataFolder,
@@ -93,6 +95,7 @@ impl Hub {
             keys,
             metrics: Arc::new(Metrics::new()),
             board: Arc::new(Board::default()),
+            policies: Policies::new(),
             stop: watch::Sender::new(false),
             tasks: JoinSet::new(),
             _data: data,
@@ -169,6 +172,7 @@ impl Hub {
             intake: Arc::new(rooms.truth.clone()),
             proofs: Arc::new(state::Prover { store: self.store.clone(), keys: self.keys.clone() }),
             slots: rooms.truth.slots().clone(),
+            policies: self.policies.clone(),
             config: settings,
             metrics: Arc::clone(&self.metrics),
         }))

@@ -14,6 +14,7 @@ use kedge_hub::agents::{self, AgentService, Parts, TokenOrder};
 use kedge_hub::config;
 use kedge_hub::keys::Keys;
 use kedge_hub::metrics::Metrics;
+use kedge_hub::rollout::policy::Policies;
 use kedge_hub::state::{Board, Issued};
 use kedge_hub::store::{Store, now};
 use kedge_hub::truth::slots::Slots;
@@ -86,6 +87,7 @@ async fn measure(count: usize) {
         intake: empty.clone(),
         proofs: empty,
         slots: Slots::new(store.clone()),
+ policies: Policies::new(),
         config,
         metrics: Arc::clone(&metrics),
     }));

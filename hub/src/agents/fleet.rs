@@ -9,9 +9,11 @@ use kedge_model::wire::{
 };
 
 use super::Parts;
+use super::rings;
 use super::roster::Roster;
 use super::token::TokenOrder;
 use crate::keys::Keys;
+use crate::rollout::policy::Policies;
 use crate::state::{Board, Parting, parting};
 use crate::store::agents::tokens::TokenRow;
 use crate::store::agents::{ClusterRow, ClusterState};
@@ -25,6 +27,7 @@ pub struct Fleet {
     keys: Keys,
     board: Arc<Board>,
     slots: Slots,
+    policies: Policies,
     roster: Arc<Roster>,
     /// Where agents reach the hub: it is in every join token.
     address: Arc<str>,
@@ -44,6 +47,8 @@ pub enum FleetError {
     NoRandom,
     #[error("{0}")]
     BadOrder(&'static str),
+    #[error("the rings of {environment} follow its promotion policy, which puts this cluster into `{ring}`")]
+    RingGiven { environment: String, ring: String },
 }
 
 /// More uses than a fleet has clusters is a mistake.
@@ -56,6 +61,7 @@ impl Fleet {
             keys: parts.keys.clone(),
             board: Arc::clone(&parts.board),
             slots: parts.slots.clone(),
+            policies: parts.policies.clone(),
             roster: Arc::default(),
             address: parts.config.address.as_str().into(),
         }
@@ -112,6 +118,44 @@ impl Fleet {
         tx.revoke_join_token(id, now()).await
     }
 
+    /// Where a cluster belongs in a place: its ring follows the policy in force, if that names the environment.
+    pub(super) fn stream_of(&self, place: &Stream, cluster: &ClusterId, labels: &Labels) -> Stream {
+        let rules = self.policies.all();
+        match rules.contains_key(&place.environment) {
+            true => rings::stream_of(&rules, place, cluster, labels),
+            false => place.clone(),
+        }
+    }
+
+    /// To another environment, cluster type or ring, as a person says; what isn't said stays. In a governed environment the
+    /// ring follows the policy, and another one can't be named.
+    pub async fn relocate(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        environment: Option<&str>,
+        cluster_type: Option<&str>,
+        ring: Option<&str>,
+    ) -> Result<ClusterRow, FleetError> {
+        let row = self.active(tx, cluster).await?;
+        let environment = environment.unwrap_or(&row.stream.environment);
+        let cluster_type = cluster_type.unwrap_or(&row.stream.cluster_type);
+        let kept = ring.unwrap_or(&row.stream.ring);
+        let mut stream = Stream::new(environment, cluster_type, kept);
+        if self.policies.of(environment).is_some() {
+            stream = self.stream_of(&stream, cluster, &row.labels);
+            if let Some(named) = ring
+                && named != stream.ring
+            {
+                return Err(FleetError::RingGiven { environment: environment.to_owned(), ring: stream.ring });
+            }
+        } else if environment != row.stream.environment && ring.is_none() {
+            // Another environment's ring is none of this one's.
+            Stream::ALL.clone_into(&mut stream.ring);
+        }
+        self.move_to(tx, cluster, stream).await
+    }
+
     /// To another stream; what the old one delivered and the new one doesn't know is removed.
     pub async fn move_to(&self, tx: &mut Tx, cluster: &ClusterId, stream: Stream) -> Result<ClusterRow, FleetError> {
         let row = self.active(tx, cluster).await?;
@@ -120,7 +164,7 @@ impl Fleet {
         self.change(tx, ClusterRow { stream, ..row }, parting).await
     }
 
-    /// Other labels, name or site, in the same stream.
+    /// Other labels, name or site, in the same stream unless the policy's rings tell by labels.
     pub async fn relabel(
         &self,
         tx: &mut Tx,
@@ -133,6 +177,13 @@ impl Fleet {
         row.labels = labels.unwrap_or(row.labels);
         row.name = name.unwrap_or(row.name);
         row.site = site.unwrap_or(row.site);
+        // Other labels may mean another ring.
+        let stream = self.stream_of(&row.stream, cluster, &row.labels);
+        if stream != row.stream {
+            let parting = self.parting(&row, &stream)?;
+            tx.place_cluster(cluster, Some(&row.stream), Some(&stream)).await?;
+            return self.change(tx, ClusterRow { stream, ..row }, parting).await;
+        }
         let parting = said_before(&row)?;
         self.change(tx, row, parting).await
     }

@@ -68,13 +68,9 @@ impl Rooms for People {
     }
 
     async fn move_cluster(&self, tx: &mut Tx, cluster: &ClusterId, to: &MoveWish) -> Result<(), ApiError> {
-        let row = tx.cluster(cluster).await?.ok_or_else(|| ApiError::not_found("such cluster"))?;
-        let stream = Stream {
-            environment: to.environment.clone().unwrap_or(row.stream.environment),
-            cluster_type: to.cluster_type.clone().unwrap_or(row.stream.cluster_type),
-            ring: to.ring.clone().unwrap_or(row.stream.ring),
-        };
-        self.fleet.move_to(tx, cluster, stream).await.map(|_| ()).map_err(refuse)
+        let (environment, cluster_type) = (to.environment.as_deref(), to.cluster_type.as_deref());
+        let moved = self.fleet.relocate(tx, cluster, environment, cluster_type, to.ring.as_deref()).await;
+        moved.map(|_| ()).map_err(refuse)
     }
 
     async fn relabel_cluster(&self, tx: &mut Tx, cluster: &ClusterId, labels: Labels) -> Result<(), ApiError> {
@@ -258,6 +254,8 @@ fn refuse(error: FleetError) -> ApiError {
         FleetError::Unknown(id) => ApiError::not_found(format!("cluster {id}")),
         FleetError::WrongState(_) => ApiError::conflict("WrongState", error.to_string()),
         FleetError::BadOrder(why) => ApiError::invalid("BadOrder", why),
+        FleetError::RingGiven { .. } => ApiError::conflict("RingFollowsPolicy", error.to_string())
+            .hint("give the cluster labels that the other ring selects: `kedge cluster relabel`, or change the policy"),
         FleetError::Sign(_) | FleetError::NoRandom => {
             let shown = &error as &dyn std::error::Error;
             tracing::error!(error = shown, "a change of a cluster can't be signed");
