@@ -20,6 +20,8 @@ mod roster;
 mod route;
 mod slots;
 mod status;
+#[cfg(test)]
+mod testing;
 mod tls;
 mod token;
 
@@ -84,7 +86,8 @@ struct Counted(Gauge);
 impl AgentService {
     pub fn new(parts: Parts) -> AgentService {
         let turnstile = Turnstile::new(Arc::clone(&parts.board), parts.slots.clone());
-        let fleet = Fleet::new(&parts);
+        let (slots, policies) = (parts.slots, parts.policies);
+        let fleet = Fleet::new(&parts.store, &parts.keys, &parts.board, slots, policies, &parts.config);
         AgentService {
             store: parts.store,
             keys: parts.keys,

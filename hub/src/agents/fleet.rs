@@ -8,10 +8,10 @@ use kedge_model::wire::{
     ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Payload, Sequence, Stream, Timestamp,
 };
 
-use super::Parts;
 use super::rings;
 use super::roster::Roster;
 use super::token::TokenOrder;
+use crate::config;
 use crate::keys::Keys;
 use crate::rollout::policy::Policies;
 use crate::state::{Board, Parting, parting};
@@ -55,15 +55,22 @@ pub enum FleetError {
 const MAX_USES: u64 = 1_000_000;
 
 impl Fleet {
-    pub(super) fn new(parts: &Parts) -> Fleet {
+    pub(super) fn new(
+        store: &Store,
+        keys: &Keys,
+        board: &Arc<Board>,
+        slots: Slots,
+        policies: Policies,
+        config: &config::Agents,
+    ) -> Fleet {
         Fleet {
-            store: parts.store.clone(),
-            keys: parts.keys.clone(),
-            board: Arc::clone(&parts.board),
-            slots: parts.slots.clone(),
-            policies: parts.policies.clone(),
+            store: store.clone(),
+            keys: keys.clone(),
+            board: Arc::clone(board),
+            slots,
+            policies,
             roster: Arc::default(),
-            address: parts.config.address.as_str().into(),
+            address: config.address.as_str().into(),
         }
     }
 
