@@ -18,7 +18,8 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::agents::{self, AgentService, Parts};
+use crate::agents::rings::Membership;
+use crate::agents::{self, AgentService, Fleet, Parts};
 use crate::api::{self, ApiState};
 use crate::config::Config;
 use crate::git::Mirrors;
@@ -104,8 +105,8 @@ impl Hub {
         hub.follow_others().await?;
         let service = hub.agent_service(&config, &rooms);
         hub.serve_people(&config, &rooms, &service, api)?;
+        hub.stand(&config, &rooms, service.fleet());
         hub.serve_agents(service, agents);
-        hub.stand(&config, &rooms);
         tracing::info!(api = %hub.api, agents = %hub.agents, address = config.agents.address, "the hub serves");
         Ok(hub)
     }
@@ -210,9 +211,10 @@ impl Hub {
         self.spawn("agents", async { Ok(served.await?) });
     }
 
-    fn stand(&mut self, config: &Config, rooms: &Rooms) {
+    fn stand(&mut self, config: &Config, rooms: &Rooms, fleet: &Fleet) {
         let stop = self.stop.subscribe();
-        let work = Work::new(config, &self.store, &self.keys, &self.board, rooms, &self.metrics, stop.clone());
+        let members = Membership { fleet: fleet.clone(), store: self.store.clone(), policies: self.policies.clone() };
+        let work = Work::new(config, &self.store, &self.keys, &self.board, rooms, members, &self.metrics, stop.clone());
         let lead = move |term| work.clone().lead(term);
         let leading = leader::run(self.store.clone(), Arc::clone(&self.metrics), stop.clone(), lead);
         self.spawn("leader", async {

@@ -6,7 +6,6 @@ use std::time::Duration;
 use kedge_model::Labels;
 use kedge_model::wire::{ClusterId, Stream};
 use kedge_rollout::ring_of;
-use tokio::sync::watch;
 
 use super::fleet::{Fleet, FleetError};
 use crate::rollout::policy::{InForce, Policies};
@@ -26,9 +25,23 @@ pub fn stream_of(rules: &InForce, place: &Stream, cluster: &ClusterId, labels: &
     Stream::new(&place.environment, &place.cluster_type, ring)
 }
 
-/// Moves clusters to the rings that the policy in force names, for as long as this hub leads.
-pub async fn keep(fleet: &Fleet, store: &Store, policies: &Policies, term: Term) {
-    let mut changed: watch::Receiver<_> = policies.changed();
+/// What the leader's task needs. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Membership {
+    pub fleet: Fleet,
+    pub store: Store,
+    pub policies: Policies,
+}
+
+impl Membership {
+    /// Moves clusters to the rings that the policy in force names, for as long as this hub leads.
+    pub async fn keep(&self, term: Term) {
+        keep(&self.fleet, &self.store, &self.policies, term).await;
+    }
+}
+
+async fn keep(fleet: &Fleet, store: &Store, policies: &Policies, term: Term) {
+    let mut changed = policies.changed();
     let mut failing = false;
     loop {
         changed.mark_unchanged();

@@ -1,5 +1,5 @@
-//! The leader's whole work: the walks of all environments, answers to proven generations, and the collecting of packages
-//! that nobody needs. Run by `run::leader` for as long as this hub leads; nothing of it outlives the future.
+//! The leader's whole work: the walks of all environments, answers to proven generations, who belongs to which ring, and
+//! the collecting of packages that nobody needs. Run by `run::leader` for as long as this hub leads; nothing of it outlives the future.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::Rooms;
+use crate::agents::rings::Membership;
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
@@ -23,6 +24,7 @@ pub(super) struct Work {
     walks: Option<Walks<walk::Rooms>>,
     issuer: Arc<Issuer>,
     packer: Arc<Packer>,
+    members: Membership,
     stop: watch::Receiver<bool>,
 }
 
@@ -36,6 +38,7 @@ impl Work {
         keys: &Keys,
         board: &Arc<Board>,
         rooms: &Rooms,
+        members: Membership,
         metrics: &Arc<Metrics>,
         stop: watch::Receiver<bool>,
     ) -> Work {
@@ -63,7 +66,7 @@ impl Work {
                 Signals { confirmations: rooms.publisher.confirmations(), downloads: packer.downloads().changed() };
             Walks::new(reader, Arc::new(steps), signals)
         });
-        Work { walks, issuer, packer, stop }
+        Work { walks, issuer, packer, members, stop }
     }
 
     /// Leads until it is dropped, or until one part can't go on in this term.
@@ -77,6 +80,7 @@ impl Work {
         tokio::select! {
             () = walks => {}
             () = collect(&self.packer) => {}
+            () = self.members.keep(term) => {}
             () = watch_floors(&self.issuer, term, self.stop) => {}
         }
     }

@@ -27,7 +27,7 @@ const LIMIT_LOCKED: &str = "SELECT slots, closed FROM ring_limits WHERE environm
 
 impl Store {
     /// Rings that have a limit; the others aren't there.
-    pub async fn ring_limits(&self) -> Result<Limits, StoreError> {
+    pub async fn limited_rings(&self) -> Result<Limits, StoreError> {
         let found = sqlx::query(
             "SELECT environment, ring, slots, closed FROM ring_limits WHERE slots >= 0 OR closed <> 0 \
              ORDER BY environment, ring",

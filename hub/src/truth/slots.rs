@@ -92,7 +92,7 @@ impl Slots {
 
     /// Whether they are other ones than before.
     async fn read_limits(&self) -> Result<bool, StoreError> {
-        let found = self.0.store.ring_limits().await?;
+        let found = self.0.store.limited_rings().await?;
         let mut limits = self.0.limits.write().unwrap_or_else(PoisonError::into_inner);
         let changed = *limits != found;
         *limits = found;

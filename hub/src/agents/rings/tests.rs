@@ -1,6 +1,6 @@
 //! Clusters go where the policy in force says.
 
-use kedge_model::kinds::{EnvironmentPolicy, Members, PromotionPolicy, Promoter, Ring};
+use kedge_model::kinds::{EnvironmentPolicy, Members, Promoter, PromotionPolicy, Ring};
 
 use super::*;
 use crate::agents::testing::fleet;
@@ -48,11 +48,17 @@ async fn a_policy_moves_clusters_to_its_rings_and_its_end_moves_them_back() {
     enforce(store, policies, Some(&policy("dev"))).await;
     assert_eq!(pass(fleet, store, &InForce::default(), Term(0)).await.unwrap(), Pass::NotYet, "not known here yet");
     assert_eq!(pass(fleet, store, &policies.all(), Term(0)).await.unwrap(), Pass::Done(2));
-    assert_eq!((row(store, &small).await.stream.ring.as_str(), row(store, &large).await.stream.ring.as_str()), ("canary", "rest"));
+    assert_eq!(
+        (row(store, &small).await.stream.ring.as_str(), row(store, &large).await.stream.ring.as_str()),
+        ("canary", "rest")
+    );
     assert_eq!(row(store, &small).await.sequence.0, 2, "it is told by a membership of its own");
     assert_eq!(pass(fleet, store, &policies.all(), Term(0)).await.unwrap(), Pass::Done(0));
     let members = store.population("dev").await.unwrap();
-    assert_eq!(members.iter().map(|of| (of.stream.ring.as_str(), of.count)).collect::<Vec<_>>(), [("canary", 1), ("rest", 1)]);
+    assert_eq!(
+        members.iter().map(|of| (of.stream.ring.as_str(), of.count)).collect::<Vec<_>>(),
+        [("canary", 1), ("rest", 1)]
+    );
 
     enforce(store, policies, None).await;
     assert_eq!(pass(fleet, store, &policies.all(), Term(0)).await.unwrap(), Pass::Done(2));
