@@ -27,6 +27,7 @@ use crate::keys::Keys;
 use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
 use crate::publish::Publisher;
+use crate::rollout;
 use crate::rollout::policy::Policies;
 use crate::state::{self, Board};
 use crate::store::{Store, StoreError};
@@ -61,6 +62,7 @@ struct Rooms {
     publisher: Arc<Publisher>,
     blobs: Blobs,
     truth: Truth,
+    rollouts: rollout::Shared,
 }
 
 /// A database that starts together with the hub gets this long.
@@ -143,7 +145,7 @@ impl Hub {
             tasks.join_all().await;
             Ok(())
         });
-        Ok(Rooms { mirrors, publisher, blobs, truth })
+        Ok(Rooms { mirrors, publisher, blobs, truth, rollouts: rollout::Shared::default() })
     }
 
     /// What other hubs issue and rotate is seen here within a second.

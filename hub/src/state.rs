@@ -15,7 +15,7 @@ use kedge_model::wire::{DesiredState, Envelope, EnvelopeError, SigningKey};
 
 pub use board::{Board, Issued};
 pub use follow::follow;
-pub use issuer::{IssueError, Issuer};
+pub use issuer::{IssueError, Issuer, Wanted};
 pub use membership::{Parting, parting};
 pub use proof::{ProofError, Proven, Prover};
 

@@ -14,6 +14,7 @@ pub mod pack;
 pub mod platform;
 pub mod promotion;
 pub mod publish;
+pub mod rollout;
 pub mod slots;
 pub mod state;
 mod statement;
