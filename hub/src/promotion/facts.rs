@@ -11,6 +11,7 @@ use kedge_platform::{Cache, GitRepository, RepoKey, Revision};
 use kedge_rollout::chain::{MainCommit, Named};
 
 use super::base;
+use super::policy::Source;
 use crate::git::{Head, Mirrors};
 use crate::platform::Environment;
 
@@ -80,6 +81,18 @@ pub fn main_log(head: &Head) -> Vec<MainCommit> {
         }
     }
     log
+}
+
+/// A commit of main, and the author of a file there; without one, of the commit.
+pub fn source(head: &Head, file: Option<&str>) -> Source {
+    let commit = head.commit.clone();
+    let found = open(head).and_then(|repo| {
+        let id = gix::ObjectId::from_hex(commit.as_bytes()).ok()?;
+        describe(&repo.find_commit(id).ok()?)
+    });
+    let Some(note) = found else { return Source { commit, ..Source::default() } };
+    let wrote = file.and_then(|file| who_wrote(head, file));
+    Source { commit, subject: note.subject, author: wrote.map_or(note.author, |(author, _)| author) }
 }
 
 /// What the branch of an environment says of main.

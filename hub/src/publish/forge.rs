@@ -322,6 +322,6 @@ impl ForgeError {
 }
 
 #[cfg(test)]
-pub(super) mod fake;
+pub(crate) mod fake;
 #[cfg(test)]
 mod tests;
