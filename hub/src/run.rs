@@ -26,9 +26,9 @@ use crate::git::Mirrors;
 use crate::keys::Keys;
 use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
+use crate::promotion::Branches;
 use crate::publish::Publisher;
 use crate::rollout;
-use crate::rollout::policy::Policies;
 use crate::state::{self, Board};
 use crate::store::{Store, StoreError};
 use crate::truth::Truth;
@@ -49,7 +49,6 @@ pub struct Hub {
     pub keys: Keys,
     pub metrics: Arc<Metrics>,
     pub board: Arc<Board>,
-    pub policies: Policies,
     stop: watch::Sender<bool>,
     tasks: JoinSet<Result<&'static str, RunError>>,
     _data: DataFolder,
@@ -98,7 +97,6 @@ impl Hub {
             keys,
             metrics: Arc::new(Metrics::new()),
             board: Arc::new(Board::default()),
-            policies: Policies::new(),
             stop: watch::Sender::new(false),
             tasks: JoinSet::new(),
             _data: data,
@@ -145,7 +143,8 @@ impl Hub {
             tasks.join_all().await;
             Ok(())
         });
-        Ok(Rooms { mirrors, publisher, blobs, truth, rollouts: rollout::Shared::default() })
+        let rollouts = rollout::Shared { nudge: truth.counts_changed().clone(), ..rollout::Shared::default() };
+        Ok(Rooms { mirrors, publisher, blobs, truth, rollouts })
     }
 
     /// What other hubs issue and rotate is seen here within a second.
@@ -175,7 +174,7 @@ impl Hub {
             intake: Arc::new(rooms.truth.clone()),
             proofs: Arc::new(state::Prover { store: self.store.clone(), keys: self.keys.clone() }),
             slots: rooms.truth.slots().clone(),
-            policies: self.policies.clone(),
+            policies: rooms.rollouts.policies.clone(),
             config: settings,
             metrics: Arc::clone(&self.metrics),
         }))
@@ -194,6 +193,8 @@ impl Hub {
             truth: rooms.truth.clone(),
             mirrors: rooms.mirrors.clone(),
             publisher: Arc::clone(&rooms.publisher),
+            branches: Branches::new(Arc::new(rooms.mirrors.clone()), config),
+            rollouts: rooms.rollouts.nudge.clone(),
             webhook_secret: config.git.webhook_secret_file.clone(),
         };
         let (metrics, stop) = (Arc::clone(&self.metrics), self.stop.subscribe());
@@ -215,7 +216,8 @@ impl Hub {
 
     fn stand(&mut self, config: &Config, rooms: &Rooms, fleet: &Fleet) {
         let stop = self.stop.subscribe();
-        let members = Membership { fleet: fleet.clone(), store: self.store.clone(), policies: self.policies.clone() };
+        let policies = rooms.rollouts.policies.clone();
+        let members = Membership { fleet: fleet.clone(), store: self.store.clone(), policies };
         let work = Work::new(config, &self.store, &self.keys, &self.board, rooms, members, &self.metrics, stop.clone());
         let lead = move |term| work.clone().lead(term);
         let leading = leader::run(self.store.clone(), Arc::clone(&self.metrics), stop.clone(), lead);

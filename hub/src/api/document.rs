@@ -8,7 +8,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, counts, evidence, holds, join, objects, promotions, publish, rollouts, states,
+    ApiState, access, audit, caller, clusters, counts, evidence, holds, join, objects, promotions, publish, rollouts,
+    states,
 };
 
 const SCHEME: &str = "accessToken";

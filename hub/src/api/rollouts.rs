@@ -123,11 +123,7 @@ pub(super) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> R
     Ok(RolloutWhole::of(&stored, items, behind.filter(|waiting| waiting.behind == id)))
 }
 
-async fn seen(
-    state: &ApiState,
-    caller: &Caller,
-    found: Vec<StoredRollout>,
-) -> Result<Vec<RolloutView>, ApiError> {
+async fn seen(state: &ApiState, caller: &Caller, found: Vec<StoredRollout>) -> Result<Vec<RolloutView>, ApiError> {
     let mut views = Vec::with_capacity(found.len());
     for stored in found {
         let all = state.store.rollout_items(stored.rollout.id).await?;

@@ -7,7 +7,7 @@ use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use kedge_model::kinds::ApproverRole;
-use kedge_rollout::{RolloutId, RingState, Rollout, Say, Word};
+use kedge_rollout::{RingState, Rollout, RolloutId, Say, Word};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::ToSchema;
@@ -123,12 +123,14 @@ fn allowed(caller: &Caller, rollout: &Rollout, say: &Say, seen_items: usize) -> 
         return Err(ApiError::forbidden("the policy asks the platform team for this approval"));
     }
     if seen_items < rollout.items.len() {
-        return Err(ApiError::forbidden("this rollout moves workloads of other teams too: their approval isn't yours to give"));
+        return Err(ApiError::forbidden(
+            "this rollout moves workloads of other teams too: their approval isn't yours to give",
+        ));
     }
     Ok(())
 }
 
-pub(super) fn check_reason(reason: &str) -> Result<(), ApiError> {
+pub(in crate::api) fn check_reason(reason: &str) -> Result<(), ApiError> {
     if reason.len() > MAX_REASON || reason.contains(char::is_control) {
         return Err(ApiError::invalid("BadReason", format!("a reason is one line of up to {MAX_REASON} bytes")));
     }

@@ -114,7 +114,8 @@ impl Selector {
                         cluster_type: cluster_type.clone(),
                         ring: Some(ring.clone()),
                         assignment: Some(entry.assignment.clone()),
-                        why: "another reconciler applies it (Flux, Argo CD or a script); Kedge only observes it".to_owned(),
+                        why: "another reconciler applies it (Flux, Argo CD or a script); Kedge only observes it"
+                            .to_owned(),
                     }),
                 }
             }
@@ -136,7 +137,8 @@ impl Selector {
 
     /// The rings of the environment that are meant; an unknown one is refused.
     async fn rings(&self, state: &ApiState) -> Result<Vec<String>, ApiError> {
-        let known = state.store.catalog_row(Kind::Environment, &Visible::All, &self.environment, &self.environment).await?;
+        let known =
+            state.store.catalog_row(Kind::Environment, &Visible::All, &self.environment, &self.environment).await?;
         if known.is_none() {
             return Err(ApiError::not_found(format!("environment {}", self.environment))
                 .hint("`kedge get environments` lists them"));
@@ -164,7 +166,8 @@ impl Selector {
             return Err(unprocessable("UnknownClusterType", message, format!("there are: {}", types.join(", "))));
         }
         if let Some(workload) = &self.workload {
-            let known: BTreeSet<&str> = scheduled.values().flat_map(|names| names.values()).map(String::as_str).collect();
+            let known: BTreeSet<&str> =
+                scheduled.values().flat_map(|names| names.values()).map(String::as_str).collect();
             if !known.contains(workload.as_str()) {
                 let names: Vec<&str> = known.into_iter().collect();
                 let message = format!("no workload {workload} is scheduled in {}", self.environment);
@@ -192,9 +195,9 @@ impl Selector {
 
     async fn held(&self, state: &ApiState, selection: &Selection) -> Result<Vec<HeldView>, ApiError> {
         let held = state.store.held_clusters(&self.environment).await?;
-        let chosen = held.into_iter().filter(|held| {
-            selection.streams.get(&held.stream).is_some_and(|names| names.contains(&held.assignment))
-        });
+        let chosen = held
+            .into_iter()
+            .filter(|held| selection.streams.get(&held.stream).is_some_and(|names| names.contains(&held.assignment)));
         let view = |held: crate::store::api::rollouts::HeldCluster| HeldView {
             cluster: held.cluster,
             cluster_type: held.stream.cluster_type,
@@ -210,7 +213,9 @@ impl Selector {
             selection.unfit.iter().map(|unfit| format!("{}: {}", unfit.cluster_type, unfit.why)).collect();
         let message = match why.is_empty() {
             true => format!("nothing in {} fits", self.environment),
-            false => format!("nothing in {} fits: {}", self.environment, why.into_iter().collect::<Vec<_>>().join("; ")),
+            false => {
+                format!("nothing in {} fits: {}", self.environment, why.into_iter().collect::<Vec<_>>().join("; "))
+            }
         };
         unprocessable("NothingFits", message, "`kedge get assignments` shows what runs where".to_owned())
     }

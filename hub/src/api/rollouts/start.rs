@@ -182,16 +182,22 @@ async fn again(
     let mut tx = state.store.write().await?;
     let unblocked = tx.unblock(&body.environment, body.cluster_type.as_deref(), Some(&body.workload)).await?;
     if unblocked == 0 && rollouts.is_empty() {
-        let message = format!("nothing of {} in {} was stopped, aborted or rolled back", body.workload, body.environment);
-        return Err(ApiError::conflict("NothingToStart", message)
-            .hint("`kedge rollout status` shows where it is; with --version or --commit another content is put there"));
+        let message =
+            format!("nothing of {} in {} was stopped, aborted or rolled back", body.workload, body.environment);
+        return Err(ApiError::conflict("NothingToStart", message).hint(
+            "`kedge rollout status` shows where it is; with --version or --commit another content is put there",
+        ));
     }
     let detail = json!({"clusterType": body.cluster_type, "ring": body.ring, "reason": body.reason});
     tx.audit(&caller.did("rollout.start", &body.workload, &body.environment, detail)).await?;
     tx.commit().await?;
     state.rooms.spoken();
     let done = match rollouts.len() {
-        0 => format!("{} of {} starts again", counted(usize::try_from(unblocked).unwrap_or_default(), "assignment"), body.workload),
+        0 => format!(
+            "{} of {} starts again",
+            counted(usize::try_from(unblocked).unwrap_or_default(), "assignment"),
+            body.workload
+        ),
         more => format!("{} of {} goes on", counted(more, "rollout"), body.workload),
     };
     told(state, &body.environment, selection, done, rollouts, None).await
@@ -266,7 +272,10 @@ fn check_until(text: &str) -> Result<String, ApiError> {
     match end {
         Some(end) if end.as_millisecond() > now().0 => Ok(text.to_owned()),
         Some(_) => Err(ApiError::invalid("BadUntil", format!("{text} is over already"))),
-        None => Err(ApiError::invalid("BadUntil", format!("`{text}` is neither a day (2026-12-01) nor a moment (RFC 3339)"))),
+        None => Err(ApiError::invalid(
+            "BadUntil",
+            format!("`{text}` is neither a day (2026-12-01) nor a moment (RFC 3339)"),
+        )),
     }
 }
 
@@ -323,22 +332,19 @@ async fn keep_failed(state: &ApiState, selector: &Selector, selection: &mut Sele
         .filter(|(_, names): &(_, std::collections::BTreeSet<String>)| !names.is_empty())
         .collect();
     if selection.streams.is_empty() {
-        return Err(ApiError::conflict("NothingFailed", "nothing that the selector names has failed: nothing to apply again"));
+        return Err(ApiError::conflict(
+            "NothingFailed",
+            "nothing that the selector names has failed: nothing to apply again",
+        ));
     }
     Ok(())
 }
 
 /// Says `now` to rollouts that haven't ended; those that heard it already are left out.
-async fn let_begin(
-    state: &ApiState,
-    caller: &Caller,
-    selector: &Selector,
-    reason: &str,
-) -> Result<Vec<u64>, ApiError> {
+async fn let_begin(state: &ApiState, caller: &Caller, selector: &Selector, reason: &str) -> Result<Vec<u64>, ApiError> {
     let mut told = Vec::new();
     for rollout in unfinished(state, selector).await? {
-        let waits = matches!(rollout.phase, Phase::Active)
-            && !rollout.words.iter().any(|word| word.say == Say::Now);
+        let waits = matches!(rollout.phase, Phase::Active) && !rollout.words.iter().any(|word| word.say == Say::Now);
         if waits {
             let items = rollout.items.len();
             say::tell(state, caller, rollout.id, word(caller, Say::Now, reason), items).await?;

@@ -181,8 +181,7 @@ impl Found {
         };
         let offline = if self.strict { Offline::Incomplete } else { Offline::Complete };
         let reasons: Vec<(String, u64)> = self.reasons.clone().into_iter().collect();
-        let mut answer =
-            Answer::new(of, counts, offline).with_reasons(reasons).with_offline_since(self.offline_since);
+        let mut answer = Answer::new(of, counts, offline).with_reasons(reasons).with_offline_since(self.offline_since);
         let settled = answer.complete;
         answer.complete = settled && self.passed;
         let headline = text::headline(&answer, settled, &self, unit);
@@ -208,7 +207,8 @@ impl Found {
 
     /// No cluster runs two of the assignments: then clusters are counted.
     fn is_per_cluster(&self) -> bool {
-        let mut types: Vec<_> = self.lines.iter().map(|line| (&line.view.environment, &line.view.cluster_type)).collect();
+        let mut types: Vec<_> =
+            self.lines.iter().map(|line| (&line.view.environment, &line.view.cluster_type)).collect();
         types.sort();
         types.windows(2).all(|pair| pair[0] != pair[1])
     }
@@ -246,6 +246,3 @@ fn check_commit(commit: &str) -> Result<(), ApiError> {
 pub(super) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
-
-#[cfg(test)]
-mod tests;

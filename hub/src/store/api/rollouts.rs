@@ -102,7 +102,8 @@ impl Store {
     pub async fn commits_like(&self, digits: &str) -> Result<Vec<String>, StoreError> {
         // Behind the last digit there is no other: an index finds the range.
         let (from, to) = (digits.to_ascii_lowercase(), format!("{}g", digits.to_ascii_lowercase()));
-        let mut statement = Statement::new("SELECT DISTINCT commit_id FROM (SELECT commit_id FROM rollouts WHERE 1 = 1");
+        let mut statement =
+            Statement::new("SELECT DISTINCT commit_id FROM (SELECT commit_id FROM rollouts WHERE 1 = 1");
         let tables = [
             "",
             " UNION SELECT main AS commit_id FROM rollouts WHERE 1 = 1",

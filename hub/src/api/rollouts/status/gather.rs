@@ -185,7 +185,8 @@ impl<'a> Environment<'a> {
             found.rollouts.push(brief(stored));
             found.strict |= stored.rollout.policy.offline == Offline::Incomplete;
             if !matches!(stored.rollout.phase, Phase::Complete { .. }) {
-                let why = waits_for(&stored.rollout).into_iter().map(|why| format!("rollout {}: {why}", stored.rollout.id));
+                let why =
+                    waits_for(&stored.rollout).into_iter().map(|why| format!("rollout {}: {why}", stored.rollout.id));
                 found.notes.extend(why);
             }
             if stored.rollout.late_failed > 0 {
@@ -291,7 +292,8 @@ impl<'a> Environment<'a> {
                 if pinned.get(&stream).is_some_and(|below| below.contains_key(&item.assignment)) {
                     draft.view.pinned.push(progress.ring.clone());
                     let held = self.held().await?;
-                    names.extend(held.get(&stream).and_then(|held| held.get(&item.assignment)).map(Entry::packages_key));
+                    names
+                        .extend(held.get(&stream).and_then(|held| held.get(&item.assignment)).map(Entry::packages_key));
                 }
                 if progress.state.is_new() || change.observed.is_some() {
                     draft.targets.push(Target { stream, keys: names });
