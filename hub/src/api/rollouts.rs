@@ -1,6 +1,7 @@
 //! Rollouts: where each change is, and what people say about it. A word is written for the leader, who takes it within a second;
 //! the answer waits that long.
 
+pub mod about;
 pub mod say;
 pub mod selection;
 pub mod start;
