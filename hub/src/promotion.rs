@@ -16,6 +16,7 @@ pub mod outcomes;
 mod pass;
 pub mod policy;
 mod request;
+pub mod rollouts;
 pub mod statuses;
 #[cfg(test)]
 mod testing;
@@ -34,14 +35,16 @@ pub use branches::{At, BranchError, Branches, Edit, Wrote};
 pub use checks::Asker;
 pub use evidence::{Statement, Witness, verify};
 pub use outcomes::Outcomes;
+pub use rollouts::Rollouts;
 pub use statuses::Statuses;
 
 use crate::config::Config;
 use crate::git::{MirrorError, Mirrors};
-use crate::rollout::{Checks, Nudge, Policies};
+use crate::rollout::{Nudge, Policies, Shared};
 use crate::store::{Store, StoreError, Term};
 use evidence::EvidenceError;
 use facts::Branch;
+use policy::{Found, Source};
 
 /// Decides about promotions and makes Git follow. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -55,10 +58,10 @@ pub struct Desk {
     statuses: Statuses,
     witness: Arc<dyn Witness>,
     outcomes: Arc<dyn Outcomes>,
-    /// Filled from the policy in force.
-    policies: Policies,
+    /// What rollouts share: the policy in force is filled in, and their bell is listened to.
+    rollouts: Shared,
     asker: Asker,
-    /// Rollouts changed, or a person spoke.
+    /// A person spoke.
     nudge: Nudge,
     /// Counts changes of what environments are read at.
     moved: Arc<watch::Sender<u64>>,
@@ -73,16 +76,14 @@ pub struct Parts {
     pub mirrors: Mirrors,
     pub witness: Arc<dyn Witness>,
     pub outcomes: Arc<dyn Outcomes>,
-    pub policies: Policies,
-    /// Where rollouts look for what external checks said, and the bell that wakes them.
-    pub checks: Checks,
-    pub rollouts: Nudge,
+    pub rollouts: Shared,
 }
 
 /// What Git said last, by the commits that it was read from.
 #[derive(Debug, Default)]
 struct Memory {
     main: Option<(String, Arc<[MainCommit]>)>,
+    policy: Option<(String, Found, Source)>,
     /// By environment.
     branches: BTreeMap<String, Branch>,
 }
@@ -126,15 +127,15 @@ impl Desk {
     /// None: there is no control plane.
     pub fn new(config: &Config, parts: Parts) -> Option<Desk> {
         let control_plane = config.git.control_plane.clone()?;
-        let Parts { store, mirrors, witness, outcomes, policies, checks, rollouts } = parts;
+        let Parts { store, mirrors, witness, outcomes, rollouts } = parts;
         let branches = Branches::new(Arc::new(mirrors.clone()), config);
         let asker = Asker {
             store: store.clone(),
             branches: branches.clone(),
             control_plane: control_plane.clone(),
             outcomes: Arc::clone(&outcomes),
-            said: checks,
-            nudge: rollouts,
+            said: rollouts.checks.clone(),
+            nudge: rollouts.nudge.clone(),
         };
         Some(Desk {
             statuses: Statuses::new(store.clone(), branches.clone()),
@@ -145,7 +146,7 @@ impl Desk {
             branches,
             witness,
             outcomes,
-            policies,
+            rollouts,
             asker,
             nudge: Nudge::new(),
             moved: Arc::new(watch::Sender::new(0)),
@@ -154,7 +155,7 @@ impl Desk {
         })
     }
 
-    /// Rung when rollouts changed or a person spoke on this hub.
+    /// Rung when a person spoke on this hub.
     pub fn nudge(&self) -> Nudge {
         self.nudge.clone()
     }
@@ -162,13 +163,6 @@ impl Desk {
     /// Changes when an environment is to be read at another commit of main.
     pub fn moved(&self) -> watch::Receiver<u64> {
         self.moved.subscribe()
-    }
-
-    /// Fills in the policy that was in force, so that nothing moves ungoverned before the first pass.
-    pub async fn load(&self) -> Result<(), StoreError> {
-        let known = self.store.policies().await?;
-        self.policies.set(known.in_force().map(|policy| &**policy));
-        Ok(())
     }
 
     /// Decides until it is dropped.
@@ -185,6 +179,7 @@ impl Desk {
     async fn decide(&self, term: Term) {
         let mut changes = self.mirrors.changed();
         let mut rung = self.nudge.listen();
+        let mut rolled = self.rollouts.moved.listen();
         let mut words = tokio::time::interval(WORDS);
         words.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
@@ -206,6 +201,7 @@ impl Desk {
                         Err(broadcast::error::RecvError::Closed) => return,
                     },
                     Ok(()) = rung.changed() => break,
+                    Ok(()) = rolled.changed() => break,
                     _ = words.tick() => match self.store.has_promotion_words().await {
                         Ok(false) | Err(_) => {}
                         Ok(true) => break,
@@ -226,5 +222,30 @@ impl Desk {
     fn remembered(&self) -> std::sync::MutexGuard<'_, Memory> {
         // Nothing under this lock can be left half done.
         self.memory.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Shows the policy in force to this hub's rooms.
+pub async fn show_policy(store: &Store, policies: &Policies) -> Result<(), StoreError> {
+    let known = store.policies().await?;
+    policies.set(known.in_force().map(|policy| &**policy));
+    Ok(())
+}
+
+/// Shows what another hub's desk put in force, until told to stop: every hub signs memberships by it.
+pub async fn follow_policy(store: Store, policies: Policies, mut shutdown: watch::Receiver<bool>) {
+    let mut timer = tokio::time::interval(WORDS);
+    timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut shown = None;
+    loop {
+        tokio::select! {
+            _ = timer.tick() => {}
+            _ = shutdown.wait_for(|stop| *stop) => return,
+        }
+        // While the database is away, what is shown stays.
+        let Ok(digest) = store.policy_digest().await else { continue };
+        if shown.as_ref() != Some(&digest) && show_policy(&store, &policies).await.is_ok() {
+            shown = Some(digest);
+        }
     }
 }

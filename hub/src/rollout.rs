@@ -17,6 +17,8 @@ pub mod policy;
 pub mod running;
 pub mod signal;
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;
 mod turn;
 pub mod words;

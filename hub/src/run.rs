@@ -26,7 +26,7 @@ use crate::git::Mirrors;
 use crate::keys::Keys;
 use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
-use crate::promotion::Branches;
+use crate::promotion::{self, Branches};
 use crate::publish::Publisher;
 use crate::rollout;
 use crate::state::{self, Board};
@@ -144,6 +144,12 @@ impl Hub {
             Ok(())
         });
         let rollouts = rollout::Shared { nudge: truth.counts_changed().clone(), ..rollout::Shared::default() };
+        promotion::show_policy(&self.store, &rollouts.policies).await?;
+        let policy = promotion::follow_policy(self.store.clone(), rollouts.policies.clone(), self.stop.subscribe());
+        self.spawn("policy", async {
+            policy.await;
+            Ok(())
+        });
         Ok(Rooms { mirrors, publisher, blobs, truth, rollouts })
     }
 

@@ -9,7 +9,7 @@ pub mod membership;
 pub mod plan;
 pub mod proof;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use kedge_model::wire::{DesiredState, Envelope, EnvelopeError, SigningKey};
 

@@ -45,17 +45,16 @@ impl Desk {
                 (None, _) => row.trouble = Some(format!("there is no Environment {name} below `.environments/`")),
                 (_, None) => row.trouble = Some("its branch can't be fetched".to_owned()),
             }
-            moved |= row.in_force != before.in_force;
             if *row != before {
+                moved = true;
                 if let Some(trouble) = row.trouble.as_ref().filter(|trouble| before.trouble.as_ref() != Some(trouble)) {
                     tracing::warn!(environment = name, trouble, "the environment's branch doesn't follow");
                 }
                 save.rows.insert(name.clone(), row.clone());
             }
         }
-        let changed = !save.rows.is_empty();
         self.store.save_promotions(term, &save).await?;
-        if moved || changed {
+        if moved {
             self.moved.send_modify(|count| *count += 1);
         }
         Ok(rows)

@@ -12,15 +12,14 @@ const NAMED: usize = 20;
 
 /// A commit's whole message; its first line is a pull request's title.
 pub fn commit(environment: &str, promotion: &Promotion, after: &[String]) -> String {
-    let mut text = format!("Promote main {} to {environment}\n\n", short(&promotion.commit));
     let subject = if promotion.subject.is_empty() { "(no subject)" } else { promotion.subject.as_str() };
-    let _ = writeln!(text, "{}", line(subject));
+    let mut what = format!("{}\n", line(subject));
     if !promotion.author.is_empty() {
-        let _ = writeln!(text, "by {}", line(&promotion.author));
+        let _ = writeln!(what, "by {}", line(&promotion.author));
     }
-    text.push('\n');
+    let mut why = String::new();
     if !after.is_empty() && !promotion.overridden_before() {
-        let _ = writeln!(text, "Passed: {}", after.join(", "));
+        let _ = writeln!(why, "Passed: {}", after.join(", "));
     }
     for word in &promotion.words {
         let verb = match &word.say {
@@ -29,10 +28,10 @@ pub fn commit(environment: &str, promotion: &Promotion, after: &[String]) -> Str
             Say::Now => "Let in at once",
             _ => continue,
         };
-        let _ = write!(text, "{verb} by: {}", line(&word.who));
+        let _ = write!(why, "{verb} by: {}", line(&word.who));
         match word.reason.trim() {
-            "" => text.push('\n'),
-            reason => _ = writeln!(text, " ({})", line(reason)),
+            "" => why.push('\n'),
+            reason => _ = writeln!(why, " ({})", line(reason)),
         }
     }
     if !promotion.skipped.is_empty() {
@@ -41,10 +40,16 @@ pub fn commit(environment: &str, promotion: &Promotion, after: &[String]) -> Str
             0 => String::new(),
             more => format!(" and {more} more"),
         };
-        let _ = writeln!(text, "Skipped: {}{more}", shown.join(", "));
+        let _ = writeln!(why, "Skipped: {}{more}", shown.join(", "));
     }
-    let _ = write!(text, "\nKedge-Promotion: {}\nKedge-Main-Commit: {}\n", line(environment), promotion.commit);
-    text
+    if !why.is_empty() {
+        why.push('\n');
+    }
+    format!(
+        "Promote main {} to {environment}\n\n{what}\n{why}Kedge-Promotion: {environment}\nKedge-Main-Commit: {}\n",
+        short(&promotion.commit),
+        promotion.commit
+    )
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! One look at everything: the policy, people's words, what Git says, what became of commits; then decisions, which are
 //! saved with their evidence before Git is made to follow. Called by the desk's task.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kedge_model::kinds::PromotionPolicy;
@@ -34,7 +34,7 @@ impl Desk {
         let (on_policy, on_promotions): (Vec<WaitingWord>, Vec<WaitingWord>) =
             self.store.waiting_promotion_words().await?.into_iter().partition(|word| word.about == About::Policy);
         let policies = self.settle_policy(term, &head, &on_policy).await?;
-        self.policies.set(policies.in_force().map(|policy| &**policy));
+        self.rollouts.policies.set(policies.in_force().map(|policy| &**policy));
         let rows = self.store.promotions().await?;
         let Some(policy) = policies.in_force() else {
             self.release(term, rows, &on_promotions).await?;
@@ -51,19 +51,17 @@ impl Desk {
             environments: standings.filter(|(name, _)| policy.environment(name).is_some()).collect(),
         };
         let before = chain.clone();
-        let taken = hear_all(&mut chain, on_promotions);
         let facts = self.gather(&chain, &rows, &branches, main).await?;
-        for _ in 0..STEPS {
-            match promote(&chain, &facts, now()) {
-                Some(next) => chain = next,
-                None => break,
-            }
-        }
+        // What runs is adopted before anybody's word on what comes next.
+        chain = settled(chain, &facts);
+        let taken = hear_all(&mut chain, on_promotions);
+        chain = settled(chain, &facts);
         let rows = self.save(term, &before, &chain, rows, taken).await?;
         let rows = self.follow(term, &chain, rows, &environments, branches).await?;
         self.witness_rollouts(term, Some(policy)).await?;
         self.wish(Some(&chain), &rows).await?;
-        Ok(match chain.environments.values().flat_map(|standing| &standing.promotions).any(is_open) {
+        let unknown = policy.environments.iter().any(|rules| !chain.environments.contains_key(&rules.name));
+        Ok(match unknown || chain.environments.values().flat_map(|standing| &standing.promotions).any(is_open) {
             true => After::Waiting,
             false if rows.values().any(|row| row.trouble.is_some()) => After::Waiting,
             false => After::Idle,
@@ -72,10 +70,7 @@ impl Desk {
 
     /// Reads the policy on main's head and says which one counts.
     async fn settle_policy(&self, term: Term, head: &Head, words: &[WaitingWord]) -> Result<Policies, PassError> {
-        let (mirrors, cache, repo, at) =
-            (self.mirrors.clone(), Arc::clone(&self.cache), self.control_plane.clone(), head.clone());
-        let work = move || read_policy(&mirrors, &cache, &repo, &at);
-        let (found, source) = tokio::task::spawn_blocking(work).await.map_err(|_| PassError::Interrupted)?;
+        let (found, source) = self.read_policy(head).await?;
         let before = self.store.policies().await?;
         let settled = policy::settle(&before, &found, &source, words, now());
         let after = settled.policies;
@@ -107,6 +102,20 @@ impl Desk {
             self.moved.send_modify(|count| *count += 1);
         }
         Ok(after)
+    }
+
+    async fn read_policy(&self, head: &Head) -> Result<(Found, Source), PassError> {
+        if let Some((commit, found, source)) = &self.remembered().policy
+            && *commit == head.commit
+        {
+            return Ok((found.clone(), source.clone()));
+        }
+        let (mirrors, cache, repo, at) =
+            (self.mirrors.clone(), Arc::clone(&self.cache), self.control_plane.clone(), head.clone());
+        let work = move || read_policy(&mirrors, &cache, &repo, &at);
+        let (found, source) = tokio::task::spawn_blocking(work).await.map_err(|_| PassError::Interrupted)?;
+        self.remembered().policy = Some((head.commit.clone(), found.clone(), source.clone()));
+        Ok((found, source))
     }
 
     /// Nothing is governed: environments are read as their branches say.
@@ -218,6 +227,7 @@ impl Desk {
         taken: Vec<TakenWord>,
     ) -> Result<BTreeMap<String, PromotionRow>, PassError> {
         let mut save = PromotionSave { taken, ..PromotionSave::default() };
+        let mut moved = false;
         save.gone = rows.keys().filter(|name| !chain.environments.contains_key(*name)).cloned().collect();
         rows.retain(|name, _| chain.environments.contains_key(name));
         for (name, standing) in &chain.environments {
@@ -247,17 +257,17 @@ impl Desk {
                 );
             }
             let row = rows.entry(name.clone()).or_default();
+            let shown = (row.in_force.clone(), row.standing.refused.clone());
             row.standing = standing.clone();
             // What it runs when the policy comes is in force; everything else once its branch has named it.
-            let adopted = |commit: &&String| {
-                standing.promotion(commit).is_some_and(|known| known.phase == PromotionPhase::Adopted)
-            };
             if row.in_force.is_none() {
-                row.in_force = standing.current.as_ref().filter(adopted).cloned();
+                let adopted = standing.promotions.iter().find(|known| known.phase == PromotionPhase::Adopted);
+                row.in_force = adopted.map(|adopted| adopted.commit.clone());
             }
+            moved |= shown != (row.in_force.clone(), row.standing.refused.clone());
             save.rows.insert(name.clone(), row.clone());
         }
-        let moved = !save.gone.is_empty() || !save.rows.is_empty();
+        moved |= !save.gone.is_empty();
         self.store.save_promotions(term, &save).await?;
         if moved {
             self.moved.send_modify(|count| *count += 1);
@@ -337,6 +347,9 @@ impl Desk {
                 wanted.push(Wanted::of_rollout(repo, &rollout, &headline));
             }
         }
+        // Of a commit that came twice the newest word counts.
+        let mut known = BTreeSet::new();
+        wanted.retain(|one| known.insert((one.repo.clone(), one.commit.clone(), one.context.clone())));
         self.statuses.wish(wanted);
         Ok(())
     }
@@ -384,6 +397,17 @@ fn read_policy(
         }
     };
     (found, source)
+}
+
+/// The chain at rest.
+fn settled(mut chain: Chain, facts: &ChainFacts) -> Chain {
+    for _ in 0..STEPS {
+        match promote(&chain, facts, now()) {
+            Some(next) => chain = next,
+            None => break,
+        }
+    }
+    chain
 }
 
 /// Takes people's words, the oldest first.

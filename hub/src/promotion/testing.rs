@@ -105,7 +105,7 @@ impl Remote for Faulty {
 }
 
 pub struct World {
-    pub root: tempfile::TempDir,
+    _root: tempfile::TempDir,
     pub origin: Origin,
     pub url: String,
     pub store: Store,
@@ -151,8 +151,20 @@ impl World {
         });
         let desk = desk(&config, &store, &mirrors, &fakes, &faulty);
         let names = names.iter().map(|name| (*name).to_owned()).collect();
-        let mut world =
-            World { root, origin, url, store, mirrors, config, fakes, faulty, desk, names, policy: None, count: 0 };
+        let mut world = World {
+            _root: root,
+            origin,
+            url,
+            store,
+            mirrors,
+            config,
+            fakes,
+            faulty,
+            desk,
+            names,
+            policy: None,
+            count: 0,
+        };
         let first = world.commit().await;
         for name in world.names.clone() {
             world.branch(&name, Some(&first)).await;
@@ -266,9 +278,7 @@ fn desk(config: &Config, store: &Store, mirrors: &Mirrors, fakes: &Arc<Fakes>, f
         mirrors: mirrors.clone(),
         witness: Arc::new(key()),
         outcomes: Arc::clone(fakes) as Arc<dyn Outcomes>,
-        policies: Policies::new(),
-        checks: Checks::default(),
-        rollouts: Nudge::new(),
+        rollouts: Shared::default(),
     };
     let mut desk = Desk::new(config, parts).unwrap();
     desk.branches = Branches::new(Arc::clone(faulty) as Arc<dyn Remote>, config);

@@ -61,7 +61,7 @@ async fn the_same_commit_goes_on_when_its_gate_holds_and_evidence_is_kept() {
         message.starts_with(&format!("Promote main {} to dev\n\nchange\nby t <t@example.com>", &commit[..7])),
         "{message}"
     );
-    assert!(message.ends_with(&format!("Kedge-Main-Commit: {commit}\n\nKedge")), "{message}");
+    assert!(message.ends_with(&format!("Kedge-Main-Commit: {commit}\nKedge")), "{message}");
     assert_eq!(world.row("dev").await.in_force, Some(commit.clone()));
     world.outcome("dev", &commit, OutcomeState::Moving);
     world.pass().await;

@@ -14,7 +14,7 @@ use serde_json::json;
 
 pub use address::Address;
 pub use http::{Client, segment};
-pub use status::{CommitState, CommitStatus};
+pub use status::CommitState;
 
 use super::error::Next;
 use super::message::shown_repo;

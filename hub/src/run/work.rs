@@ -14,6 +14,7 @@ use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::pack::Packer;
 use crate::platform::PlatformReader;
+use crate::promotion::{self, Rollouts};
 use crate::rollout::{self, Desk};
 use crate::state::{Board, Issuer};
 use crate::store::{Store, Term, now};
@@ -26,6 +27,8 @@ pub(super) struct Work {
     walks: Option<Walks<walk::Rooms>>,
     issuer: Arc<Issuer>,
     desk: Arc<Desk>,
+    /// None: there is no control plane.
+    promotions: Option<promotion::Desk>,
     packer: Arc<Packer>,
     members: Membership,
     stop: watch::Receiver<bool>,
@@ -63,7 +66,15 @@ impl Work {
             describe: Arc::new(mirrors.clone()),
             clock: now,
         }));
-        let walks = config.git.control_plane.is_some().then(|| {
+        let parts = promotion::Parts {
+            store: store.clone(),
+            mirrors: mirrors.clone(),
+            witness: Arc::new(keys.clone()),
+            outcomes: Arc::new(Rollouts { store: store.clone() }),
+            rollouts: rooms.rollouts.clone(),
+        };
+        let promotions = promotion::Desk::new(config, parts);
+        let walks = promotions.as_ref().map(|promotions| {
             let steps = walk::Rooms {
                 store: store.clone(),
                 publisher: Arc::clone(&rooms.publisher),
@@ -72,11 +83,14 @@ impl Work {
                 metrics: Arc::clone(metrics),
             };
             let reader = PlatformReader::new(&config.git, mirrors, store.clone());
-            let signals =
-                Signals { confirmations: rooms.publisher.confirmations(), downloads: packer.downloads().changed() };
+            let signals = Signals {
+                confirmations: rooms.publisher.confirmations(),
+                downloads: packer.downloads().changed(),
+                promotions: promotions.moved(),
+            };
             Walks::new(reader, Arc::new(steps), signals)
         });
-        Work { walks, issuer, desk, packer, members, stop }
+        Work { walks, issuer, desk, promotions, packer, members, stop }
     }
 
     /// Leads until it is dropped, or until one part can't go on in this term.
@@ -87,8 +101,15 @@ impl Work {
                 None => std::future::pending().await,
             }
         };
+        let promotions = async {
+            match self.promotions {
+                Some(promotions) => promotions.lead(term).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = walks => {}
+            () = promotions => {}
             () = self.desk.lead(term) => {}
             () = collect(&self.packer) => {}
             () = self.members.keep(term) => {}

@@ -3,6 +3,7 @@
 
 pub mod checks;
 pub mod evidence;
+pub mod rollouts;
 pub mod words;
 
 use std::collections::BTreeMap;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 
 use kedge_model::kinds::PromotionPolicy;
 use kedge_model::wire::Timestamp;
-use kedge_rollout::{Standing, Word};
+use kedge_rollout::{Chain, Standing, Word};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use sqlx::Row as _;
@@ -121,6 +122,12 @@ impl Store {
         Ok(found)
     }
 
+    /// Names the policy in force; none: there was never one.
+    pub async fn policy_digest(&self) -> Result<Option<String>, StoreError> {
+        let digest = sqlx::query_scalar("SELECT digest FROM policies WHERE slot = 'force'");
+        Ok(digest.fetch_optional(self.pool()).await?)
+    }
+
     /// Writes these versions, and takes away those that are none.
     pub async fn save_policies(
         &self,
@@ -152,6 +159,16 @@ impl Store {
         let row = sqlx::query("SELECT body, in_force, trouble FROM promotions WHERE environment = $1");
         let row = row.bind(environment).fetch_optional(self.pool()).await?;
         row.as_ref().map(promotion_row).transpose()
+    }
+
+    /// All environments of the policy in force, as they stand: what a person's word is judged by. None: no policy.
+    pub async fn promotion_chain(&self) -> Result<Option<Chain>, StoreError> {
+        let policies = self.policies().await?;
+        let Some(policy) = policies.in_force() else { return Ok(None) };
+        let rows = self.promotions().await?.into_iter();
+        let environments = rows.filter(|(name, _)| policy.environment(name).is_some());
+        let environments = environments.map(|(name, row)| (name, row.standing)).collect();
+        Ok(Some(Chain { policy: Arc::clone(policy), environments }))
     }
 
     /// Writes where environments are, together with the evidence of it and the words that led there.
