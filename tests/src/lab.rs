@@ -15,6 +15,7 @@ pub mod part;
 pub mod port;
 pub mod postgres;
 pub mod relay;
+pub mod root_agent;
 pub mod user;
 
 use std::thread;
