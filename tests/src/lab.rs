@@ -3,6 +3,7 @@
 //! plain threads, never from inside a tokio runtime.
 
 pub mod apt_repository;
+pub mod artifact_server;
 pub mod git;
 pub mod git_server;
 pub mod gitea;

@@ -16,14 +16,11 @@ impl Plant {
         let names: Vec<String> =
             (known..known + count).map(|number| format!("{environment}-{cluster_type}-{}", number + 1)).collect();
         let token = self.join_token(environment, cluster_type, labels, count);
+        let start = |name: &String| RootAgent::start(name, &token).expect("the program is there");
+        let share = count.div_ceil(AT_ONCE).max(1);
         let started = thread::scope(|scope| {
-            let share = count.div_ceil(AT_ONCE).max(1);
-            let start = |name: &String| RootAgent::start(name, &token).expect("the program is there");
-            let start = &start;
-            let threads: Vec<_> = names
-                .chunks(share)
-                .map(|names| scope.spawn(move || names.iter().map(start).collect::<Vec<_>>()))
-                .collect();
+            let some = |names: &'_ [String]| names.iter().map(start).collect::<Vec<_>>();
+            let threads: Vec<_> = names.chunks(share).map(|names| scope.spawn(move || some(names))).collect();
             threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect::<Vec<_>>()
         });
         self.agents.extend(started);
