@@ -3,7 +3,6 @@
 
 mod agents;
 mod artifacts;
-mod chance;
 mod database;
 mod each_database;
 mod git_faults;

@@ -2,4 +2,16 @@
 //! folders. `lab_*` prove the parts themselves. The simulation of the same decisions is in `crates/sim`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod approvals;
+mod bulk;
+mod enforcement;
+mod evidence;
+mod external;
+mod kills;
 mod lab_plant;
+mod lanes;
+mod offline;
+mod plants;
+mod promotion;
+mod rings;
+mod status;
