@@ -1,12 +1,13 @@
 //! `kedge validate`: every problem of a checkout, or of all environments of a control plane. Called by `main`.
 
 mod environment;
+mod policy;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use kedge_model::Problem;
-use kedge_platform::{ControlPlane, LoadError, Repositories, environments, load};
+use kedge_platform::{ControlPlane, Environments, LoadError, Repositories, environments, load};
 use kedge_scheduler::Scheduler;
 use serde_json::{Value, json};
 
@@ -18,7 +19,8 @@ use crate::problems::Problems;
 /// Show every problem of a control plane.
 ///
 /// A folder or a checkout is read as the branch of one environment, with its files as they are now. A bare repository is
-/// read whole: every environment that `.environments/` on main names, each problem once.
+/// read whole: every environment that `.environments/` on main names, each problem once. Main's PromotionPolicy is checked with
+/// them: environments that don't exist, rings that a cluster type's reconciler can't follow, Pins that name what isn't there.
 ///
 /// Exits with 1 when there are errors, with 0 when there are only warnings.
 #[derive(Clone, Debug, clap::Args)]
@@ -97,7 +99,8 @@ pub fn run(args: &ValidateArgs) -> Result<Exit> {
             true => ControlPlane::Folder(place.path.clone()),
             false => place.control_plane(),
         };
-        validated.one(&control_plane, &environment, repositories.as_ref())?;
+        let known = policy::of_place(&place);
+        validated.one(&control_plane, &environment, &known, repositories.as_ref())?;
     }
 
     let Validated { problems, .. } = &validated;
@@ -116,10 +119,12 @@ impl Validated {
         &mut self,
         control_plane: &ControlPlane,
         environment: &str,
+        known: &Environments,
         repositories: &dyn Repositories,
     ) -> Result<(), LoadError> {
         let scheduler = Scheduler::new(load(control_plane, environment, repositories)?);
         self.problems.add_all_redacted(&scheduler);
+        self.problems.add(environment, &policy::check(known, scheduler.platform()));
         self.assignments += scheduler.schedule().assignments.len();
         self.environments.push(environment.to_owned());
         Ok(())
@@ -136,7 +141,7 @@ impl Validated {
         for object in &known.environments {
             let name = &object.meta.name;
             let control_plane = ControlPlane::Git { path: place.path.clone(), revision: None };
-            if let Err(error) = self.one(&control_plane, name, repositories) {
+            if let Err(error) = self.one(&control_plane, name, &known, repositories) {
                 let mut problem =
                     Problem::error("EnvironmentUnreadable", format!("environment `{name}` can't be read: {error}"));
                 problem.origin = Some(object.origin.clone());

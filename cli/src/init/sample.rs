@@ -49,6 +49,7 @@ pub(super) const CONTROL_PLANE_MAIN: &[SampleFile] = files!("control-plane/main"
     "configs/hello-host.yaml",
     "configs/hello-schema.yaml",
     "configs/hello.yaml",
+    "promotion-policy.yaml",
     "templates/configmap.yaml",
     "templates/env.yaml",
     "templates/kedge-host-namespace.yaml",

@@ -101,7 +101,8 @@ mod tests {
         let origin = Origin { source, file: "all.yaml".into(), line: 0, column: 0 };
         let decoded = decode::objects(text.as_bytes(), &origin, &Options::default());
         assert!(decoded.broken.is_empty(), "{:?}", decoded.problems);
-        Environments { environments: decoded.objects.into_iter().map(Arc::new).collect(), problems: Vec::new() }
+        let environments = decoded.objects.into_iter().map(Arc::new).collect();
+        Environments { environments, ..Environments::default() }
     }
 
     fn of(environments: &[(&str, &str, &str)], branch: &str) -> (String, Option<String>) {

@@ -24,10 +24,12 @@ pub const MAX_FILE_BYTES: usize = 4 << 20;
 /// What Windows puts before a text.
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// The registration whose repository the file is from. Only Workloads are taken from there.
     pub application: Option<String>,
+    /// Whether a time zone is known. None: any is taken, for readers that carry no time zone database.
+    pub is_time_zone: Option<fn(&str) -> bool>,
 }
 
 /// What a file holds.

@@ -42,10 +42,8 @@ pub enum Spec {
     Delivery(Delivery),
     HostWorkload(HostWorkload),
     HostNamespace(HostNamespace),
-    /// Known by name; its fields are defined with promotion.
-    PromotionPolicy,
-    /// Known by name; its fields are defined with promotion.
-    Pin,
+    PromotionPolicy(PromotionPolicy),
+    Pin(Pin),
 }
 
 impl Spec {
@@ -65,8 +63,8 @@ impl Spec {
             Spec::Delivery(_) => Kind::Delivery,
             Spec::HostWorkload(_) => Kind::HostWorkload,
             Spec::HostNamespace(_) => Kind::HostNamespace,
-            Spec::PromotionPolicy => Kind::PromotionPolicy,
-            Spec::Pin => Kind::Pin,
+            Spec::PromotionPolicy(_) => Kind::PromotionPolicy,
+            Spec::Pin(_) => Kind::Pin,
         }
     }
 }

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::{Kind, Labels, Object, ObjectId, Problem};
+use crate::kinds::Pin;
+use crate::{Kind, Labels, Object, ObjectId, Problem, Spec};
 
 /// All that `schedule` reads. Offline there are no last good objects and nothing is published.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -72,9 +73,17 @@ impl Platform {
     pub fn promoted_commit(&self) -> Option<&str> {
         let main = ObjectId { kind: Kind::BaseRepo, owner: None, name: "main".to_owned() };
         match &self.objects.get(&main)?.spec {
-            crate::Spec::BaseRepo(base) => base.commit.as_deref().filter(|commit| !commit.is_empty()),
+            Spec::BaseRepo(base) => base.commit.as_deref().filter(|commit| !commit.is_empty()),
             _ => None,
         }
+    }
+
+    /// The Pins of the environment, by name. Whether they still hold is the clock's to say.
+    pub fn pins(&self) -> impl Iterator<Item = (&Arc<Object>, &Pin)> {
+        self.of_kind(Kind::Pin).filter_map(|object| match &object.spec {
+            Spec::Pin(pin) => Some((object, pin)),
+            _ => None,
+        })
     }
 
     /// Objects of one kind, by name.

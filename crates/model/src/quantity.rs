@@ -3,6 +3,8 @@
 
 use std::time::Duration;
 
+use crate::kinds::{Amount, WHOLE};
+
 /// Why a text isn't an amount.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QuantityError {
@@ -12,6 +14,10 @@ pub enum QuantityError {
     Bytes,
     #[error("it isn't a number of cores such as `2`, `0.5` or `500m`")]
     Cores,
+    #[error("it isn't a share such as `100%`, `50%` or `2.5%`")]
+    Share,
+    #[error("it isn't a number of clusters such as `3`, or a share of them such as `10%`")]
+    Amount,
 }
 
 /// `30s`, `5m`, `1h30m`, `2d`, `250ms`; each unit at most once, from large to small.
@@ -73,6 +79,28 @@ pub fn parse_cores(text: &str) -> Result<u64, QuantityError> {
     whole.zip(fraction).and_then(|(whole, fraction)| whole.checked_add(fraction)).ok_or(QuantityError::Cores)
 }
 
+/// Hundredths of a percent: `10%`, `2.5%`, at most `100%`.
+pub fn parse_share(text: &str) -> Result<u32, QuantityError> {
+    let number = text.strip_suffix('%').ok_or(QuantityError::Share)?;
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    if whole.is_empty() || fraction.is_empty() || fraction.len() > 2 {
+        return Err(QuantityError::Share);
+    }
+    let whole = parse_digits(whole).and_then(|whole| whole.checked_mul(100));
+    let fraction = parse_digits(&format!("{fraction:0<2}"));
+    let share = whole.zip(fraction).and_then(|(whole, fraction)| whole.checked_add(fraction));
+    share.and_then(|share| u32::try_from(share).ok()).filter(|share| *share <= WHOLE).ok_or(QuantityError::Share)
+}
+
+/// `3` or `10%`.
+pub fn parse_amount(text: &str) -> Result<Amount, QuantityError> {
+    match text.ends_with('%') {
+        true => parse_share(text).map(Amount::Share),
+        false if text.is_empty() => Err(QuantityError::Amount),
+        false => parse_digits(text).map(Amount::Number).ok_or(QuantityError::Amount),
+    }
+}
+
 /// Rust would also take `+1`.
 fn parse_digits(text: &str) -> Option<u64> {
     if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
@@ -115,6 +143,21 @@ mod tests {
         }
         for text in ["", ".5", "1.", "m", "1.2345", "-1", "1,5"] {
             assert_eq!(parse_cores(text), Err(QuantityError::Cores), "{text}");
+        }
+    }
+
+    #[test]
+    fn shares_and_amounts_are_read() {
+        for (text, share) in [("10%", 1000), ("100%", 10_000), ("2.5%", 250), ("0.05%", 5), ("0%", 0)] {
+            assert_eq!(parse_share(text), Ok(share), "{text}");
+            assert_eq!(parse_amount(text), Ok(Amount::Share(share)), "{text}");
+        }
+        for text in ["", "%", "10", "101%", "100.01%", "1.234%", ".5%", "1.%", "-1%", "10 %", "99999999999999999999%"] {
+            assert_eq!(parse_share(text), Err(QuantityError::Share), "{text}");
+        }
+        assert_eq!(parse_amount("3"), Ok(Amount::Number(3)));
+        for text in ["", "-3", "1.5", "three", "+1"] {
+            assert_eq!(parse_amount(text), Err(QuantityError::Amount), "{text}");
         }
     }
 }

@@ -3,6 +3,7 @@
 
 mod delivery;
 mod platform;
+mod promotion;
 
 use serde_json::{Map, Value, json};
 
@@ -100,9 +101,6 @@ fn body(kind: Kind) -> Value {
             properties.insert("binaryData".to_owned(), json!({}));
             properties.insert("immutable".to_owned(), json!({"type": ["boolean", "null"]}));
         }
-        Kind::PromotionPolicy | Kind::Pin => {
-            properties.insert("spec".to_owned(), json!({}));
-        }
         _ => {
             properties.insert("spec".to_owned(), spec(kind));
             required.push("spec");
@@ -127,7 +125,9 @@ fn spec(kind: Kind) -> Value {
         Kind::Delivery => delivery::delivery(),
         Kind::HostWorkload => delivery::host_workload(),
         Kind::HostNamespace => delivery::host_namespace(),
-        Kind::ConfigMap | Kind::PromotionPolicy | Kind::Pin => json!({}),
+        Kind::PromotionPolicy => promotion::policy(),
+        Kind::Pin => promotion::pin(),
+        Kind::ConfigMap => json!({}),
     }
 }
 

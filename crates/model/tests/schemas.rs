@@ -49,6 +49,11 @@ fn decode(value: &Value) -> Decoded {
     objects(value.to_string().as_bytes(), &file, &Options::default())
 }
 
+/// What a schema can't say: how the rings of a list stand to each other.
+fn is_beyond_schemas(decoded: &Decoded) -> bool {
+    decoded.problems.iter().all(|problem| problem.code == "RingOrder")
+}
+
 /// A pointer to every map below `spec`, and to the top.
 fn maps(value: &Value, path: &str, found: &mut Vec<String>) {
     match value {
@@ -139,7 +144,7 @@ fn schemas_and_decoder_know_the_same_fields() {
                 let decoded = decode(&less);
                 assert_eq!(
                     validator.is_valid(&less),
-                    decoded.broken.is_empty(),
+                    decoded.broken.is_empty() || is_beyond_schemas(&decoded),
                     "{kind}: `{place}` without `{field}`: {:?}",
                     decoded.problems
                 );

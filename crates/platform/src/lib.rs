@@ -12,6 +12,7 @@ pub mod cache;
 pub mod fetch;
 pub mod ignore;
 pub mod load;
+pub mod policy;
 pub mod read;
 pub mod repositories;
 pub mod sources;
@@ -24,7 +25,10 @@ mod testing;
 pub use cache::Cache;
 pub use fetch::Fetch;
 pub use fetch::mirror::{Limits, Link, Mirror, Want};
-pub use load::{ControlPlane, Environments, LoadError, environments, load, load_applications, load_tree};
+pub use load::{
+    ControlPlane, Environments, LoadError, environments, is_main_branch, load, load_applications, load_tree,
+};
+pub use policy::{DeclaredPolicy, PolicyState, check_chain, check_environment, check_pins};
 pub use repositories::{RepoError, RepoKey, Repositories, Request};
 pub use sources::{Sources, SourcesError};
 pub use tree::folder::{FolderTree, is_git_repository};

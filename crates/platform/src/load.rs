@@ -19,7 +19,7 @@ use crate::tree::folder::{FolderTree, is_git_repository};
 use crate::tree::git::GitRepository;
 use crate::tree::{Tree, clean_path};
 use bases::{Bases, Step};
-pub use environments::{Environments, environments};
+pub use environments::{Environments, environments, is_main_branch};
 pub use error::LoadError;
 use layers::Layers;
 
@@ -39,6 +39,8 @@ struct Opened {
     path: String,
     /// The repository, when its address is known: a BaseRepo may lead back to it.
     step: Option<Step>,
+    /// The branch, when it is known.
+    branch: Option<String>,
     problems: Vec<Problem>,
 }
 
@@ -79,7 +81,8 @@ pub fn load_tree(
     let source = tree.source();
     let branch = source.revision.as_deref().and_then(|revision| revision.rsplit_once("@sha1:"));
     let step = branch.map(|(branch, _)| Step::environment(environment, RepoKey::new(&source.repo), branch, &path));
-    assemble(Opened { tree, path, step, problems: Vec::new() }, environment, repositories)
+    let branch = branch.map(|(branch, _)| branch.to_owned());
+    assemble(Opened { tree, path, step, branch, problems: Vec::new() }, environment, repositories)
 }
 
 /// Reads the applications of these registrations too: those that are in force though they can't be read now.
@@ -91,7 +94,11 @@ fn open_folder(path: &Path) -> Result<Opened, LoadError> {
     error::check_folder(path)?;
     let source = Source { repo: path.display().to_string(), revision: None };
     let tree = Box::new(FolderTree::new(path, source));
-    Ok(Opened { tree, path: String::new(), step: None, problems: Vec::new() })
+    let branch = match is_git_repository(path) {
+        true => GitRepository::open(path).and_then(|repo| repo.head()).ok().and_then(|head| head.name),
+        false => None,
+    };
+    Ok(Opened { tree, path: String::new(), step: None, branch, problems: Vec::new() })
 }
 
 fn open_git(
@@ -138,16 +145,19 @@ fn open_git(
         (None, branch) => repo.branch(branch).map_err(|error| known.no_branch(environment, error))?,
     };
     let tree = Box::new(repo.tree(&revision, &name)?);
-    Ok(Opened { tree, path: folder, step, problems })
+    Ok(Opened { tree, path: folder, step, branch: revision.name, problems })
 }
 
 fn assemble(opened: Opened, environment: &str, repositories: &dyn Repositories) -> Result<Platform, LoadError> {
-    let Opened { tree, path, step, problems } = opened;
-    let own = Batch::read(tree.as_ref(), &path, Ignore::environment(), None, repositories.cache())?;
+    let Opened { tree, path, step, branch, mut problems } = opened;
+    let mut own = Batch::read(tree.as_ref(), &path, Ignore::environment(), None, repositories.cache())?;
     if own.is_empty() {
         return Err(LoadError::Empty { place: tree.source().to_string(), path });
     }
     drop(tree);
+    if branch.is_some_and(|branch| !is_main_branch(&branch)) {
+        problems.extend(misplaced_policies(&mut own));
+    }
 
     let mut platform = Platform { environment: environment.to_owned(), problems, ..Platform::default() };
     let mut trees = bases::Trees::new(repositories);
@@ -164,6 +174,19 @@ fn assemble(opened: Opened, environment: &str, repositories: &dyn Repositories) 
     platform.problems.sort_by(|one, other| (&one.origin, one).cmp(&(&other.origin, other)));
     platform.problems.dedup();
     Ok(platform)
+}
+
+/// Policies on an environment's branch would gate themselves; they are taken out.
+fn misplaced_policies(own: &mut Batch) -> Vec<Problem> {
+    let is_policy = |object: &Arc<Object>| matches!(object.spec, Spec::PromotionPolicy(_));
+    let (policies, others) = std::mem::take(&mut own.objects).into_iter().partition::<Vec<_>, _>(is_policy);
+    own.objects = others;
+    let refuse = |object: &Arc<Object>| {
+        let message = format!("{} is on an environment's branch, and a policy is read from `main` only", object.id());
+        let problem = Problem::error("PolicyMisplaced", message).at(object.origin.clone());
+        problem.hint("move its file to `main`, and delete it here")
+    };
+    policies.iter().map(refuse).collect()
 }
 
 /// Marks an input as failing for each of these, which are already among the problems.

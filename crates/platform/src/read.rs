@@ -65,6 +65,11 @@ impl Batch {
         self.objects.is_empty() && self.broken.is_empty() && self.failures.is_empty()
     }
 
+    /// Something was met that wasn't looked into: a link, a folder that can't be listed. Broken objects are each a failure too.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.failures.len() > self.broken.len()
+    }
+
     fn add(&mut self, read: &Read) {
         self.failures.extend(read.broken.iter().map(|broken| broken.problem.clone()));
         self.objects.extend(read.objects.iter().cloned());
@@ -74,7 +79,7 @@ impl Batch {
 }
 
 fn read_file(tree: &dyn Tree, file: &str, application: Option<&str>) -> Read {
-    let options = Options { application: application.map(str::to_owned) };
+    let options = Options { application: application.map(str::to_owned), is_time_zone: Some(is_time_zone) };
     let decoded = match tree.read(file, FILE_LIMIT) {
         Ok(bytes) => decode::objects(&bytes, &place(tree, file), &options),
         Err(TreeError::TooLarge { size, .. }) => {
@@ -84,6 +89,10 @@ fn read_file(tree: &dyn Tree, file: &str, application: Option<&str>) -> Read {
     };
     let objects = decoded.objects.into_iter().map(Arc::new).collect();
     Read { objects, broken: decoded.broken, problems: decoded.problems }
+}
+
+fn is_time_zone(name: &str) -> bool {
+    jiff::tz::TimeZone::get(name).is_ok()
 }
 
 /// A file that can't be read may hold anything.

@@ -1,6 +1,10 @@
 //! The way of a commit of `main` from environment to environment. The hub keeps one row per environment; which main commit is in
 //! force there follows from `Standing::current`, whatever its branch names.
 
+mod hear;
+mod outcome;
+mod promote;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,7 +13,10 @@ use kedge_model::wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::rollout::RolloutId;
-use crate::word::Word;
+use crate::word::{Say, Word};
+
+pub use hear::hear_promotion;
+pub use promote::promote;
 
 /// All environments that the policy in force names.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +69,12 @@ pub struct Promotion {
     /// Failures that came after it had passed.
     #[serde(default)]
     pub late_failed: u64,
+    /// So many words had been said when it was let in: those count for its entry, later ones for its gate here. None: not yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub heard: Option<usize>,
+    /// It changed nothing here: nothing to observe, waits for a person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub empty: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +117,7 @@ pub struct Named {
 pub struct ChainFacts {
     /// Of `main`, the newest first.
     pub main: Vec<MainCommit>,
+    /// One that can't be read now isn't there, and stays as it is.
     pub environments: BTreeMap<String, EnvironmentFacts>,
 }
 
@@ -116,7 +130,7 @@ pub struct MainCommit {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct EnvironmentFacts {
-    /// What the branch names, and who wrote it; none: no BaseRepo `main`, or it can't be read.
+    /// What the branch names, and who wrote it; none: it has no BaseRepo `main`.
     pub named: Option<Named>,
     /// What became of the main commit in force.
     pub outcome: Option<Outcome>,
@@ -132,32 +146,134 @@ pub struct Outcome {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutcomeState {
-    /// Read, published, packed and rolling.
+    /// Read, published, packed and rolling; newer content may take its place.
     Moving,
+    /// Rolling beyond its first ring, or paused: nothing takes its place until it ends.
+    Held,
     /// Every ring's gate held.
     Complete {
         late_failed: u64,
     },
-    /// It changed nothing here.
+    /// It changed nothing here since the last commit that passed; while that one's or any later change still rolls, that is `Moving`.
     Unchanged,
     Failed {
         why: String,
     },
 }
 
+/// Digits of a commit in a sentence.
+const SHORT: usize = 12;
 /// So many promotions are kept with an environment.
 pub const KEPT: usize = 64;
-
-/// The next value; none: nothing changes.
-pub fn promote(chain: &Chain, facts: &ChainFacts, now: Timestamp) -> Option<Chain> {
-    let _ = (chain, facts, now);
-    None
-}
+/// So many names of skipped commits are kept with a promotion.
+pub const SKIPPED: usize = 256;
 
 impl Chain {
+    /// No environment stands anywhere yet: the first `promote` adopts what their branches name.
+    pub fn new(policy: Arc<PromotionPolicy>) -> Chain {
+        Chain { policy, environments: BTreeMap::new() }
+    }
+
     /// Whether every environment before this one has passed the commit, or a person overrode that.
     pub fn permits(&self, environment: &str, commit: &str) -> bool {
-        let _ = (environment, commit);
-        false
+        self.hindrance(environment, commit).is_none()
     }
+
+    /// Which environment before this one hasn't passed the commit; a sentence.
+    pub fn hindrance(&self, environment: &str, commit: &str) -> Option<String> {
+        let Some(rules) = self.policy.environment(environment) else {
+            return Some(format!("the policy doesn't name the environment {environment}"));
+        };
+        let own = self.environments.get(environment).and_then(|standing| standing.promotion(commit));
+        if own.is_some_and(|promotion| promotion.overridden_before()) {
+            return None;
+        }
+        rules.after.iter().find_map(|before| {
+            let phase = self.environments.get(before).and_then(|standing| standing.promotion(commit));
+            let how = match phase.map(|promotion| &promotion.phase) {
+                Some(PromotionPhase::Passed) => return None,
+                None => "it has never been there".to_owned(),
+                Some(PromotionPhase::Waiting) => "it waits to enter".to_owned(),
+                Some(PromotionPhase::Entered) => "its gate doesn't hold yet".to_owned(),
+                Some(PromotionPhase::Failed { why }) => format!("it failed: {why}"),
+                Some(PromotionPhase::Reopened { why }) => format!("it is open again: {why}"),
+                Some(PromotionPhase::Superseded { by }) => format!("{} took its place", short(by)),
+                Some(PromotionPhase::Adopted) => {
+                    "it ran there before there was a policy, and was never gated".to_owned()
+                }
+            };
+            Some(format!("{} hasn't passed {before}: {how}", short(commit)))
+        })
+    }
+}
+
+impl Standing {
+    /// The promotion of a commit; the newest, if it came twice.
+    pub fn promotion(&self, commit: &str) -> Option<&Promotion> {
+        self.promotions.iter().find(|promotion| promotion.commit == commit)
+    }
+
+    /// What nobody needs any more goes first: never what is in force or on its way, nor the last that passed.
+    fn trim(&mut self) {
+        while self.promotions.len() > KEPT {
+            let newest = self.promotions.iter().position(|promotion| promotion.phase == PromotionPhase::Passed);
+            let current = self.current.as_deref();
+            let spare = |(place, promotion): &(usize, &Promotion)| {
+                Some(promotion.commit.as_str()) != current
+                    && Some(*place) != newest
+                    && !matches!(promotion.phase, PromotionPhase::Waiting | PromotionPhase::Entered)
+            };
+            let over = |promotion: &Promotion| !matches!(promotion.phase, PromotionPhase::Passed);
+            let mut spares = self.promotions.iter().enumerate().filter(spare).rev().peekable();
+            let last = spares.peek().map(|(place, _)| *place);
+            let place = spares.find(|(_, promotion)| over(promotion)).map(|(place, _)| place).or(last);
+            match place {
+                Some(place) => drop(self.promotions.remove(place)),
+                None => self.promotions.truncate(KEPT),
+            }
+        }
+    }
+}
+
+impl Promotion {
+    /// A commit that is to go in; `promote` fills in what main says of it.
+    fn waiting(commit: &str, now: Timestamp) -> Promotion {
+        Promotion {
+            commit: commit.to_owned(),
+            subject: String::new(),
+            author: String::new(),
+            phase: PromotionPhase::Waiting,
+            created_at: now,
+            entered_at: None,
+            passed_at: None,
+            rollout: None,
+            words: Vec::new(),
+            skipped: Vec::new(),
+            waits_for: Vec::new(),
+            late_failed: 0,
+            heard: None,
+            empty: false,
+        }
+    }
+
+    /// A person let it in before the environments before it had passed it.
+    pub fn overridden_before(&self) -> bool {
+        let said = self.words.get(..self.heard.unwrap_or(self.words.len())).unwrap_or(&self.words);
+        said.iter().any(|word| matches!(word.say, Say::Override { .. }))
+    }
+
+    /// A person said that its gate here counts as passed.
+    pub fn overridden_here(&self) -> bool {
+        self.said_here().iter().any(|word| matches!(word.say, Say::Override { .. }))
+    }
+
+    /// What was said since it was let in.
+    fn said_here(&self) -> &[Word] {
+        self.heard.and_then(|heard| self.words.get(heard..)).unwrap_or_default()
+    }
+}
+
+/// As people read it.
+fn short(commit: &str) -> &str {
+    commit.get(..SHORT).unwrap_or(commit)
 }

@@ -1,6 +1,10 @@
 //! One change on its way through the rings of an environment. The hub keeps a row of it; what each ring's desired state holds
 //! follows from `RingState`, again and again, so that a hub that dies between two steps loses nothing.
 
+mod advance;
+mod hear;
+mod view;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -10,7 +14,10 @@ use kedge_model::wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::{CheckFact, Counts};
-use crate::word::{Refused, Word};
+use crate::word::{Say, Word};
+
+pub use advance::advance;
+pub use hear::{WORDS, hear};
 
 /// Counted per hub: a later one is larger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -70,6 +77,12 @@ pub struct Rollout {
     /// Failures that came after it was complete.
     #[serde(default)]
     pub late_failed: u64,
+    /// Quarantines that a person's `Override` took.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<String>,
+    /// An `Override` was heard: the next look accepts what is quarantined by then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accept: bool,
 }
 
 /// How far one ring is.
@@ -88,6 +101,15 @@ pub struct Progress {
     /// Failures that a person's `Resume` forgave.
     #[serde(default)]
     pub forgiven: u64,
+    /// A `Resume` or `Override` was heard: the next look forgives what has failed by then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forgive: bool,
+    /// So many words had been said when it started: those count for its beginning, later ones for its gate.
+    #[serde(default)]
+    pub heard: usize,
+    /// Nothing to observe: waits for a person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub empty: bool,
     /// At the moment it passed or stopped, per item in the order of `items`, for the evidence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<Counts>,
@@ -157,19 +179,6 @@ pub struct RingFacts {
     pub checks: BTreeMap<String, CheckFact>,
 }
 
-/// The next value; none: nothing changes. The caller saves it, then makes the desired states follow.
-pub fn advance(rollout: &Rollout, facts: &Facts, now: Timestamp) -> Option<Rollout> {
-    let _ = (rollout, facts, now);
-    None
-}
-
-/// Takes a person's word, or says why not.
-pub fn hear(rollout: &Rollout, word: Word) -> Result<Rollout, Refused> {
-    let mut next = rollout.clone();
-    next.words.push(word);
-    Ok(next)
-}
-
 impl Rollout {
     /// At its beginning.
     pub fn new(
@@ -194,13 +203,23 @@ impl Rollout {
             created_at: now,
             words: Vec::new(),
             late_failed: 0,
+            accepted: Vec::new(),
+            accept: false,
         }
     }
 
-    /// Whether newer content may take its place: it has ended or stopped, or is in its first ring still.
-    pub fn yields(&self) -> bool {
-        let beyond_first = self.rings.iter().skip(1).any(|ring| ring.state != RingState::Waiting);
-        !matches!(self.phase, Phase::Active | Phase::Paused { .. }) || !beyond_first
+    /// With what people said before it began: an approval of the promotion that let it in is one of its first ring too, and
+    /// `Now` holds on. The rest was about something else.
+    pub fn with_words(mut self, words: &[Word]) -> Rollout {
+        let first = self.rings.first().map(|ring| ring.ring.clone());
+        let kept = words.iter().filter_map(|word| match &word.say {
+            Say::Approve { .. } => Some(Word { say: Say::Approve { ring: first.clone() }, ..word.clone() }),
+            Say::Override { .. } => Some(Word { say: Say::Override { ring: first.clone() }, ..word.clone() }),
+            Say::Now => Some(word.clone()),
+            _ => None,
+        });
+        self.words.extend(kept);
+        self
     }
 }
 
@@ -213,6 +232,9 @@ impl Progress {
             steady_since: None,
             passed_at: None,
             forgiven: 0,
+            forgive: false,
+            heard: 0,
+            empty: false,
             counts: Vec::new(),
             waits_for: Vec::new(),
         }

@@ -47,3 +47,24 @@ pub struct Refused {
     pub reason: &'static str,
     pub message: String,
 }
+
+impl Refused {
+    pub(crate) fn new(reason: &'static str, message: impl Into<String>) -> Refused {
+        Refused { reason, message: message.into() }
+    }
+}
+
+impl Say {
+    /// As people type it.
+    pub fn verb(&self) -> &'static str {
+        match self {
+            Say::Approve { .. } => "approve",
+            Say::Override { .. } => "override",
+            Say::Now => "now",
+            Say::Pause => "pause",
+            Say::Resume => "resume",
+            Say::Abort => "abort",
+            Say::Rollback => "rollback",
+        }
+    }
+}

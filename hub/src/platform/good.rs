@@ -207,7 +207,7 @@ impl Memory {
         for (row, text) in rows {
             let origin =
                 Origin { source: Arc::new(row.source.clone()), file: row.file.as_str().into(), line: 0, column: 0 };
-            let options = Options { application: row.id.owner.clone() };
+            let options = Options { application: row.id.owner.clone(), ..Options::default() };
             let decoded = decode::objects(&text, &origin, &options);
             let Some(object) = decoded.objects.into_iter().find(|object| object.id() == row.id) else {
                 tracing::warn!(object = %row.id, file = row.file, "a last good object can't be read any more");

@@ -35,7 +35,7 @@ enum Class {
 
 impl<'a> Reader<'a> {
     pub fn new(text: &'a str, file: &'a crate::Origin, options: &'a Options) -> Reader<'a> {
-        Reader { notes: Notes::new(text, file), options, decoded: Decoded::default() }
+        Reader { notes: Notes::new(text, file, options.is_time_zone), options, decoded: Decoded::default() }
     }
 
     pub fn finish(mut self) -> Decoded {

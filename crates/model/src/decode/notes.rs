@@ -23,6 +23,7 @@ pub(super) struct Notes<'a> {
     file: &'a Origin,
     /// What messages speak of: "ClusterType `drone`".
     pub subject: String,
+    is_time_zone: Option<fn(&str) -> bool>,
     problems: Vec<Problem>,
     /// Which of the problems are errors.
     error_places: Vec<usize>,
@@ -39,11 +40,12 @@ impl Spot {
 }
 
 impl<'a> Notes<'a> {
-    pub fn new(text: &'a str, file: &'a Origin) -> Notes<'a> {
+    pub fn new(text: &'a str, file: &'a Origin, is_time_zone: Option<fn(&str) -> bool>) -> Notes<'a> {
         Notes {
             lines: text.lines().collect(),
             file,
             subject: String::new(),
+            is_time_zone,
             problems: Vec::new(),
             error_places: Vec::new(),
             errors: 0,
@@ -51,6 +53,11 @@ impl<'a> Notes<'a> {
             dropped: 0,
             overflow: Problem::error("TooManyProblems", "the file has too many problems").at(file.at(0, 0)),
         }
+    }
+
+    /// Whether a name of a time zone may stand, as far as the reader of the file can tell.
+    pub fn knows_time_zone(&self, name: &str) -> bool {
+        self.is_time_zone.is_none_or(|is_known| is_known(name))
     }
 
     pub fn line(&self, line: usize) -> Option<&'a str> {

@@ -1,9 +1,13 @@
 //! The spec of each kind. One file a family, as in `kinds`.
 
+mod calendar;
 mod config;
 mod delivery;
+mod gate;
 mod host;
+mod pin;
 mod platform;
+mod promotion;
 mod workload;
 
 use super::fields::{Fields, Value};
@@ -13,14 +17,8 @@ use crate::{Kind, Spec};
 
 /// Reads what follows `metadata`. None after an error.
 pub(super) fn read(kind: Kind, top: &mut Fields<'_>, notes: &mut Notes<'_>, name: Option<&str>) -> Option<Spec> {
-    match kind {
-        Kind::ConfigMap => return config::config_map(top, notes).map(Spec::ConfigMap),
-        // Their fields are defined with promotion; until then nothing of them is read.
-        Kind::PromotionPolicy | Kind::Pin => {
-            top.written("spec");
-            return Some(if kind == Kind::Pin { Spec::Pin } else { Spec::PromotionPolicy });
-        }
-        _ => {}
+    if kind == Kind::ConfigMap {
+        return config::config_map(top, notes).map(Spec::ConfigMap);
     }
     let mut spec = top.need("spec", notes, needs(kind))?.fields(notes)?;
     let fields = &mut spec;
@@ -38,9 +36,15 @@ pub(super) fn read(kind: Kind, top: &mut Fields<'_>, notes: &mut Notes<'_>, name
         Kind::Delivery => delivery::delivery(fields, notes).map(Spec::Delivery),
         Kind::HostWorkload => host::host_workload(fields, notes).map(Spec::HostWorkload),
         Kind::HostNamespace => host::host_namespace(fields, notes).map(Spec::HostNamespace),
-        Kind::ConfigMap | Kind::PromotionPolicy | Kind::Pin => None,
+        Kind::PromotionPolicy => promotion::policy(fields, notes).map(Spec::PromotionPolicy),
+        Kind::Pin => pin::pin(fields, notes).map(Spec::Pin),
+        Kind::ConfigMap => None,
     };
-    spec.finish(notes);
+    match kind {
+        // A rule that isn't read doesn't hold.
+        Kind::PromotionPolicy | Kind::Pin => spec.finish_strictly(notes),
+        _ => spec.finish(notes),
+    }
     read
 }
 
@@ -61,7 +65,9 @@ fn needs(kind: Kind) -> &'static str {
         Kind::Delivery => "add `spec:` with `source` and `to`",
         Kind::HostWorkload => "add `spec:` with what the host runs: `debs`, `files`, `artifacts`, `units`, `health`",
         Kind::HostNamespace => "add `spec:`; `spec: {}` is a namespace without limits and without further rights",
-        Kind::ConfigMap | Kind::PromotionPolicy | Kind::Pin => "",
+        Kind::PromotionPolicy => "add `spec:` with `environments:`, the chain in order",
+        Kind::Pin => "add `spec:` with `workload` and `version` or `commit`",
+        Kind::ConfigMap => "",
     }
 }
 

@@ -3,6 +3,8 @@
 mod file;
 mod header;
 mod host;
+mod pin;
+mod promotion;
 mod spec;
 
 use std::sync::Arc;
@@ -20,7 +22,7 @@ fn decode(text: &str) -> Decoded {
 }
 
 fn decode_application(text: &str) -> Decoded {
-    objects(text.as_bytes(), &file(), &Options { application: Some("hello".into()) })
+    objects(text.as_bytes(), &file(), &Options { application: Some("hello".into()), ..Options::default() })
 }
 
 /// The only object of a text without problems.

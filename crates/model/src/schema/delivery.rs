@@ -47,7 +47,7 @@ fn bounds() -> [(&'static str, Value); 4] {
     ]
 }
 
-fn duration(description: &str) -> Value {
+pub(super) fn duration(description: &str) -> Value {
     let pattern = "^(?=.)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
     json!({"type": "string", "pattern": pattern, "description": description})
 }

@@ -102,7 +102,7 @@ pub(super) fn scheduling_policy() -> Value {
     )
 }
 
-fn selector() -> Value {
+pub(super) fn selector() -> Value {
     let mut requirement = object(
         "A condition on one label.",
         &["key", "operator"],

@@ -1,4 +1,5 @@
-//! The environments of a control plane's repository: Environment objects below `.environments/` on its main branch.
+//! The environments of a control plane's repository: Environment objects below `.environments/` on its main branch, and the
+//! PromotionPolicy beside them.
 //! Asked by `load` for one, and by commands that go through all of them.
 
 use std::fs;
@@ -11,6 +12,7 @@ use kedge_model::{Object, Problem, Spec};
 use super::{LoadError, error};
 use crate::cache::Cache;
 use crate::ignore::Ignore;
+use crate::policy::DeclaredPolicy;
 use crate::read::Batch;
 use crate::repositories::{RepoKey, local_path};
 use crate::tree::git::{GitError, GitRepository};
@@ -25,7 +27,14 @@ const MAIN_BRANCHES: [&str; 2] = ["main", "master"];
 pub struct Environments {
     /// Sorted by name; of two with one name neither.
     pub environments: Vec<Arc<Object>>,
+    /// Of `.environments/`; the policy has its own.
     pub problems: Vec<Problem>,
+    pub policy: DeclaredPolicy,
+}
+
+/// Whether a branch of this name is where environments and the policy are written.
+pub fn is_main_branch(name: &str) -> bool {
+    MAIN_BRANCHES.contains(&name)
 }
 
 /// The environments that a Git repository names.
@@ -43,14 +52,15 @@ impl Environments {
         Ok(Environments::in_tree(&repo.tree(&revision, name)?, None)?)
     }
 
-    /// The environments that a commit of the main branch names.
+    /// The environments that a commit of the main branch names, and its policy.
     pub fn in_tree(tree: &dyn Tree, cache: Option<&Cache>) -> Result<Environments, TreeError> {
         let batch = match Batch::read(tree, FOLDER, Ignore::default(), None, cache) {
             Ok(batch) => batch,
-            Err(TreeError::Missing { .. }) => return Ok(Environments::default()),
+            Err(TreeError::Missing { .. }) => Batch::default(),
             Err(error) => return Err(error),
         };
-        let mut found = Environments { environments: Vec::new(), problems: batch.problems };
+        let policy = DeclaredPolicy::read(tree, &batch, cache);
+        let mut found = Environments { environments: Vec::new(), problems: batch.problems, policy };
         let mut objects: Vec<Arc<Object>> = batch.objects;
         objects.retain(|object| matches!(object.spec, Spec::Environment(_)));
         objects.sort_by(|one, other| (&one.meta.name, &one.origin).cmp(&(&other.meta.name, &other.origin)));

@@ -7,7 +7,7 @@ use super::*;
 fn objects(repo: &str, file: &str, text: &str, owner: Option<&str>) -> Vec<Arc<Object>> {
     let source = Source { repo: repo.to_owned(), revision: Some("main@sha1:0a".to_owned()) };
     let origin = Origin { source: Arc::new(source), file: file.into(), line: 0, column: 0 };
-    let options = Options { application: owner.map(str::to_owned) };
+    let options = Options { application: owner.map(str::to_owned), ..Options::default() };
     let decoded = decode::objects(text.as_bytes(), &origin, &options);
     assert!(decoded.broken.is_empty(), "{:?}", decoded.problems);
     decoded.objects.into_iter().map(Arc::new).collect()

@@ -97,7 +97,12 @@ pub(super) fn duration(value: Option<Value<'_>>, notes: &mut Notes<'_>) -> Optio
     }
 }
 
-fn word<T: Copy>(value: Option<Value<'_>>, words: &[(&'static str, T)], notes: &mut Notes<'_>) -> Option<Option<T>> {
+/// One of a few words. The outer None is an error.
+pub(super) fn word<T: Copy>(
+    value: Option<Value<'_>>,
+    words: &[(&'static str, T)],
+    notes: &mut Notes<'_>,
+) -> Option<Option<T>> {
     match value {
         Some(value) => value.choice(notes, words).map(Some),
         None => Some(None),

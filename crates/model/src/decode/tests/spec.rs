@@ -254,9 +254,3 @@ fn capability_rules_are_read_and_guarded() {
             .contains("!UnknownField: `spec.rules[0].when.matchLabel`")
     );
 }
-
-#[test]
-fn promotion_kinds_are_known_by_name() {
-    assert_eq!(spec_of(&kedge("PromotionPolicy", "  anything: [1]\n")), Spec::PromotionPolicy);
-    assert_eq!(spec_of(&kedge("Pin", "  anything: [1]\n")), Spec::Pin);
-}
