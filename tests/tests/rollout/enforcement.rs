@@ -31,16 +31,18 @@ fn a_branch_that_names_a_commit_which_has_not_passed_stays_on_the_last_passed_on
 }
 
 #[test]
-fn a_commit_that_has_passed_may_be_named_by_hand() {
-    let policy = Policy::chain(&CHAIN).with("stage", &["approval: {people: 1}"]);
-    let Some(plant) = small(&policy) else { return };
-    let commit = plant.push_main("By hand");
-    plant.await_rollout("dev", &commit, "Complete");
-    // An approval is still needed to enter by the hub's hand; a person who may push the branch is one who may decide.
+fn a_commit_that_is_named_too_early_is_taken_as_soon_as_it_has_passed() {
+    let Some(plant) = small(&Policy::chain(&CHAIN).with("dev", &["soak: 8s"])) else { return };
+    let commit = plant.push_main("Early");
+    plant.await_greeting(&["dev-factory-line-1", "dev-press-1"], "Early");
     plant.name_by_hand("stage", &commit);
-    plant.await_greeting(&["stage-factory-line-1", "stage-press-1"], "By hand");
+    plant.await_so("it is too early", MOVED_WITHIN, |plant| {
+        plant.world.api.has_problem(&["NotPromoted", &commit[..7]])
+    });
+    assert_eq!(plant.greeting_on("stage-press-1").as_deref(), Some("Hello"));
+    plant.await_greeting(&["stage-factory-line-1", "stage-press-1"], "Early");
     plant.await_rollout("stage", &commit, "Complete");
-    assert!(!plant.world.api.has_problem(&["NotPromoted"]));
+    plant.await_so("nothing is wrong any more", MOVED_WITHIN, |plant| !plant.world.api.has_problem(&["NotPromoted"]));
 }
 
 #[test]

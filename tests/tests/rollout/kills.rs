@@ -135,3 +135,41 @@ fn killed_right_after_an_approval_or_an_override_it_counts_once_and_is_in_the_ev
     let statement = evidence::await_statement(&plant, "dev", &bad).to_string();
     assert!(statement.contains("for the drill"), "{statement}");
 }
+
+#[test]
+fn killed_during_a_freeze_nothing_begins_and_a_person_still_ends_it() {
+    let freeze = "freezes: [{from: 2020-01-01, to: 2120-01-01, timeZone: Europe/Berlin, reason: the fair}]";
+    let Some(mut plant) = with_rings(Policy::chain(&["dev"]).with("dev", &[freeze])) else { return };
+    let commit = plant.push_app("dev", "version 2");
+    kill_in_between(&mut plant, 8);
+    plant.await_so("it waits for the end of the freeze", MOVED_WITHIN, |plant| {
+        plant.rollout_of("dev", &commit).is_some_and(|rollout| {
+            plant.world.api.get(&format!("/api/v1/rollouts/{}", rollout["id"])).to_string().contains("the fair")
+        })
+    });
+    assert!(CANARIES.iter().all(|name| plant.text_on(name).as_deref() == Some("version 1")));
+    let rollout = plant.rollout_of("dev", &commit).unwrap();
+    assert!(plant.say(&plant.world.api, &rollout, "now", "the fair needs it").status < 300);
+    kill_in_between(&mut plant, 9);
+    plant.await_rollout("dev", &commit, "Complete");
+    plant.await_text(&OTHERS, "version 2");
+}
+
+#[test]
+fn killed_while_a_cluster_is_away_and_while_it_returns_it_still_gets_what_is_current() {
+    const AWAY: &str = "dev-factory-line-6";
+    let Some(mut plant) = with_rings(Policy::chain(&["dev"]).with("dev", &["gate: {reached: 50%}"])) else { return };
+    plant.add_with_cable("dev", LINE, "", AWAY);
+    plant.await_condition(AWAY, "Converged");
+    plant.agent(AWAY).cable.as_ref().unwrap().cut();
+    plant.await_condition(AWAY, "Unknown");
+    let commit = plant.push_app("dev", "version 2");
+    kill_in_between(&mut plant, 10);
+    plant.await_rollout("dev", &commit, "Complete");
+    assert_eq!(plant.text_on(AWAY).as_deref(), Some("version 1"));
+    plant.agent(AWAY).cable.as_ref().unwrap().mend();
+    kill_in_between(&mut plant, 11);
+    plant.await_text(&[AWAY], "version 2");
+    plant.await_condition(AWAY, "Converged");
+    assert_eq!(plant.rollout_of("dev", &commit).unwrap()["state"], "Complete");
+}

@@ -14,4 +14,5 @@ mod offline;
 mod plants;
 mod promotion;
 mod rings;
+mod several;
 mod status;
