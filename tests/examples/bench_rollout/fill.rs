@@ -99,7 +99,10 @@ pub async fn converge(pool: &AnyPool, assignment: &str, packages: &str, members:
     for ((cluster_type, ring), count) in members {
         for (sql, presence) in [
             ("DELETE FROM population WHERE environment = $1 AND cluster_type = $2 AND ring = $3", None),
-            ("INSERT INTO population (environment, cluster_type, ring, presence, count) VALUES ($1, $2, $3, $4, $5)", Some("Reporting")),
+            (
+                "INSERT INTO population (environment, cluster_type, ring, presence, count) VALUES ($1, $2, $3, $4, $5)",
+                Some("Reporting"),
+            ),
         ] {
             let mut query = sqlx::query(sql).bind(ENVIRONMENT).bind(cluster_type).bind(ring);
             if let Some(presence) = presence {
@@ -107,14 +110,16 @@ pub async fn converge(pool: &AnyPool, assignment: &str, packages: &str, members:
             }
             query.execute(&mut *tx).await.unwrap();
         }
-        sqlx::query("DELETE FROM counts WHERE environment = $1 AND cluster_type = $2 AND ring = $3 AND assignment = $4")
-            .bind(ENVIRONMENT)
-            .bind(cluster_type)
-            .bind(ring)
-            .bind(assignment)
-            .execute(&mut *tx)
-            .await
-            .unwrap();
+        sqlx::query(
+            "DELETE FROM counts WHERE environment = $1 AND cluster_type = $2 AND ring = $3 AND assignment = $4",
+        )
+        .bind(ENVIRONMENT)
+        .bind(cluster_type)
+        .bind(ring)
+        .bind(assignment)
+        .execute(&mut *tx)
+        .await
+        .unwrap();
         sqlx::query(
             "INSERT INTO counts (environment, cluster_type, ring, assignment, packages, running, condition, count) VALUES ($1, $2, $3, $4, $5, $5, 'Converged', $6)",
         )

@@ -77,7 +77,8 @@ fn main() {
     let rollback_s = began.elapsed().as_secs_f64();
     eprintln!("{} streams are back after {rollback_s:.3} s", before.len());
     let rounded = |value: f64| (value * 1000.0).round() / 1000.0;
-    let figures = [("clusters", json!(count)), ("step_ms", json!(rounded(step_ms))), ("status_ms", json!(rounded(status_ms)))];
+    let figures =
+        [("clusters", json!(count)), ("step_ms", json!(rounded(step_ms))), ("status_ms", json!(rounded(status_ms)))];
     let fields: Vec<String> = figures.iter().map(|(name, value)| format!("\"{name}\": {value}")).collect();
     println!("{{{}, \"rollback_s\": {}}}", fields.join(", "), rounded(rollback_s));
 }

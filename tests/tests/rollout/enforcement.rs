@@ -36,9 +36,8 @@ fn a_commit_that_is_named_too_early_is_taken_as_soon_as_it_has_passed() {
     let commit = plant.push_main("Early");
     plant.await_greeting(&["dev-factory-line-1", "dev-press-1"], "Early");
     plant.name_by_hand("stage", &commit);
-    plant.await_so("it is too early", MOVED_WITHIN, |plant| {
-        plant.world.api.has_problem(&["NotPromoted", &commit[..7]])
-    });
+    plant
+        .await_so("it is too early", MOVED_WITHIN, |plant| plant.world.api.has_problem(&["NotPromoted", &commit[..7]]));
     assert_eq!(plant.greeting_on("stage-press-1").as_deref(), Some("Hello"));
     plant.await_greeting(&["stage-factory-line-1", "stage-press-1"], "Early");
     plant.await_rollout("stage", &commit, "Complete");

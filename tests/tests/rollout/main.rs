@@ -4,6 +4,7 @@
 
 mod approvals;
 mod bulk;
+mod checks;
 mod enforcement;
 mod evidence;
 mod external;
