@@ -87,7 +87,7 @@ fn several_commits_wait_the_newest_goes_on_and_the_list_shows_what_was_skipped()
     plant
         .await_so("the looser policy is shown", MOVED_WITHIN, |plant| plant.world.api.has_problem(&["PolicyLoosened"]));
     plant.stays_so("the freeze still holds", A_WHILE, |plant| plant.named("stage").as_deref() == Some(&old));
-    plant.world.kedge.run(["policy", "approve", "--reason", "the inventory is over"]);
+    plant.world.kedge.run(["policy", "--approve", "--reason", "the inventory is over"]);
     // The policy's own commit changes nothing in dev: there is nothing to observe of it, so the one before it goes on.
     plant.await_named("stage", &commits[2]);
     plant.await_greeting(&["stage-factory-line-1", "stage-press-1"], "Three");
