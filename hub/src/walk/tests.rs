@@ -107,6 +107,8 @@ impl Steps for Fake {
                 path: String::new(),
             },
             types: BTreeMap::from([("drone".to_owned(), Arc::new(entries))]),
+            origins: BTreeMap::new(),
+            pinned: BTreeMap::new(),
             problems: Vec::new(),
             built: 0,
         })
