@@ -14,6 +14,7 @@ pub mod pack;
 pub mod platform;
 pub mod private;
 pub mod publish;
+pub mod rollout;
 pub mod run;
 pub mod state;
 pub mod store;

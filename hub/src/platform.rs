@@ -109,6 +109,12 @@ impl PlatformReader {
         &self.mirrors
     }
 
+    /// The control plane's own branch, as environments read it through a BaseRepo.
+    pub fn main(&self) -> Option<Input> {
+        let repo = self.control_plane.as_ref()?;
+        Some(Input { repo: self.mirrors.key(repo), branch: Some(self.branch.clone()) })
+    }
+
     pub fn store(&self) -> &Store {
         &self.store
     }

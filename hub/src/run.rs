@@ -26,6 +26,7 @@ use crate::keys::Keys;
 use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
 use crate::publish::Publisher;
+use crate::rollout;
 use crate::state::{self, Board};
 use crate::store::{Store, StoreError};
 use crate::truth::Truth;
@@ -58,6 +59,7 @@ struct Rooms {
     publisher: Arc<Publisher>,
     blobs: Blobs,
     truth: Truth,
+    rollouts: rollout::Shared,
 }
 
 /// A database that starts together with the hub gets this long.
@@ -139,7 +141,7 @@ impl Hub {
             tasks.join_all().await;
             Ok(())
         });
-        Ok(Rooms { mirrors, publisher, blobs, truth })
+        Ok(Rooms { mirrors, publisher, blobs, truth, rollouts: rollout::Shared::default() })
     }
 
     /// What other hubs issue and rotate is seen here within a second.

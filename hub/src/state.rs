@@ -9,13 +9,13 @@ pub mod membership;
 pub mod plan;
 pub mod proof;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 use kedge_model::wire::{DesiredState, Envelope, EnvelopeError, SigningKey};
 
 pub use board::{Board, Issued};
 pub use follow::follow;
-pub use issuer::{IssueError, Issuer};
+pub use issuer::{IssueError, Issuer, Wanted};
 pub use membership::{Parting, parting};
 pub use proof::{ProofError, Proven, Prover};
 

@@ -13,6 +13,7 @@ pub mod meta;
 pub mod pack;
 pub mod platform;
 pub mod publish;
+pub mod rollout;
 pub mod state;
 mod statement;
 pub mod tokens;

@@ -1,5 +1,5 @@
-//! The leader's whole work: the walks of all environments, answers to proven generations, and the collecting of packages
-//! that nobody needs. Run by `run::leader` for as long as this hub leads; nothing of it outlives the future.
+//! The leader's whole work: the walks of all environments, their rollouts, answers to proven generations, and the collecting
+//! of packages that nobody needs. Run by `run::leader` for as long as this hub leads; nothing of it outlives the future.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,8 +12,9 @@ use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::pack::Packer;
 use crate::platform::PlatformReader;
+use crate::rollout::{self, Desk};
 use crate::state::{Board, Issuer};
-use crate::store::{Store, Term};
+use crate::store::{Store, Term, now};
 use crate::walk::{self, Signals, Walks};
 
 /// Everything that only a leader does. Cheap to clone: each term has its own.
@@ -22,6 +23,7 @@ pub(super) struct Work {
     /// None: there is no control plane to walk.
     walks: Option<Walks<walk::Rooms>>,
     issuer: Arc<Issuer>,
+    desk: Arc<Desk>,
     packer: Arc<Packer>,
     stop: watch::Receiver<bool>,
 }
@@ -50,12 +52,19 @@ impl Work {
         ));
         let (signer, truth) = (Arc::new(keys.clone()), Arc::new(store.clone()));
         let issuer = Arc::new(Issuer::new(store.clone(), Arc::clone(board), signer, truth));
+        let desk = Arc::new(Desk::new(rollout::Parts {
+            store: store.clone(),
+            issuer: Arc::clone(&issuer),
+            shared: rooms.rollouts.clone(),
+            describe: Arc::new(mirrors.clone()),
+            clock: now,
+        }));
         let walks = config.git.control_plane.is_some().then(|| {
             let steps = walk::Rooms {
                 store: store.clone(),
                 publisher: Arc::clone(&rooms.publisher),
                 packer: Arc::clone(&packer),
-                issuer: Arc::clone(&issuer),
+                desk: Arc::clone(&desk),
                 metrics: Arc::clone(metrics),
             };
             let reader = PlatformReader::new(&config.git, mirrors, store.clone());
@@ -63,7 +72,7 @@ impl Work {
                 Signals { confirmations: rooms.publisher.confirmations(), downloads: packer.downloads().changed() };
             Walks::new(reader, Arc::new(steps), signals)
         });
-        Work { walks, issuer, packer, stop }
+        Work { walks, issuer, desk, packer, stop }
     }
 
     /// Leads until it is dropped, or until one part can't go on in this term.
@@ -76,6 +85,7 @@ impl Work {
         };
         tokio::select! {
             () = walks => {}
+            () = self.desk.lead(term) => {}
             () = collect(&self.packer) => {}
             () = watch_floors(&self.issuer, term, self.stop) => {}
         }

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use kedge_model::wire::{DesiredState, Digest, EnvelopeError, Generation, Stream, Tombstone};
+use kedge_model::wire::{DesiredState, Digest, EnvelopeError, Generation, PlatformSource, Stream, Tombstone};
 use tokio::sync::{Mutex, watch};
 
 use super::board::{Board, Issued};
 use super::{Signer, plan};
-use crate::pack::{Packed, PackedType};
+use crate::pack::{Packed, PackedEntry, PackedType};
 use crate::store::state::NewState;
 use crate::store::{Store, StoreError, Term, now};
 
@@ -23,6 +23,15 @@ pub struct Issuer {
     signer: Arc<dyn Signer>,
     truth: Arc<dyn Confirmations>,
     known: Mutex<Known>,
+}
+
+/// What streams of an environment should hold.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub environment: String,
+    /// The head that other reconcilers read; none: what the states say of it stays.
+    pub source: Option<PlatformSource>,
+    pub streams: BTreeMap<Stream, Arc<PackedType>>,
 }
 
 /// What others know and a state says or depends on.
@@ -69,6 +78,15 @@ struct Newest {
     packed: Option<Arc<PackedType>>,
 }
 
+/// What a stream's next state would be made from.
+struct Asked<'a> {
+    entries: &'a Arc<PackedType>,
+    confirmed: Option<u64>,
+    source: Option<&'a PlatformSource>,
+    floor: Generation,
+    restarts: &'a BTreeMap<String, u64>,
+}
+
 /// Streams written in one transaction: it stays short.
 const STREAMS_AT_ONCE: usize = 32;
 /// How soon a cluster's proof is answered with a state above it.
@@ -79,48 +97,87 @@ impl Issuer {
         Issuer { store, board, signer, truth, known: Mutex::default() }
     }
 
-    /// Issues what changed. The new generations, after they can be served.
+    /// Issues the head to every stream of an environment: one without rings that a change reaches step by step.
     pub async fn issue(&self, term: Term, packed: &Packed) -> Result<Vec<(Stream, Generation)>, IssueError> {
+        let environment = packed.environment.as_str();
         let mut known = self.known.lock().await;
-        let newest = self.load(&mut known, term, &packed.environment).await?;
-        let sizes = self.truth.confirmed_sizes(&packed.environment).await?;
-        let floors = self.store.generation_floors_of(&packed.environment).await?;
-        let mut streams: BTreeSet<Stream> = newest.keys().cloned().collect();
-        streams.extend(packed.types.keys().map(|name| Stream::new(&packed.environment, name, Stream::ALL)));
+        let mut streams: BTreeSet<Stream> = self.load(&mut known, term, environment).await?.keys().cloned().collect();
+        streams.extend(packed.types.keys().map(|name| Stream::new(environment, name, Stream::ALL)));
         let empty = Arc::new(PackedType::new());
+        let head = |stream: Stream| {
+            let entries = Arc::clone(packed.types.get(&stream.cluster_type).unwrap_or(&empty));
+            (stream, entries)
+        };
+        let streams = streams.into_iter().map(head).collect();
+        let wanted = Wanted { environment: environment.to_owned(), source: Some(packed.source.clone()), streams };
+        self.bring(&mut known, term, wanted).await
+    }
+
+    /// Issues what each stream should hold; streams that aren't named stay as they are.
+    pub async fn issue_streams(&self, term: Term, wanted: Wanted) -> Result<Vec<(Stream, Generation)>, IssueError> {
+        let mut known = self.known.lock().await;
+        self.bring(&mut known, term, wanted).await
+    }
+
+    /// What every stream of an environment holds now. Given back unchanged it is known to be nothing new.
+    pub async fn held(
+        &self,
+        term: Term,
+        environment: &str,
+    ) -> Result<BTreeMap<Stream, Arc<PackedType>>, IssueError> {
+        let mut known = self.known.lock().await;
+        let newest = self.load(&mut known, term, environment).await?;
+        Ok(newest.iter_mut().map(|(stream, newest)| (stream.clone(), newest.held())).collect())
+    }
+
+    /// Issues what changed. The new generations, after they can be served.
+    async fn bring(
+        &self,
+        known: &mut Known,
+        term: Term,
+        wanted: Wanted,
+    ) -> Result<Vec<(Stream, Generation)>, IssueError> {
+        let Wanted { environment, source, streams } = wanted;
+        let newest = self.load(known, term, &environment).await?;
+        let sizes = self.truth.confirmed_sizes(&environment).await?;
+        let floors = self.store.generation_floors_of(&environment).await?;
+        let restarts = self.store.restarts_of(&environment).await?;
+        let none = BTreeMap::new();
         let mut fresh = Vec::new();
-        for stream in streams {
-            let entries = packed.types.get(&stream.cluster_type).unwrap_or(&empty);
+        for (stream, entries) in streams {
             let before = newest.get(&stream);
             let confirmed = sizes.get(&stream.cluster_type).copied();
             let floor = floors.floor(&stream);
-            if before.is_some_and(|before| before.says(entries, confirmed, packed, floor)) {
+            let restarts = restarts.get(&stream).unwrap_or(&none);
+            let asked = Asked { entries: &entries, confirmed, source: source.as_ref(), floor, restarts };
+            if before.is_some_and(|before| before.says(&asked)) {
                 continue;
             }
             let settled = self.settled(before).await?;
             let inputs = plan::Inputs {
                 stream: &stream,
                 generation: above(before, floor),
-                packed: entries,
+                packed: &entries,
                 confirmed,
-                source: &packed.source,
+                source: source.as_ref(),
                 settled: &settled,
+                restarts,
             };
             let state = plan::next(before.map(|before| &*before.state), &inputs);
             let content = content_of(&state)?;
             let is_old = before.is_some_and(|before| before.content == content && before.state.generation > floor);
             if is_old {
                 if let Some(before) = newest.get_mut(&stream) {
-                    before.packed = Some(Arc::clone(entries));
+                    before.packed = Some(entries);
                 }
                 continue;
             }
-            fresh.push((state, content, Some(Arc::clone(entries))));
+            fresh.push((state, content, Some(entries)));
         }
         let issued = self.write(term, newest, fresh).await;
         if issued.is_err() {
             // It may be in the database all the same: read again before the next number is chosen.
-            known.environments.remove(&packed.environment);
+            known.environments.remove(&environment);
         }
         issued
     }
@@ -244,14 +301,28 @@ impl std::fmt::Debug for Issuer {
 
 impl Newest {
     /// Whether this is what would be said again, seen without making it.
-    fn says(&self, entries: &Arc<PackedType>, confirmed: Option<u64>, packed: &Packed, floor: Generation) -> bool {
+    fn says(&self, asked: &Asked<'_>) -> bool {
         let state = &self.state;
-        self.packed.as_ref().is_some_and(|before| Arc::ptr_eq(before, entries))
+        self.packed.as_ref().is_some_and(|before| Arc::ptr_eq(before, asked.entries))
             && state.removed.is_empty()
             && state.unmanaged.is_empty()
-            && confirmed.unwrap_or(state.entries.len() as u64) == state.confirmed
-            && state.source.as_ref().is_none_or(|source| *source == packed.source)
-            && state.generation > floor
+            && asked.confirmed.unwrap_or(state.entries.len() as u64) == state.confirmed
+            && state.source.as_ref().is_none_or(|source| asked.source.is_none_or(|asked| asked == source))
+            && state.generation > asked.floor
+            && plan::is_restarted(state, asked.restarts)
+    }
+
+    /// Its content as it would be asked for again.
+    fn held(&mut self) -> Arc<PackedType> {
+        let explicit = |entries: &Arc<PackedType>| !entries.values().any(|entry| *entry == PackedEntry::Quarantined);
+        match self.packed.as_ref().filter(|entries| explicit(entries)) {
+            Some(entries) => Arc::clone(entries),
+            None => {
+                let entries = Arc::new(plan::entries(&self.state));
+                self.packed = Some(Arc::clone(&entries));
+                entries
+            }
+        }
     }
 }
 

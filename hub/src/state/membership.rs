@@ -72,8 +72,9 @@ mod tests {
             generation: Generation(1),
             packed: &packed_type(entries),
             confirmed: None,
-            source: &source("c1"),
+            source: Some(&source("c1")),
             settled: &BTreeSet::new(),
+            restarts: &BTreeMap::new(),
         };
         plan::next(previous, &inputs)
     }

@@ -1,6 +1,7 @@
 //! What a stream's next state says, from the one before and what was packed. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use kedge_model::wire::{
     DesiredState, Digest, Entry, Generation, Mode, PackageRef, Packages, PlatformSource, Stream, Timestamp, Tombstone,
@@ -17,9 +18,12 @@ pub struct Inputs<'a> {
     pub packed: &'a PackedType,
     /// Size of the last confirmed set; none: there is no guard's word yet.
     pub confirmed: Option<u64>,
-    pub source: &'a PlatformSource,
+    /// None: the state before says it.
+    pub source: Option<&'a PlatformSource>,
     /// Tombstones that every member has confirmed.
     pub settled: &'a BTreeSet<String>,
+    /// How often people asked for a restart, by assignment.
+    pub restarts: &'a BTreeMap<String, u64>,
 }
 
 /// A package of an assignment.
@@ -46,7 +50,11 @@ pub fn next(previous: Option<&DesiredState>, inputs: &Inputs<'_>) -> DesiredStat
     let entries: Vec<Entry> = inputs
         .packed
         .iter()
-        .filter_map(|(assignment, packed)| entry(assignment, packed, before.get(assignment.as_str()).copied()))
+        .filter_map(|(assignment, packed)| {
+            let mut entry = entry(assignment, packed, before.get(assignment.as_str()).copied())?;
+            entry.restart = entry.restart.max(inputs.restarts.get(assignment).copied().unwrap_or_default());
+            Some(entry)
+        })
         .collect();
     let (removed, unmanaged) = tombstones(previous, &entries, inputs);
     let observes = entries.iter().any(|entry| matches!(entry.mode, Mode::Observe(_)));
@@ -58,10 +66,28 @@ pub fn next(previous: Option<&DesiredState>, inputs: &Inputs<'_>) -> DesiredStat
         removed,
         unmanaged,
         // Who applies our packages has no use for it, and would get a new state with each commit.
-        source: observes.then(|| inputs.source.clone()),
+        source: match observes {
+            true => inputs.source.cloned().or_else(|| previous?.source.clone()),
+            false => None,
+        },
         entries,
         requires: Vec::new(),
     }
+}
+
+/// The content of a state as it would be asked for again.
+pub fn entries(state: &DesiredState) -> PackedType {
+    let packed = |entry: &Entry| match &entry.mode {
+        Mode::Apply(packages) => PackedEntry::Apply(Arc::new((**packages).clone())),
+        Mode::Observe(observation) => PackedEntry::Observe(Arc::new(observation.clone())),
+    };
+    state.entries.iter().map(|entry| (entry.assignment.clone(), packed(entry))).collect()
+}
+
+/// Whether the state has all the restarts that people asked for.
+pub fn is_restarted(state: &DesiredState, restarts: &BTreeMap<String, u64>) -> bool {
+    let asked = |entry: &Entry| restarts.get(&entry.assignment).copied().unwrap_or_default();
+    restarts.is_empty() || state.entries.iter().all(|entry| entry.restart >= asked(entry))
 }
 
 /// What a state says, without its number and time: the same content is not issued again.

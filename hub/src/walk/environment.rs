@@ -20,6 +20,7 @@ use crate::metrics::{StepName, WalkOutcome};
 use crate::pack::Packed;
 use crate::platform::{Environment, EnvironmentReader, Input, PlatformReader, ReadError};
 use crate::publish::{Cause, GitOpsTarget, Next, Outcome, PublishJob, Published, PullState};
+use crate::rollout::Occasion;
 use crate::store::Term;
 
 /// The first pause after a failure; doubled with each further one.
@@ -52,6 +53,10 @@ pub(super) struct EnvironmentWalk<S> {
     /// Commits that aren't published yet, the newest first.
     causes: Vec<Cause>,
     head: Option<Head>,
+    /// First line and author of the newest commit that was read.
+    newest: Option<(String, String)>,
+    /// The main commit that the branch's head was made from.
+    published_main: Option<String>,
     /// The catalog missed something: everything is compared.
     catalog_behind: bool,
     failures: u32,
@@ -90,6 +95,8 @@ impl<S: Steps> EnvironmentWalk<S> {
             commits: BTreeMap::new(),
             causes: Vec::new(),
             head: None,
+            newest: None,
+            published_main: None,
             catalog_behind: true,
             failures: 0,
         }
@@ -276,6 +283,9 @@ impl<S: Steps> EnvironmentWalk<S> {
             subject: cause.subject,
             author: cause.author,
         });
+        if let Some(cause) = &cause {
+            self.newest = Some((cause.subject.clone(), cause.author.clone()));
+        }
         self.causes.splice(0..0, cause);
         self.causes.truncate(CAUSES);
         let begun = Instant::now();
@@ -362,18 +372,42 @@ impl<S: Steps> EnvironmentWalk<S> {
             }
         }
         let Some(head) = head else { return delivered };
-        if let Err(stop) = self.pack(&head, &mut delivered).await {
+        let occasion = self.occasion(scheduler.schedule(), &delivered);
+        if let Err(stop) = self.pack(&head, &occasion, &mut delivered).await {
             delivered.stop.get_or_insert((From::Pack, stop));
         }
         delivered
     }
 
-    async fn pack(&self, head: &Head, delivered: &mut Delivered) -> Result<(), Stop> {
+    /// What rollouts should know of the head that is packed next.
+    fn occasion(&self, schedule: &Schedule, delivered: &Delivered) -> Occasion {
+        let (subject, author) = self.newest.clone().unwrap_or_default();
+        let named = schedule.assignments.values().map(|assignment| &assignment.target);
+        let why = |problems: &[Problem]| problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
+        Occasion {
+            main: self.main_of(delivered),
+            subject,
+            author,
+            workloads: named.map(|target| (target.name.to_string(), target.workload.to_string())).collect(),
+            quarantined: schedule.quarantined().map(|(id, problems)| (id.to_string(), why(problems))).collect(),
+        }
+    }
+
+    /// The main commit whose files are all on the branch; none while some wait for a person or a merge.
+    fn main_of(&self, delivered: &Delivered) -> Option<String> {
+        match &delivered.published {
+            Some(published) if is_whole(published) => self.commits.get(&self.shared.main()?).cloned(),
+            Some(_) => None,
+            None => self.published_main.clone(),
+        }
+    }
+
+    async fn pack(&self, head: &Head, occasion: &Occasion, delivered: &mut Delivered) -> Result<(), Stop> {
         let begun = Instant::now();
         let packed = self.steps.pack(&self.environment.name, head).await?;
         self.measured(StepName::Pack, begun);
         let begun = Instant::now();
-        let issued = self.steps.issue(self.term, &packed).await;
+        let issued = self.steps.issue(self.term, &packed, occasion).await;
         self.measured(StepName::Issue, begun);
         delivered.packed = Some(packed);
         if issued? > 0 {
@@ -389,6 +423,7 @@ impl<S: Steps> EnvironmentWalk<S> {
 
     fn learn(&mut self, delivered: &Delivered) {
         let Some(published) = &delivered.published else { return };
+        self.published_main = self.main_of(delivered);
         self.causes.clear();
         self.head.clone_from(&published.head);
     }
@@ -481,6 +516,11 @@ impl<S: Steps> EnvironmentWalk<S> {
         self.board.measured(&self.environment.name, step, took);
         tracing::debug!(environment = self.environment.name, ?step, took_us = took.as_micros(), "step");
     }
+}
+
+/// Whether the branch holds all that was scheduled.
+fn is_whole(published: &Published) -> bool {
+    published.waiting.is_empty() && matches!(published.outcome, Outcome::Unchanged | Outcome::Committed(_))
 }
 
 /// Whose each target's name is.

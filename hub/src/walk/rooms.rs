@@ -13,14 +13,15 @@ use crate::git::Head;
 use crate::metrics::{Metrics, StepName, WalkOutcome};
 use crate::pack::{BlobError, PackError, Packed, Packer};
 use crate::publish::{Next, PublishJob, Published, Publisher};
-use crate::state::{IssueError, Issuer};
+use crate::rollout::{Desk, Occasion};
+use crate::state::IssueError;
 use crate::store::{Store, Term};
 
 pub struct Rooms {
     pub store: Store,
     pub publisher: Arc<Publisher>,
     pub packer: Arc<Packer>,
-    pub issuer: Arc<Issuer>,
+    pub desk: Arc<Desk>,
     pub metrics: Arc<Metrics>,
 }
 
@@ -66,11 +67,11 @@ impl Steps for Rooms {
         })
     }
 
-    async fn issue(&self, term: Term, packed: &Packed) -> Result<usize, Stop> {
-        match self.issuer.issue(term, packed).await {
-            Ok(issued) => {
-                self.metrics.states_issued.inc_by(issued.len() as u64);
-                Ok(issued.len())
+    async fn issue(&self, term: Term, packed: &Packed, occasion: &Occasion) -> Result<usize, Stop> {
+        match self.desk.issue(term, packed, occasion).await {
+            Ok(passed) => {
+                self.metrics.states_issued.inc_by(passed.issued.len() as u64);
+                Ok(passed.issued.len())
             }
             Err(IssueError::Store(error)) => Err(Stop::from(&error)),
             Err(error) => Err(Stop::of(&error, Next::Stalled, None)),

@@ -11,6 +11,7 @@ use crate::git::Head;
 use crate::metrics::{StepName, WalkOutcome};
 use crate::pack::Packed;
 use crate::publish::{Next, PublishJob, Published};
+use crate::rollout::Occasion;
 use crate::store::{StoreError, Term};
 
 /// Where a walk begins: what is before it hasn't changed.
@@ -50,7 +51,7 @@ pub trait Steps: Send + Sync + 'static {
     async fn pack(&self, environment: &str, head: &Head) -> Result<Packed, Stop>;
 
     /// How many new generations there are.
-    async fn issue(&self, term: Term, packed: &Packed) -> Result<usize, Stop>;
+    async fn issue(&self, term: Term, packed: &Packed, occasion: &Occasion) -> Result<usize, Stop>;
 
     /// Environments with a removal that a person agreed to, on any hub.
     async fn approved(&self) -> Result<BTreeSet<String>, Stop>;

@@ -13,6 +13,7 @@ use crate::metrics::WalkOutcome;
 use crate::pack::{Packed, PackedEntry};
 use crate::platform::testing::{Scene, config, environment, workload};
 use crate::publish::{Next, Outcome, PublishJob, Published};
+use crate::rollout::Occasion;
 
 const TERM: Term = Term(0);
 
@@ -32,6 +33,7 @@ struct Fake {
     failing: Mutex<BTreeMap<String, Stop>>,
     approved: Mutex<BTreeSet<String>>,
     outcomes: Mutex<Vec<WalkOutcome>>,
+    occasion: Mutex<Occasion>,
     heard: tokio::sync::Notify,
 }
 
@@ -114,7 +116,8 @@ impl Steps for Fake {
         })
     }
 
-    async fn issue(&self, _term: Term, packed: &Packed) -> Result<usize, Stop> {
+    async fn issue(&self, _term: Term, packed: &Packed, occasion: &Occasion) -> Result<usize, Stop> {
+        *self.occasion.lock().unwrap() = occasion.clone();
         self.note(Asked::Issue(packed.environment.clone()));
         Ok(1)
     }
@@ -174,6 +177,9 @@ async fn a_push_walks_all_the_way_and_publishes_the_new_value() {
         "no walk for what was read already: {second:?}"
     );
     led.fake.until(issued("dev")).await;
+    let occasion = led.fake.occasion.lock().unwrap().clone();
+    assert_eq!(occasion.workloads["hello-dev"], "hello");
+    assert!(!occasion.author.is_empty() && !occasion.subject.is_empty(), "{occasion:?}");
     let status = led.walks.status();
     assert!(status["dev"].took.contains_key("schedule"));
 

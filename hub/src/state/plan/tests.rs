@@ -14,8 +14,9 @@ fn step_settled(previous: Option<&DesiredState>, entries: &[(&str, PackedEntry)]
         generation,
         packed: &packed_type(entries),
         confirmed: None,
-        source: &source("c1"),
+        source: Some(&source("c1")),
         settled: &settled,
+        restarts: &BTreeMap::new(),
     };
     next(previous, &inputs)
 }

@@ -1,0 +1,288 @@
+//! The one place where rollouts move: the walk hands in heads, the leader's task calls when facts, words or the clock may
+//! have changed something. One pass of an environment at a time; what it decides is saved under the term, then issued.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use kedge_model::kinds::EnvironmentPolicy;
+use kedge_model::wire::{Generation, Stream, Timestamp};
+use kedge_rollout::RolloutId;
+use tokio::sync::Mutex;
+
+use super::candidate::Known;
+use super::checks::Checks;
+use super::compose::Pinned;
+use super::head::{Head, Occasion};
+use super::limits::Limit;
+use super::policy::Policies;
+use super::running::{Place, Running};
+use super::signal::Nudge;
+use super::turn::Turn;
+use crate::git::{Mirrors, Trust};
+use crate::pack::{Packed, PackedType};
+use crate::state::{IssueError, Issuer, Wanted};
+use crate::store::rollout::Waiting;
+use crate::store::rollout::desk::{ComparedHead, Quarantine};
+use crate::store::{Store, StoreError, Term};
+
+/// First line and author of commits of application repositories, for people.
+pub trait Describe: Send + Sync {
+    fn describe(&self, repo: &str, commit: &str) -> Option<(String, String)>;
+}
+
+/// What other rooms share with this one. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Shared {
+    pub policies: Policies,
+    pub checks: Checks,
+    /// Counts changed, a check answered, or a person spoke.
+    pub nudge: Nudge,
+    /// Rung after rollouts moved.
+    pub moved: Nudge,
+}
+
+/// What a desk is made of.
+#[derive(Clone)]
+pub struct Parts {
+    pub store: Store,
+    pub issuer: Arc<Issuer>,
+    pub shared: Shared,
+    pub describe: Arc<dyn Describe>,
+    pub clock: fn() -> Timestamp,
+}
+
+pub struct Desk {
+    pub(super) parts: Parts,
+    environments: Mutex<BTreeMap<String, Arc<Mutex<Book>>>>,
+    numbers: Mutex<Option<(Term, RolloutId)>>,
+}
+
+/// One environment: what this term knows of it.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    pub term: Option<Term>,
+    pub head: Option<Arc<Head>>,
+    /// The head hasn't been compared with the rings yet.
+    pub fresh: bool,
+    pub rows: Option<Rows>,
+}
+
+/// As the database has it.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub running: BTreeMap<RolloutId, Running>,
+    pub waiting: BTreeMap<String, Waiting>,
+    pub known: BTreeMap<Place, Known>,
+    pub quarantines: BTreeMap<String, Quarantine>,
+    pub compared: Option<ComparedHead>,
+    pub pinned: Pinned,
+    pub limits: BTreeMap<String, Limit>,
+}
+
+/// What a pass came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Passed {
+    pub issued: Vec<(Stream, Generation)>,
+    /// Rollouts that changed.
+    pub moved: BTreeSet<RolloutId>,
+    /// Time or facts may change something without a word.
+    pub unfinished: bool,
+}
+
+/// More turns than a rollout has steps: another pass goes on.
+const TURNS: usize = 16;
+
+impl Describe for Mirrors {
+    fn describe(&self, repo: &str, commit: &str) -> Option<(String, String)> {
+        let told = self.open(repo, Trust::Application)?.describe(commit)?;
+        Some((told.subject, told.author))
+    }
+}
+
+impl Desk {
+    pub fn new(parts: Parts) -> Desk {
+        Desk { parts, environments: Mutex::default(), numbers: Mutex::default() }
+    }
+
+    pub fn policies(&self) -> &Policies {
+        &self.parts.shared.policies
+    }
+
+    /// Takes a new head of an environment, and makes the rings follow as far as they may. Without a policy that is at once.
+    pub async fn issue(&self, term: Term, packed: &Packed, occasion: &Occasion) -> Result<Passed, IssueError> {
+        let book = self.book(&packed.environment).await;
+        let mut book = book.lock().await;
+        book.begin(term);
+        book.head = Some(Arc::new(Head::new(packed, occasion)));
+        book.fresh = true;
+        if self.parts.shared.policies.of(&packed.environment).is_none() {
+            self.release(term, &packed.environment, &mut book).await?;
+            let issued = self.parts.issuer.issue(term, packed).await?;
+            return Ok(Passed { issued, ..Passed::default() });
+        }
+        self.turn_until_still(term, &packed.environment, &mut book).await
+    }
+
+    /// Looks again at an environment, with the head as it was handed in last.
+    pub async fn pass(&self, term: Term, environment: &str) -> Result<Passed, IssueError> {
+        let book = self.book(environment).await;
+        let mut book = book.lock().await;
+        book.begin(term);
+        if self.parts.shared.policies.of(environment).is_none() {
+            return self.follow(term, environment, &mut book).await;
+        }
+        self.turn_until_still(term, environment, &mut book).await
+    }
+
+    async fn turn_until_still(
+        &self,
+        term: Term,
+        environment: &str,
+        book: &mut Book,
+    ) -> Result<Passed, IssueError> {
+        let mut all = Passed::default();
+        for _ in 0..TURNS {
+            let Some(policy) = self.parts.shared.policies.of(environment) else { break };
+            let passed = self.turn(term, environment, &policy, book).await;
+            if passed.is_err() {
+                // What was decided may be saved or not: read again.
+                book.rows = None;
+            }
+            let passed = passed?;
+            let still = passed.moved.is_empty();
+            all.issued.extend(passed.issued);
+            all.moved.extend(passed.moved);
+            all.unfinished = passed.unfinished;
+            if still {
+                break;
+            }
+        }
+        if !all.moved.is_empty() {
+            self.parts.shared.moved.nudge();
+        }
+        Ok(all)
+    }
+
+    async fn turn(
+        &self,
+        term: Term,
+        environment: &str,
+        policy: &Arc<EnvironmentPolicy>,
+        book: &mut Book,
+    ) -> Result<Passed, IssueError> {
+        let mut rows = match book.rows.take() {
+            Some(rows) => rows,
+            None => self.load(environment).await?,
+        };
+        let head = book.head.clone();
+        let turn = Turn { desk: self, term, environment, policy, head: head.as_deref(), fresh: book.fresh };
+        let passed = turn.run(&mut rows).await?;
+        book.rows = Some(rows);
+        book.fresh = false;
+        Ok(passed)
+    }
+
+    /// An environment that no policy names: everything follows the head, and restarts that people asked for are issued.
+    async fn follow(&self, term: Term, environment: &str, book: &mut Book) -> Result<Passed, IssueError> {
+        self.release(term, environment, book).await?;
+        let held = self.parts.issuer.held(term, environment).await?;
+        let streams = match &book.head {
+            None => held,
+            Some(head) => {
+                let empty = Arc::new(PackedType::new());
+                let all = head.types.keys().map(|name| Stream::new(environment, name, Stream::ALL));
+                let streams: BTreeSet<Stream> = held.into_keys().chain(all).collect();
+                let at_head = |stream: Stream| {
+                    let entries = Arc::clone(head.types.get(&stream.cluster_type).unwrap_or(&empty));
+                    (stream, entries)
+                };
+                streams.into_iter().map(at_head).collect()
+            }
+        };
+        let source = book.head.as_ref().map(|head| head.source.clone());
+        let wanted = Wanted { environment: environment.to_owned(), source, streams };
+        let issued = self.parts.issuer.issue_streams(term, wanted).await?;
+        Ok(Passed { issued, ..Passed::default() })
+    }
+
+    /// Ends what a policy that is gone had begun.
+    async fn release(&self, term: Term, environment: &str, book: &mut Book) -> Result<(), IssueError> {
+        book.rows = None;
+        let running = self.parts.store.running_rollouts(environment).await?;
+        let limits = self.parts.store.ring_limits(environment).await?;
+        let limited: Vec<&String> =
+            limits.iter().filter(|(_, limit)| limit.slots.is_some() || limit.closed).map(|(ring, _)| ring).collect();
+        if running.is_empty() && limited.is_empty() {
+            return Ok(());
+        }
+        let at = (self.parts.clock)();
+        let mut tx = self.parts.store.write_as(term).await?;
+        let tick = tx.tick().await?;
+        for mut running in running {
+            if running.is_unfinished() {
+                let by = "the policy that no longer names the environment".to_owned();
+                running.rollout.phase = kedge_rollout::Phase::Aborted { by, at };
+            }
+            (running.issued, running.watched) = (true, false);
+            tx.put_rollout(&running, at, tick).await?;
+        }
+        for ring in limited {
+            tx.put_limit(environment, ring, None, tick).await?;
+        }
+        tx.commit().await?;
+        self.parts.shared.moved.nudge();
+        Ok(())
+    }
+
+    async fn load(&self, environment: &str) -> Result<Rows, StoreError> {
+        let store = &self.parts.store;
+        let running = store.running_rollouts(environment).await?;
+        Ok(Rows {
+            running: running.into_iter().map(|running| (running.id(), running)).collect(),
+            waiting: store.rollouts_waiting(environment).await?,
+            known: store.known_sources(environment).await?,
+            quarantines: store.quarantines(environment).await?,
+            compared: store.compared_head(environment).await?,
+            pinned: store.pinned_of(environment).await?,
+            limits: store.ring_limits(environment).await?,
+        })
+    }
+
+    /// The number of a new rollout. One that isn't used after all is skipped.
+    pub(super) async fn next_number(&self, term: Term) -> Result<RolloutId, StoreError> {
+        let mut numbers = self.numbers.lock().await;
+        let newest = match *numbers {
+            Some((of, newest)) if of == term => newest,
+            _ => self.parts.store.newest_rollout().await?,
+        };
+        let next = RolloutId(newest.0 + 1);
+        *numbers = Some((term, next));
+        Ok(next)
+    }
+
+    async fn book(&self, environment: &str) -> Arc<Mutex<Book>> {
+        let mut environments = self.environments.lock().await;
+        Arc::clone(environments.entry(environment.to_owned()).or_default())
+    }
+}
+
+impl Book {
+    /// Another term: another hub may have written meanwhile.
+    fn begin(&mut self, term: Term) {
+        if self.term != Some(term) {
+            *self = Book { term: Some(term), ..Book::default() };
+        }
+    }
+}
+
+impl std::fmt::Debug for Parts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Parts").field("shared", &self.shared).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").finish_non_exhaustive()
+    }
+}

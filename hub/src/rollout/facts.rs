@@ -1,0 +1,151 @@
+//! What is true of a rollout's clusters now: counts of the exact packages and the members of its rings, looked up once per
+//! environment and pass. The lookup follows streams and changed assignments, never clusters. Called by the desk.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use kedge_model::wire::{PackagesKey, Stream};
+use kedge_rollout::{Counts, Facts, RingFacts};
+
+use super::checks::Said;
+use super::compose::Pinned;
+use super::running::Running;
+use crate::pack::{PackedEntry, PackedType};
+use crate::store::truth::counts::Members;
+use crate::truth::tally::{Presence, Word};
+
+/// So many clusters report these packages of an assignment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reported {
+    pub cluster_type: String,
+    pub ring: String,
+    pub assignment: String,
+    pub packages: String,
+    pub condition: Word,
+    pub count: u64,
+}
+
+/// Counts and members of one environment at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Truth {
+    /// By packages, then by cluster type, ring and assignment.
+    reported: HashMap<String, BTreeMap<(String, String, String), Counts>>,
+    members: HashMap<(String, String), Present>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Present {
+    members: u64,
+    offline: u64,
+}
+
+/// Which names are asked for: those of all rollouts, and what pins put in their place.
+pub fn asked<'a>(
+    rollouts: impl Iterator<Item = &'a Running>,
+    held: &BTreeMap<Stream, Arc<PackedType>>,
+    pinned: &Pinned,
+) -> BTreeSet<PackagesKey> {
+    let mut keys: BTreeSet<PackagesKey> =
+        rollouts.flat_map(|running| running.keys.values().flat_map(|places| places.values().flatten())).copied().collect();
+    for (stream, below) in pinned {
+        let Some(entries) = held.get(stream) else { continue };
+        keys.extend(below.keys().filter_map(|assignment| key_of(entries.get(assignment)?)));
+    }
+    keys
+}
+
+impl Truth {
+    pub fn new(reported: Vec<Reported>, members: &[Members]) -> Truth {
+        let mut truth = Truth::default();
+        for row in reported {
+            let counts = truth
+                .reported
+                .entry(row.packages)
+                .or_default()
+                .entry((row.cluster_type, row.ring, row.assignment))
+                .or_default();
+            match row.condition {
+                Word::Converged => counts.converged += row.count,
+                Word::Converging => counts.converging += row.count,
+                Word::Failed => counts.failed += row.count,
+                // Away, or it can't say: offline ones are counted as members.
+                Word::Unknown => {}
+            }
+        }
+        for row in members {
+            let key = (row.stream.cluster_type.clone(), row.stream.ring.clone());
+            let present = truth.members.entry(key).or_default();
+            let count = u64::try_from(row.count).unwrap_or_default();
+            present.members += count;
+            if row.presence == Presence::Unknown {
+                present.offline += count;
+            }
+        }
+        truth
+    }
+
+    /// Members of a ring, over all cluster types.
+    pub fn members_of(&self, ring: &str) -> u64 {
+        self.members.iter().filter(|((_, name), _)| name == ring).map(|(_, present)| present.members).sum()
+    }
+
+    fn counts(&self, place: (&str, &str, &str), keys: impl Iterator<Item = PackagesKey>) -> Counts {
+        let (cluster_type, ring, assignment) = place;
+        let wanted = (cluster_type.to_owned(), ring.to_owned(), assignment.to_owned());
+        let mut sum = Counts::default();
+        for key in keys {
+            let Some(counts) = self.reported.get(&key.to_string()).and_then(|places| places.get(&wanted)) else {
+                continue;
+            };
+            sum.converged += counts.converged;
+            sum.converging += counts.converging;
+            sum.failed += counts.failed;
+        }
+        let present = self.members.get(&(wanted.0, wanted.1)).copied().unwrap_or_default();
+        sum.offline = present.offline;
+        sum.waiting = present.members.saturating_sub(present.offline).saturating_sub(sum.reached());
+        sum
+    }
+}
+
+/// The facts of one rollout.
+pub fn facts(
+    running: &Running,
+    truth: &Truth,
+    held: &BTreeMap<Stream, Arc<PackedType>>,
+    pinned: &Pinned,
+    mut checks: Said,
+    quarantined: Vec<String>,
+) -> Facts {
+    let environment = &running.rollout.environment;
+    let mut rings = BTreeMap::new();
+    for progress in &running.rollout.rings {
+        let ring = progress.ring.as_str();
+        let known = running.keys.get(ring);
+        let count = |item: &kedge_rollout::Item| {
+            if item.removes {
+                return Counts::default();
+            }
+            let (cluster_type, assignment) = (item.cluster_type.as_str(), item.assignment.as_str());
+            let own = known.and_then(|known| known.get(&(cluster_type.to_owned(), assignment.to_owned())));
+            let mut keys: BTreeSet<PackagesKey> = own.cloned().unwrap_or_default();
+            // Where a pin holds another version, that one is what should run.
+            let stream = Stream::new(environment, cluster_type, ring);
+            if pinned.get(&stream).is_some_and(|below| below.contains_key(assignment)) {
+                keys.extend(held.get(&stream).and_then(|entries| key_of(entries.get(assignment)?)));
+            }
+            truth.counts((cluster_type, ring, assignment), keys.into_iter())
+        };
+        let counts = running.rollout.items.iter().map(count).collect();
+        rings.insert(ring.to_owned(), RingFacts { counts, checks: checks.remove(ring).unwrap_or_default() });
+    }
+    Facts { rings, quarantined }
+}
+
+fn key_of(entry: &PackedEntry) -> Option<PackagesKey> {
+    match entry {
+        PackedEntry::Apply(packages) => Some(packages.key()),
+        PackedEntry::Observe(observation) => Some(observation.key()),
+        PackedEntry::Quarantined => None,
+    }
+}

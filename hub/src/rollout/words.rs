@@ -1,0 +1,78 @@
+//! What people may say about a rollout: checked against the stored value by any hub, then written for the leader, who takes
+//! it within a second. Called by the API; the desk asks for the same obstacles again.
+
+use kedge_rollout::{Phase, Refused, RingState, Rollout, RolloutId, Say, Word, hear};
+
+use super::running::is_unfinished;
+use crate::store::rollout::RolloutFilter;
+use crate::store::{Store, StoreError, Tx};
+
+/// Typed by what the person can do.
+#[derive(Debug, thiserror::Error)]
+pub enum SayError {
+    #[error("there is no rollout {0}")]
+    Unknown(RolloutId),
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// How many newer rollouts of a lane are looked at.
+const NEWER: i64 = 200;
+
+/// Whether the word would be taken now. The rollout as it is.
+pub async fn check(store: &Store, id: RolloutId, word: &Word) -> Result<Rollout, SayError> {
+    let found = store.whole_rollout(id).await?.ok_or(SayError::Unknown(id))?;
+    if let Some(refused) = obstacle(store, &found.rollout, &word.say).await? {
+        return Err(refused.into());
+    }
+    hear(&found.rollout, word.clone())?;
+    Ok(found.rollout)
+}
+
+/// Writes a word that was checked, in the caller's transaction. Its number, by which `Store::word` tells what became of it.
+pub async fn say(tx: &mut Tx, rollout: &Rollout, word: &Word) -> Result<i64, StoreError> {
+    tx.add_word(&rollout.environment, rollout.id, word).await
+}
+
+/// What the value alone doesn't know: newer content that builds on it.
+pub(super) async fn obstacle(store: &Store, rollout: &Rollout, say: &Say) -> Result<Option<Refused>, StoreError> {
+    if *say != Say::Rollback {
+        return Ok(None);
+    }
+    let lane = rollout.lane.to_string();
+    let filter = RolloutFilter {
+        environment: Some(&rollout.environment),
+        lane: Some(&lane),
+        limit: NEWER,
+        ..RolloutFilter::default()
+    };
+    let newer = store.rollouts(&filter).await?.into_iter().filter(|other| other.rollout.id > rollout.id);
+    for other in newer {
+        let other = other.rollout;
+        let began = other.rings.iter().any(|ring| ring.state != RingState::Waiting);
+        let counts = is_unfinished(&other.phase) || (began && !matches!(other.phase, Phase::RolledBack { .. }));
+        if !counts {
+            continue;
+        }
+        let items = store.rollout_items(other.id).await?;
+        let shares = items.iter().any(|stored| {
+            rollout.items.iter().any(|item| {
+                item.cluster_type == stored.item.cluster_type && item.assignment == stored.item.assignment
+            })
+        });
+        if !shares {
+            continue;
+        }
+        let message = match is_unfinished(&other.phase) {
+            true => format!(
+                "rollout {} is newer in the lane {lane} and hasn't ended; abort it or roll it back first",
+                other.id
+            ),
+            false => format!("rollout {} came after it in the lane {lane}; roll that one back first", other.id),
+        };
+        return Ok(Some(Refused { reason: "NewerRollout", message }));
+    }
+    Ok(None)
+}
