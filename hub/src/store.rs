@@ -12,6 +12,7 @@ pub mod leader;
 pub mod meta;
 pub mod pack;
 pub mod platform;
+pub mod promotion;
 pub mod publish;
 pub mod rollout;
 pub mod state;
