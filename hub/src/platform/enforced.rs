@@ -50,7 +50,8 @@ impl PlatformReader {
 impl Enforced {
     /// The request as it is answered: main is read at the commit that was let in.
     pub fn redirect(&self, mirrors: &Mirrors, request: &Request) -> Result<Option<Request>, RepoError> {
-        let of_main = request.branch.as_deref() == Some(self.main.as_str()) || self.is_promoted(request.commit.as_deref());
+        let of_main =
+            request.branch.as_deref() == Some(self.main.as_str()) || self.is_promoted(request.commit.as_deref());
         if !of_main || mirrors.key(&request.repo) != self.control_plane {
             return Ok(None);
         }
@@ -59,7 +60,9 @@ impl Enforced {
                 let branch = Some(self.main.clone());
                 Ok(Some(Request { branch, commit: Some(commit.clone()), ..request.clone() }))
             }
-            (None, Some(refused)) => Err(RepoError::Refused { reason: self.refusal(refused), hint: self.way_out(refused) }),
+            (None, Some(refused)) => {
+                Err(RepoError::Refused { reason: self.refusal(refused), hint: self.way_out(refused) })
+            }
             // Nothing was ever let in, and nothing that it names was refused: it begins.
             (None, None) => Ok(None),
         }
@@ -105,7 +108,8 @@ impl Enforced {
             let problem = Problem::warning("NotPromoted", message).at(object.origin.clone());
             return Some(problem.hint(format!("write `commit: {in_force}`")));
         };
-        let refused = self.row.standing.refused.as_ref().filter(|refused| refused.commit.eq_ignore_ascii_case(named))?;
+        let refused =
+            self.row.standing.refused.as_ref().filter(|refused| refused.commit.eq_ignore_ascii_case(named))?;
         let message = format!("{}; it stays on {}", self.refusal(refused), short(in_force));
         Some(Problem::error("NotPromoted", message).at(object.origin.clone()).hint(self.way_out(refused)))
     }
@@ -132,7 +136,8 @@ impl Enforced {
     fn troubles(&self) -> Vec<Problem> {
         let mut problems = Vec::new();
         if let Some(trouble) = &self.row.trouble {
-            let message = format!("the branch of environment {} doesn't follow its promotion: {trouble}", self.environment);
+            let message =
+                format!("the branch of environment {} doesn't follow its promotion: {trouble}", self.environment);
             problems.push(Problem::warning("PromotionNotRecorded", message));
         }
         if let Some(waiting) = &self.policies.waiting {
@@ -142,7 +147,9 @@ impl Enforced {
                 waiting.author,
                 waiting.reasons.join("; ")
             );
-            problems.push(Problem::warning("PolicyLoosened", message).hint("a person of the platform agrees with `POST /api/v1/policy/approve`, or the policy is mended on main"));
+            problems.push(Problem::warning("PolicyLoosened", message).hint(
+                "a person of the platform agrees with `POST /api/v1/policy/approve`, or the policy is mended on main",
+            ));
         }
         if let Some(broken) = &self.policies.broken {
             let message = format!(

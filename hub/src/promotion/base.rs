@@ -102,7 +102,8 @@ fn insert(text: &str, spec: &Node, commit: &str) -> Option<String> {
         return Some(format!("{before}commit: {commit}, {}", text.get(at..)?));
     }
     let (_, last) = spec.entries()?.last()?;
-    let simple = matches!(last.value, NodeValue::Scalar { style: Style::Plain | Style::SingleQuoted | Style::DoubleQuoted, .. });
+    let simple =
+        matches!(last.value, NodeValue::Scalar { style: Style::Plain | Style::SingleQuoted | Style::DoubleQuoted, .. });
     let place = match simple.then(|| offset(text, last.line, last.column)).flatten() {
         Some(value) => text.get(value..)?.find('\n').map_or(text.len(), |end| value + end + 1),
         None => line_start,
@@ -128,7 +129,8 @@ fn offset(text: &str, line: u32, column: u32) -> Option<usize> {
 /// Plain where that is a string, else quoted: a commit of digits alone isn't a number.
 fn scalar(text: &str) -> String {
     let parsed = kedge_goyaml::node::parse(text, &LIMITS);
-    let plain = parsed.is_ok_and(|found| matches!(&found[..], [one] if one.resolve() == Some(Value::String(text.to_owned()))));
+    let plain =
+        parsed.is_ok_and(|found| matches!(&found[..], [one] if one.resolve() == Some(Value::String(text.to_owned()))));
     let safe = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "-._/:@+~".contains(c));
     match plain && safe {
         true => text.to_owned(),
@@ -149,20 +151,30 @@ mod tests {
     fn only_the_commit_changes() {
         for (text, wanted) in [
             (
-                format!("# Ours\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: r # here\n  commit: \"{OLD}\" # promoted\n  path: .\n"),
-                format!("# Ours\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: r # here\n  commit: \"{NEW}\" # promoted\n  path: .\n"),
+                format!(
+                    "# Ours\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: r # here\n  commit: \"{OLD}\" # promoted\n  path: .\n"
+                ),
+                format!(
+                    "# Ours\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: r # here\n  commit: \"{NEW}\" # promoted\n  path: .\n"
+                ),
             ),
             (
-                "kind: BaseRepo\nmetadata: {name: main}\nspec: {repo: r, branch: main, path: ., commit: abc}\n".to_owned(),
-                format!("kind: BaseRepo\nmetadata: {{name: main}}\nspec: {{repo: r, branch: main, path: ., commit: {NEW}}}\n"),
+                "kind: BaseRepo\nmetadata: {name: main}\nspec: {repo: r, branch: main, path: ., commit: abc}\n"
+                    .to_owned(),
+                format!(
+                    "kind: BaseRepo\nmetadata: {{name: main}}\nspec: {{repo: r, branch: main, path: ., commit: {NEW}}}\n"
+                ),
             ),
             (
                 "kind: BaseRepo\nmetadata: {name: main}\nspec: {repo: r}\n".to_owned(),
                 format!("kind: BaseRepo\nmetadata: {{name: main}}\nspec: {{commit: {NEW}, repo: r}}\n"),
             ),
             (
-                "kind: X\n---\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: ü\n  path: .\n---\nkind: Y\n".to_owned(),
-                format!("kind: X\n---\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: ü\n  path: .\n  commit: {NEW}\n---\nkind: Y\n"),
+                "kind: X\n---\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: ü\n  path: .\n---\nkind: Y\n"
+                    .to_owned(),
+                format!(
+                    "kind: X\n---\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: ü\n  path: .\n  commit: {NEW}\n---\nkind: Y\n"
+                ),
             ),
             (
                 "kind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: r\n  path: .".to_owned(),
@@ -192,7 +204,10 @@ mod tests {
             let documents = kedge_goyaml::node::parse(&text, &LIMITS).unwrap();
             assert!(is_main(&documents[0]));
             assert_eq!(named(&documents[0]).as_deref(), Some(commit));
-            assert_eq!(with_commit(&text, OLD).and_then(|text| with_commit(&text, commit)).as_deref(), Some(text.as_str()));
+            assert_eq!(
+                with_commit(&text, OLD).and_then(|text| with_commit(&text, commit)).as_deref(),
+                Some(text.as_str())
+            );
         }
     }
 

@@ -197,7 +197,8 @@ pub async fn of_promotion(
     predicate.skipped.clone_from(&promotion.skipped);
     predicate.late_failed = promotion.late_failed;
     predicate.rollout = carried;
-    if let kedge_rollout::PromotionPhase::Failed { why } | kedge_rollout::PromotionPhase::Reopened { why } = &promotion.phase
+    if let kedge_rollout::PromotionPhase::Failed { why } | kedge_rollout::PromotionPhase::Reopened { why } =
+        &promotion.phase
     {
         predicate.why = Some(why.clone());
     }

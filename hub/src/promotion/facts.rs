@@ -41,9 +41,13 @@ pub enum Base {
     /// Nobody wrote one.
     Missing,
     /// It leads to another repository than the control plane's: none of ours.
-    Elsewhere { repo: String },
+    Elsewhere {
+        repo: String,
+    },
     /// It can't be read, or there are two.
-    Unclear { why: String },
+    Unclear {
+        why: String,
+    },
     Here(Written),
 }
 
@@ -96,11 +100,19 @@ pub fn source(head: &Head, file: Option<&str>) -> Source {
 }
 
 /// What the branch of an environment says of main.
-pub fn branch(mirrors: &Mirrors, cache: &Cache, head: &Head, environment: &Environment, control_plane: &RepoKey) -> Branch {
+pub fn branch(
+    mirrors: &Mirrors,
+    cache: &Cache,
+    head: &Head,
+    environment: &Environment,
+    control_plane: &RepoKey,
+) -> Branch {
     let base = match find(mirrors, cache, head, environment) {
         Err(why) => Base::Unclear { why },
         Ok(None) => Base::Missing,
-        Ok(Some((_, base))) if mirrors.key(&base.repo.repo) != *control_plane => Base::Elsewhere { repo: base.repo.repo },
+        Ok(Some((_, base))) if mirrors.key(&base.repo.repo) != *control_plane => {
+            Base::Elsewhere { repo: base.repo.repo }
+        }
         Ok(Some((file, base))) => {
             let (by, at) = who_wrote(head, &file).unwrap_or_default();
             Base::Here(Written { file, base, by, at: Timestamp(at) })

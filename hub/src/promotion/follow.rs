@@ -93,7 +93,8 @@ impl Desk {
                 };
                 let rules = chain.policy.environment(&environment.name);
                 let after = rules.map(|rules| rules.after.as_slice()).unwrap_or_default();
-                let told = standing.promotion(current).map(|promotion| message::commit(&environment.name, promotion, after));
+                let told =
+                    standing.promotion(current).map(|promotion| message::commit(&environment.name, promotion, after));
                 let text = told.unwrap_or_else(|| format!("Promote main {current} to {}\n", environment.name));
                 match self.record(term, environment, at, &edit, current, &text).await {
                     Ok(None) => (row.in_force, row.trouble) = (Some(current.clone()), None),

@@ -134,7 +134,8 @@ impl Desk {
             return Ok(Arc::clone(log));
         }
         let at = head.clone();
-        let log = tokio::task::spawn_blocking(move || facts::main_log(&at)).await.map_err(|_| PassError::Interrupted)?;
+        let log =
+            tokio::task::spawn_blocking(move || facts::main_log(&at)).await.map_err(|_| PassError::Interrupted)?;
         let log: Arc<[MainCommit]> = log.into();
         self.remembered().main = Some((head.commit.clone(), Arc::clone(&log)));
         Ok(log)
@@ -188,7 +189,10 @@ impl Desk {
                 Base::Here(written) => match written.commit() {
                     Some(commit) => Some(written.named(&commit)),
                     // It follows main's head: that is what it runs when the policy comes, and may have later on.
-                    None => main.first().filter(|head| standing.is_none() || chain.permits(name, &head.commit)).map(|head| written.named(&head.commit)),
+                    None => main
+                        .first()
+                        .filter(|head| standing.is_none() || chain.permits(name, &head.commit))
+                        .map(|head| written.named(&head.commit)),
                 },
             };
             let row = rows.get(name);
@@ -230,14 +234,24 @@ impl Desk {
                     tracing::info!(environment = name, commit = promotion.commit, phase = ?promotion.phase, "promotion");
                 }
             }
-            if let Some(refused) = standing.refused.as_ref().filter(|new| old.and_then(|old| old.refused.as_ref()) != Some(*new)) {
+            if let Some(refused) =
+                standing.refused.as_ref().filter(|new| old.and_then(|old| old.refused.as_ref()) != Some(*new))
+            {
                 let (commit, by, why) = (&refused.commit, &refused.by, &refused.why);
-                tracing::warn!(environment = name, commit, by, why, "the branch names a commit that may not come in; the last one stays");
+                tracing::warn!(
+                    environment = name,
+                    commit,
+                    by,
+                    why,
+                    "the branch names a commit that may not come in; the last one stays"
+                );
             }
             let row = rows.entry(name.clone()).or_default();
             row.standing = standing.clone();
             // What it runs when the policy comes is in force; everything else once its branch has named it.
-            let adopted = |commit: &&String| standing.promotion(commit).is_some_and(|known| known.phase == PromotionPhase::Adopted);
+            let adopted = |commit: &&String| {
+                standing.promotion(commit).is_some_and(|known| known.phase == PromotionPhase::Adopted)
+            };
             if row.in_force.is_none() {
                 row.in_force = standing.current.as_ref().filter(adopted).cloned();
             }
@@ -268,7 +282,8 @@ impl Desk {
             (before.clone(), passed.and_then(|passed| passed.passed_at))
         });
         let event = self.event(event, environment, &self.control_plane, Some(&chain.policy));
-        let made = evidence::of_promotion(&self.store, &*self.witness, &event, promotion, after.collect(), rollout.as_ref());
+        let made =
+            evidence::of_promotion(&self.store, &*self.witness, &event, promotion, after.collect(), rollout.as_ref());
         Ok(made.await?)
     }
 
@@ -336,7 +351,12 @@ impl Desk {
 }
 
 /// Main's head says this about promotion, and this is who wrote it.
-fn read_policy(mirrors: &crate::git::Mirrors, cache: &kedge_platform::Cache, repo: &str, head: &Head) -> (Found, Source) {
+fn read_policy(
+    mirrors: &crate::git::Mirrors,
+    cache: &kedge_platform::Cache,
+    repo: &str,
+    head: &Head,
+) -> (Found, Source) {
     let mut source = facts::source(head, None);
     let opened = mirrors.open(repo, Trust::Platform).ok_or("the mirror can't be opened".to_owned());
     let tree = opened.and_then(|opened| {
@@ -387,9 +407,8 @@ fn hear_all(chain: &mut Chain, words: Vec<WaitingWord>) -> Vec<TakenWord> {
 
 /// What of a promotion's change has to be witnessed.
 fn events(before: Option<&Promotion>, after: &Promotion) -> Vec<&'static str> {
-    let overrides = |promotion: &Promotion| {
-        promotion.words.iter().filter(|word| matches!(word.say, Say::Override { .. })).count()
-    };
+    let overrides =
+        |promotion: &Promotion| promotion.words.iter().filter(|word| matches!(word.say, Say::Override { .. })).count();
     let mut events = Vec::new();
     if overrides(after) > before.map_or(0, overrides) {
         events.push("overridden");
@@ -408,4 +427,3 @@ fn events(before: Option<&Promotion>, after: &Promotion) -> Vec<&'static str> {
 fn is_open(promotion: &Promotion) -> bool {
     matches!(promotion.phase, PromotionPhase::Waiting | PromotionPhase::Entered)
 }
-

@@ -129,7 +129,10 @@ fn hear(policies: &mut Policies, words: &[WaitingWord]) -> Vec<TakenWord> {
 /// Whether a word may count. The API asks the same before it writes one.
 pub fn judge(waiting: &PolicyRow, word: &Word, quorum: Quorum) -> Result<(), String> {
     if word.role != PLATFORM {
-        return Err(format!("only the role {PLATFORM} may agree to a looser policy; {} has the role {}", word.who, word.role));
+        return Err(format!(
+            "only the role {PLATFORM} may agree to a looser policy; {} has the role {}",
+            word.who, word.role
+        ));
     }
     match &word.say {
         Say::Override { .. } if word.reason.trim().is_empty() => {

@@ -27,12 +27,20 @@ pub struct Ask<'a> {
 pub enum Asked {
     /// The branch names the commit.
     Done,
-    Open { url: String },
+    Open {
+        url: String,
+    },
     /// A server without pull requests that we know of: a person merges this branch.
-    BranchPushed { branch: String },
-    Declined { url: String },
+    BranchPushed {
+        branch: String,
+    },
+    Declined {
+        url: String,
+    },
     /// Somebody pushed to our branch; it is left alone.
-    Foreign { branch: String },
+    Foreign {
+        branch: String,
+    },
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -124,7 +132,12 @@ impl Branches {
             if let Some(there) = &there
                 && known.as_ref().is_none_or(|row| row.asked != *there && row.previous.as_ref() != Some(there))
             {
-                tracing::warn!(environment = ask.environment, branch, commit = there, "somebody pushed to our branch: it is left alone");
+                tracing::warn!(
+                    environment = ask.environment,
+                    branch,
+                    commit = there,
+                    "somebody pushed to our branch: it is left alone"
+                );
                 return Ok(Some(Err(Foreign)));
             }
             let Some(commit) = self.build(&seen, &head, ask.edit, ask.message).await? else { return Ok(None) };
@@ -150,7 +163,13 @@ impl Branches {
     }
 
     /// The environment's branch names the commit: our branch goes, if it is as we left it.
-    pub async fn forget_request(&self, store: &Store, term: Term, environment: &str, repo: &str) -> Result<(), StoreError> {
+    pub async fn forget_request(
+        &self,
+        store: &Store,
+        term: Term,
+        environment: &str,
+        repo: &str,
+    ) -> Result<(), StoreError> {
         let Some(row) = store.promotion_request(environment).await? else { return Ok(()) };
         if let Err(error) = self.remote.delete(repo, &row.branch, &row.asked).await {
             // A branch that stays harms nobody.

@@ -82,15 +82,25 @@ impl Statuses {
                     }
                     Ok(false) => {
                         let repo = shown_repo(&one.repo);
-                        tracing::info!(repo, "its server is no forge of the configuration: commit statuses aren't set there");
+                        tracing::info!(
+                            repo,
+                            "its server is no forge of the configuration: commit statuses aren't set there"
+                        );
                         silent.insert(one.repo.clone());
                     }
                     Err(failed) => {
                         let attempts = pauses.get(&place).map_or(0, |(_, attempts)| *attempts).saturating_add(1);
-                        let pause = FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(LONGEST_PAUSE);
+                        let pause =
+                            FIRST_PAUSE.saturating_mul(1 << attempts.saturating_sub(1).min(10)).min(LONGEST_PAUSE);
                         let pause = pause.max(failed.least);
                         let (repo, commit, context) = (shown_repo(&one.repo), &one.commit, &one.context);
-                        tracing::warn!(repo, commit, context, error = failed.message, "the commit status can't be set and is tried again");
+                        tracing::warn!(
+                            repo,
+                            commit,
+                            context,
+                            error = failed.message,
+                            "the commit status can't be set and is tried again"
+                        );
                         pauses.insert(place, (Instant::now() + pause, attempts));
                     }
                 }
@@ -161,7 +171,12 @@ impl Wanted {
     }
 
     /// How a promotion is shown on its commit of main. `headline` is how far its rollout is.
-    pub fn of_promotion(repo: &str, environment: &str, promotion: &Promotion, headline: Option<&str>) -> Option<Wanted> {
+    pub fn of_promotion(
+        repo: &str,
+        environment: &str,
+        promotion: &Promotion,
+        headline: Option<&str>,
+    ) -> Option<Wanted> {
         let first = |fallback: &str| promotion.waits_for.first().cloned().unwrap_or_else(|| fallback.to_owned());
         let (state, description) = match &promotion.phase {
             PromotionPhase::Waiting => (CommitState::Pending, first("waits for its turn")),

@@ -36,7 +36,8 @@ pub struct Fakes {
 impl Outcomes for Fakes {
     async fn outcome(&self, environment: &str, main: &str) -> Result<Option<Outcome>, StoreError> {
         let found = self.outcomes.lock().unwrap().get(&(environment.to_owned(), main.to_owned())).cloned();
-        let rollout = self.rollouts.lock().unwrap().iter().find(|one| one.cause.main.as_deref() == Some(main)).map(|one| one.id);
+        let rollout =
+            self.rollouts.lock().unwrap().iter().find(|one| one.cause.main.as_deref() == Some(main)).map(|one| one.id);
         Ok(found.map(|state| Outcome { commit: main.to_owned(), rollout, state }))
     }
 
@@ -169,9 +170,15 @@ impl World {
     /// A new commit on main.
     pub async fn commit(&mut self) -> String {
         self.count += 1;
-        let mut files: Vec<(String, String)> =
-            self.names.iter().map(|name| (format!(".environments/{name}.yaml"), environment(name, &self.url, name))).collect();
-        files.push(("config.yaml".to_owned(), crate::platform::testing::config("common", "COUNT", &self.count.to_string())));
+        let mut files: Vec<(String, String)> = self
+            .names
+            .iter()
+            .map(|name| (format!(".environments/{name}.yaml"), environment(name, &self.url, name)))
+            .collect();
+        files.push((
+            "config.yaml".to_owned(),
+            crate::platform::testing::config("common", "COUNT", &self.count.to_string()),
+        ));
         files.extend(self.policy.clone().map(|policy| ("policy.yaml".to_owned(), policy)));
         let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
         let commit = self.origin.commit("main", &files);

@@ -57,7 +57,10 @@ async fn the_same_commit_goes_on_when_its_gate_holds_and_evidence_is_kept() {
     world.pass().await;
     assert_eq!((world.named("dev"), world.named("prod")), (commit.clone(), first.clone()));
     let message = git(&world.origin.bare, &["log", "-1", "--format=%B%an", "dev"]);
-    assert!(message.starts_with(&format!("Promote main {} to dev\n\nchange\nby t <t@example.com>", &commit[..7])), "{message}");
+    assert!(
+        message.starts_with(&format!("Promote main {} to dev\n\nchange\nby t <t@example.com>", &commit[..7])),
+        "{message}"
+    );
     assert!(message.ends_with(&format!("Kedge-Main-Commit: {commit}\n\nKedge")), "{message}");
     assert_eq!(world.row("dev").await.in_force, Some(commit.clone()));
     world.outcome("dev", &commit, OutcomeState::Moving);
@@ -225,7 +228,11 @@ async fn a_looser_policy_and_a_deleted_one_wait_for_people() {
     assert_eq!(policies.in_force().unwrap().environments[0].rings[0].soak.as_secs(), 60);
     assert!(!policies.waiting.unwrap().reasons.is_empty());
     let update = world.environment_reader("dev").await.read(TERM, None).await.unwrap();
-    assert!(update.platform.problems.iter().any(|problem| problem.code == "PolicyLoosened"), "{:?}", update.platform.problems);
+    assert!(
+        update.platform.problems.iter().any(|problem| problem.code == "PolicyLoosened"),
+        "{:?}",
+        update.platform.problems
+    );
     world.say("", None, Say::Approve { ring: None }, "").await;
     world.pass().await;
     let policies = world.store.policies().await.unwrap();
@@ -235,7 +242,9 @@ async fn a_looser_policy_and_a_deleted_one_wait_for_people() {
     world.pass().await;
     let policies = world.store.policies().await.unwrap();
     assert!(policies.in_force().is_some() && policies.waiting.is_some());
-    world.with_policy(Some("kind: PromotionPolicy\napiVersion: kedge.dev/v1alpha1\nmetadata: {name: x}\nspec: 7\n")).await;
+    world
+        .with_policy(Some("kind: PromotionPolicy\napiVersion: kedge.dev/v1alpha1\nmetadata: {name: x}\nspec: 7\n"))
+        .await;
     world.pass().await;
     let policies = world.store.policies().await.unwrap();
     assert!(policies.in_force().is_some() && policies.broken.is_some());
@@ -292,7 +301,8 @@ async fn a_protected_branch_gets_one_pull_request() {
     let mut world = World::over(root, origin, url, vec![forge], &["dev", "prod"], LINE).await;
     world.pass().await;
     let hook = world.origin.bare.join("hooks/update");
-    std::fs::write(&hook, "#!/bin/sh\n[ \"$1\" != refs/heads/dev ] || { echo only pull requests >&2; exit 1; }\n").unwrap();
+    std::fs::write(&hook, "#!/bin/sh\n[ \"$1\" != refs/heads/dev ] || { echo only pull requests >&2; exit 1; }\n")
+        .unwrap();
     std::fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let first = world.named("dev");
     let commit = world.commit().await;
@@ -338,5 +348,10 @@ async fn an_environment_without_a_base_repo_gets_one() {
     world.pass().await;
     assert_eq!(world.named("dev"), commit);
     let text = git(&world.origin.bare, &["show", "dev:base-repo.yaml"]);
-    assert!(text.starts_with("apiVersion: scheduler.kalypso.io/v1alpha1\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: "), "{text}");
+    assert!(
+        text.starts_with(
+            "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: BaseRepo\nmetadata:\n  name: main\nspec:\n  repo: "
+        ),
+        "{text}"
+    );
 }

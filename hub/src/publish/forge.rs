@@ -160,7 +160,8 @@ impl Forge {
     }
 
     pub async fn get(&self, number: i64) -> Result<PullRequest, ForgeError> {
-        let pull: Pull = self.client.call(Method::GET, &self.of_repository(&format!("pulls/{number}")), &[], None).await?;
+        let pull: Pull =
+            self.client.call(Method::GET, &self.of_repository(&format!("pulls/{number}")), &[], None).await?;
         Ok(pull.into())
     }
 
@@ -221,7 +222,8 @@ impl Forge {
 
     async fn label_of_repository(&self, name: &str) -> Result<Label, ForgeError> {
         for page in 1..=PAGES {
-            let found: Vec<Label> = self.client.call(Method::GET, &self.of_repository("labels"), &self.page(page), None).await?;
+            let found: Vec<Label> =
+                self.client.call(Method::GET, &self.of_repository("labels"), &self.page(page), None).await?;
             let full = found.len() >= PAGE;
             if let Some(label) = found.into_iter().find(|label| label.name == name) {
                 return Ok(label);

@@ -108,9 +108,8 @@ impl Policies {
 
 impl Store {
     pub async fn policies(&self) -> Result<Policies, StoreError> {
-        let rows = sqlx::query(
-            "SELECT slot, body, digest, commit_id, subject, author, reasons, words, since FROM policies",
-        );
+        let rows =
+            sqlx::query("SELECT slot, body, digest, commit_id, subject, author, reasons, words, since FROM policies");
         let mut found = Policies::default();
         for row in rows.fetch_all(self.pool()).await? {
             let policy = Some(policy_row(&row)?);

@@ -133,7 +133,8 @@ fn judge_json(body: &[u8], pointer: &str, equals: &str) -> Judged {
     };
     // `ok` without quotes means the text.
     let wanted = serde_json::from_str::<Value>(equals).ok();
-    let same = wanted.as_ref() == Some(found) || found.as_str() == Some(equals) || numbers_equal(wanted.as_ref(), found);
+    let same =
+        wanted.as_ref() == Some(found) || found.as_str() == Some(equals) || numbers_equal(wanted.as_ref(), found);
     Ok((same, format!("{pointer} is {found}")))
 }
 
@@ -209,7 +210,8 @@ mod tests {
 
     #[test]
     fn a_query_holds_when_it_gives_something_and_no_zero() {
-        let vector = |values: &str| format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{values}]}}}}"#);
+        let vector =
+            |values: &str| format!(r#"{{"status":"success","data":{{"resultType":"vector","result":[{values}]}}}}"#);
         let one = |value: &str| format!(r#"{{"metric":{{}},"value":[1, "{value}"]}}"#);
         assert!(!judge_prometheus(vector("").as_bytes()).unwrap().0);
         assert!(judge_prometheus(vector(&one("1")).as_bytes()).unwrap().0);

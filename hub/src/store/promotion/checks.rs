@@ -58,12 +58,7 @@ impl Store {
         tx.commit().await
     }
 
-    pub async fn told_status(
-        &self,
-        repo: &str,
-        commit: &str,
-        context: &str,
-    ) -> Result<Option<ToldStatus>, StoreError> {
+    pub async fn told_status(&self, repo: &str, commit: &str, context: &str) -> Result<Option<ToldStatus>, StoreError> {
         let row = sqlx::query(
             "SELECT state, description FROM commit_statuses WHERE repo = $1 AND commit_id = $2 AND context = $3",
         );
