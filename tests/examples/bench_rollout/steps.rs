@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use kedge_hub::config::Config;
 use kedge_hub::keys::Keys;
-use kedge_hub::rollout::{Checks, Describe, Desk, Nudge, Parts, Policies};
+use kedge_hub::rollout::{Describe, Desk, Parts, Policies, Shared};
 use kedge_hub::state::{Board, Issuer};
 use kedge_hub::store::{Store, now};
 use kedge_model::kinds::{EnvironmentPolicy, Promoter, PromotionPolicy, Ring};
@@ -64,11 +64,8 @@ pub fn measure(plant: &Plant, rings: Vec<Ring>, members: &Members, target: &BTre
         let desk = Desk::new(Parts {
             store: store.clone(),
             issuer,
-            policies,
-            checks: Checks::default(),
+            shared: Shared { policies, ..Shared::default() },
             describe: Arc::new(Nobody),
-            nudge: Nudge::new(),
-            moved: Nudge::new(),
             clock: now,
         });
         let pool = pool(plant).await;
