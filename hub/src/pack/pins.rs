@@ -145,7 +145,7 @@ async fn commit_of_version(
     version: &str,
     source: &SourceName,
 ) -> Result<Result<String, SourceFault>, PackError> {
-    let tags = packer.tags.of(&packer.sources, &source.repo, None).await;
+    let tags = packer.tags.of(&packer.sources, &source.repo, version, PATIENCE).await;
     if let Some(commit) = tags.as_ref().ok().and_then(|tags| commit_of(tags, version)) {
         return Ok(Ok(commit.to_owned()));
     }

@@ -2,17 +2,19 @@
 //! the repository's server, once for a new commit and from time to time; owned by the packer.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use kedge_rollout::version::compare;
 use tokio::task::JoinSet;
 
 use super::memory::{Known, Outcome};
-use super::sources::{PATIENCE, SourceFault, Sources};
+use super::sources::{SourceFault, Sources};
 
-/// A tag that is pushed later than its commit is seen after this.
-const FRESH: Duration = Duration::from_secs(5 * 60);
+/// A tag that is pushed later than its commit is seen after this; a server that failed is asked again.
+const FRESH: Duration = Duration::from_secs(120);
+/// A version is worth a moment; when the answer comes later, the next packing has it.
+const MOMENT: Duration = Duration::from_secs(1);
 /// Memory for the commits that were asked for; then it starts over.
 const MAX_ASKED: usize = 10_000;
 
@@ -25,44 +27,75 @@ pub(super) struct TagShelf {
     known: Mutex<BTreeMap<String, Shelved>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Shelved {
-    tags: Tags,
-    at: Instant,
-    /// Commits that these tags were looked up for: a new one is worth a question.
+    /// The last answer.
+    tags: Option<Tags>,
+    fault: Option<SourceFault>,
+    /// When the server last answered, or failed.
+    at: Option<Instant>,
+    /// A question is on its way.
+    asking: bool,
+    /// Commits and versions that a question was for: a new one is worth another.
     asked: BTreeSet<String>,
 }
 
 impl TagShelf {
-    /// The tags of a repository, not older than the commit is known here. When its server fails, the last known ones.
-    pub async fn of(&self, sources: &Arc<dyn Sources>, repo: &str, commit: Option<&str>) -> Result<Tags, SourceFault> {
-        if let Some(tags) = self.fresh(repo, commit) {
-            return Ok(tags);
+    /// The tags of a repository, not older than the commit or version that they are asked about is known here. When its server fails or is slow, the last known
+    /// ones; the question goes on behind.
+    pub async fn of(
+        self: &Arc<TagShelf>,
+        sources: &Arc<dyn Sources>,
+        repo: &str,
+        about: &str,
+        patience: Duration,
+    ) -> Result<Tags, SourceFault> {
+        if self.begin(repo, about) {
+            let (shelf, sources, repo) = (Arc::clone(self), Arc::clone(sources), repo.to_owned());
+            let question = tokio::spawn(async move {
+                let answer = sources.tags(&repo).await;
+                shelf.settle(&repo, answer);
+            });
+            // Not awaited to its end: a server may take for ever.
+            let _ = tokio::time::timeout(patience, question).await;
         }
-        let answer = tokio::time::timeout(PATIENCE, sources.tags(repo)).await;
-        match answer.unwrap_or_else(|_| Err(SourceFault::slow())) {
-            Ok(tags) => Ok(self.keep(repo, commit, tags)),
+        let known = self.lock();
+        let shelved = known.get(repo);
+        let tags = shelved.and_then(|shelved| shelved.tags.clone());
+        tags.ok_or_else(|| shelved.and_then(|shelved| shelved.fault.clone()).unwrap_or_else(SourceFault::slow))
+    }
+
+    /// Whether somebody should ask now.
+    fn begin(&self, repo: &str, about: &str) -> bool {
+        let mut known = self.lock();
+        let shelved = known.entry(repo.to_owned()).or_default();
+        let is_new = !shelved.asked.contains(about);
+        if shelved.asking || (!is_new && shelved.at.is_some_and(|at| at.elapsed() < FRESH)) {
+            return false;
+        }
+        if shelved.asked.len() >= MAX_ASKED {
+            shelved.asked.clear();
+        }
+        shelved.asked.insert(about.to_owned());
+        shelved.asking = true;
+        true
+    }
+
+    fn settle(&self, repo: &str, answer: Result<Vec<(String, String)>, SourceFault>) {
+        let mut known = self.lock();
+        let shelved = known.entry(repo.to_owned()).or_default();
+        (shelved.asking, shelved.at) = (false, Some(Instant::now()));
+        match answer {
+            Ok(tags) => (shelved.tags, shelved.fault) = (Some(Arc::new(tags)), None),
             Err(fault) => {
-                let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-                known.get(repo).map(|shelved| Arc::clone(&shelved.tags)).ok_or(fault)
+                tracing::debug!(repo, error = fault.message, "the tags of a source can't be asked for");
+                shelved.fault = Some(fault);
             }
         }
     }
 
-    fn fresh(&self, repo: &str, commit: Option<&str>) -> Option<Tags> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let shelved = known.get(repo).filter(|shelved| shelved.at.elapsed() < FRESH)?;
-        commit.is_none_or(|commit| shelved.asked.contains(commit)).then(|| Arc::clone(&shelved.tags))
-    }
-
-    fn keep(&self, repo: &str, commit: Option<&str>, tags: Vec<(String, String)>) -> Tags {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = known.remove(repo).map(|shelved| shelved.asked).unwrap_or_default();
-        let mut asked = if before.len() < MAX_ASKED { before } else { BTreeSet::new() };
-        asked.extend(commit.map(str::to_owned));
-        let tags = Arc::new(tags);
-        known.insert(repo.to_owned(), Shelved { tags: Arc::clone(&tags), at: Instant::now(), asked });
-        tags
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Shelved>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -72,35 +105,29 @@ pub(super) async fn name_by_tags(
     sources: &Arc<dyn Sources>,
     all: &mut BTreeMap<String, BTreeMap<String, Arc<Known>>>,
 ) {
-    let mut wanted: BTreeSet<(String, String)> = BTreeSet::new();
-    for known in all.values().flat_map(BTreeMap::values) {
-        if let Some((repo, commit)) = unnamed(known) {
-            wanted.insert((repo.to_owned(), commit.to_owned()));
-        }
-    }
+    let wanted: BTreeSet<(&str, &str)> =
+        all.values().flat_map(BTreeMap::values).filter_map(|one| unnamed(one)).collect();
     let mut tasks = JoinSet::new();
     for (repo, commit) in wanted {
         let (shelf, sources) = (Arc::clone(shelf), Arc::clone(sources));
+        let (repo, commit) = (repo.to_owned(), commit.to_owned());
         tasks.spawn(async move {
-            let version = match shelf.of(&sources, &repo, Some(&commit)).await {
-                Ok(tags) => version_of(&tags, &commit),
-                Err(fault) => {
-                    tracing::debug!(repo, error = fault.message, "the tags of a source can't be asked for");
-                    None
-                }
-            };
-            Some(((repo, commit), version?))
+            let tags = shelf.of(&sources, &repo, &commit, MOMENT).await.ok()?;
+            let version = version_of(&tags, &commit)?;
+            Some((repo, commit, version))
         });
     }
-    let mut versions: BTreeMap<(String, String), String> = BTreeMap::new();
+    let mut versions: BTreeMap<String, BTreeMap<String, String>> = BTreeMap::new();
     while let Some(done) = tasks.join_next().await {
-        versions.extend(done.ok().flatten());
+        if let Ok(Some((repo, commit, version))) = done {
+            versions.entry(repo).or_default().insert(commit, version);
+        }
     }
     if versions.is_empty() {
         return;
     }
     for known in all.values_mut().flat_map(BTreeMap::values_mut) {
-        let version = unnamed(known).and_then(|(repo, commit)| versions.get(&(repo.to_owned(), commit.to_owned())));
+        let version = unnamed(known).and_then(|(repo, commit)| versions.get(repo)?.get(commit));
         if let (Some(version), Outcome::Apply { packages, notes, key }) = (version, &known.outcome) {
             let mut named = (**packages).clone();
             named.version = Some(version.clone());
@@ -160,6 +187,37 @@ mod tests {
         for commit in ["c", "d", "e"] {
             assert_eq!(version_of(&tags, commit), None, "{commit}");
         }
+    }
+
+    /// A server that never answers, and counts who asks.
+    #[derive(Debug, Default)]
+    struct Silent(std::sync::atomic::AtomicUsize);
+
+    #[async_trait::async_trait]
+    impl Sources for Silent {
+        async fn resolve(
+            &self,
+            _repo: &str,
+            _reference: &kedge_model::kinds::SourceRef,
+        ) -> Result<super::super::SourceHead, SourceFault> {
+            Err(SourceFault::slow())
+        }
+
+        async fn tags(&self, _repo: &str) -> Result<Vec<(String, String)>, SourceFault> {
+            self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            std::future::pending().await
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_does_not_answer_is_waited_for_once_and_asked_once() {
+        let (shelf, silent) = (Arc::new(TagShelf::default()), Arc::new(Silent::default()));
+        let sources: Arc<dyn Sources> = Arc::<Silent>::clone(&silent);
+        let patience = [Duration::from_millis(10), Duration::MAX, Duration::MAX];
+        for (commit, patience) in ["a", "b", "a"].into_iter().zip(patience) {
+            assert!(shelf.of(&sources, "r", commit, patience).await.is_err());
+        }
+        assert_eq!(silent.0.load(std::sync::atomic::Ordering::SeqCst), 1);
     }
 
     #[test]
