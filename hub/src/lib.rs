@@ -13,6 +13,7 @@ pub mod metrics;
 pub mod pack;
 pub mod platform;
 pub mod private;
+pub mod promotion;
 pub mod publish;
 pub mod rollout;
 pub mod run;

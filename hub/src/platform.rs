@@ -2,6 +2,7 @@
 //! memory of last good objects, in the database, and a cache of decoded files.
 
 pub mod difference;
+mod enforced;
 pub mod environments;
 pub mod good;
 mod inputs;
@@ -22,6 +23,7 @@ pub use environments::Environment;
 
 use crate::git::{Head, MirrorError, Mirrors, Trust};
 use crate::store::{Store, StoreError, Term, now};
+use enforced::Enforced;
 use good::Memory;
 use inputs::Inputs;
 
@@ -158,7 +160,11 @@ impl EnvironmentReader {
 
     /// Reads the environment at the newest good commits. `current` is what the scheduler holds.
     pub async fn read(&mut self, term: Term, current: Option<&Platform>) -> Result<PlatformUpdate, ReadError> {
-        let (mut platform, inputs) = self.load().await?;
+        let enforced = self.shared.enforced(&self.environment).await?.map(Arc::new);
+        let (mut platform, inputs) = self.load(enforced.as_ref()).await?;
+        if let Some(enforced) = &enforced {
+            enforced.apply(&self.shared.mirrors, &mut platform);
+        }
         platform.published.clone_from(&self.published);
         self.memory.remember(term, &self.shared, &platform).await?;
         let changes = current.map(|current| changes(current, &platform)).unwrap_or_default();
@@ -168,14 +174,14 @@ impl EnvironmentReader {
         Ok(PlatformUpdate { platform, changes, gitops, commits: inputs.commits, inputs: inputs.asked, cause })
     }
 
-    async fn load(&self) -> Result<(Platform, Seen), ReadError> {
+    async fn load(&self, enforced: Option<&Arc<Enforced>>) -> Result<(Platform, Seen), ReadError> {
         let at = self.environment.control_plane.clone();
         let request = Request::new(&at.repo, &at.branch, None);
         let mirrors = &self.shared.mirrors;
         let own = mirrors.head(&at.repo, at.branch.trim(), Trust::Platform).await;
         let mut tried = BTreeSet::new();
         for _ in 0..ROUNDS {
-            let inputs = Inputs::new(mirrors.clone(), Arc::clone(&self.shared.cache));
+            let inputs = Inputs::new(mirrors.clone(), Arc::clone(&self.shared.cache)).enforcing(enforced.cloned());
             let (environment, path, head) =
                 (self.environment.name.clone(), at.path.clone(), own.as_ref().ok().cloned());
             let (request, refused) = (request.clone(), own.as_ref().err().map(|error| Box::new(describe(error))));

@@ -11,13 +11,13 @@
 mod desk;
 mod direct;
 mod error;
-mod forge;
+pub(crate) mod forge;
 mod guard;
 mod message;
 mod plan;
 mod remote;
 mod request;
-mod tree;
+pub(crate) mod tree;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +29,7 @@ pub use error::{Next, PublishError};
 pub use forge::{ForgeError, PullState};
 pub use guard::{Names, Removal};
 pub use message::shown_repo;
+pub(crate) use plan::Change;
 pub use remote::{PushError, Remote, RemoteError, Seen};
 pub use tree::TreeError;
 

@@ -52,6 +52,8 @@ pub struct Signals {
     pub confirmations: watch::Receiver<u64>,
     /// Changes when an artifact was fetched.
     pub downloads: watch::Receiver<u64>,
+    /// Changes when an environment is to be read at another commit of main.
+    pub promotions: watch::Receiver<u64>,
 }
 
 /// What an environment's task is told.
@@ -110,6 +112,7 @@ impl<S: Steps> Supervisor<S> {
         let mut signals = self.walks.signals.clone();
         signals.confirmations.mark_unchanged();
         signals.downloads.mark_unchanged();
+        signals.promotions.mark_unchanged();
         let mut asked = tokio::time::interval(OTHER_HUBS);
         let mut approved = BTreeSet::new();
         let mut declared = self.declare().await;
@@ -132,6 +135,7 @@ impl<S: Steps> Supervisor<S> {
                 }
                 Ok(()) = signals.confirmations.changed() => self.tell_all(From::Publish).await,
                 Ok(()) = signals.downloads.changed() => self.tell_all(From::Pack).await,
+                Ok(()) = signals.promotions.changed() => self.tell_all(From::Read).await,
                 _ = asked.tick() => {
                     self.walks.reader.mirrors().take_nudges().await;
                     self.ask_for_confirmations(&mut approved).await;

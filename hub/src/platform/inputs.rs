@@ -7,6 +7,7 @@ use std::sync::Arc;
 use kedge_platform::repositories::Repositories;
 use kedge_platform::{Cache, RepoError, Request, Revision, Tree};
 
+use super::enforced::Enforced;
 use super::{Input, Seen};
 use crate::git::{Failure, Head, Look, Mirrors, Trust};
 
@@ -14,6 +15,8 @@ use crate::git::{Failure, Head, Look, Mirrors, Trust};
 pub(super) struct Inputs {
     mirrors: Mirrors,
     cache: Arc<Cache>,
+    /// Main is read at the commit that was let in.
+    enforced: Option<Arc<Enforced>>,
     seen: RefCell<Seen>,
     failing: RefCell<Vec<FailingInput>>,
 }
@@ -28,7 +31,12 @@ pub struct FailingInput {
 
 impl Inputs {
     pub fn new(mirrors: Mirrors, cache: Arc<Cache>) -> Inputs {
-        Inputs { mirrors, cache, seen: RefCell::default(), failing: RefCell::default() }
+        Inputs { mirrors, cache, enforced: None, seen: RefCell::default(), failing: RefCell::default() }
+    }
+
+    pub fn enforcing(mut self, enforced: Option<Arc<Enforced>>) -> Inputs {
+        self.enforced = enforced;
+        self
     }
 
     pub fn failing(&self) -> Vec<FailingInput> {
@@ -54,6 +62,11 @@ impl Inputs {
 
 impl Repositories for Inputs {
     fn open(&self, request: &Request) -> Result<Box<dyn Tree>, RepoError> {
+        let redirected = match &self.enforced {
+            Some(enforced) => enforced.redirect(&self.mirrors, request)?,
+            None => None,
+        };
+        let request = redirected.as_ref().unwrap_or(request);
         let (branch, commit) = (request.branch.as_deref(), request.commit.as_deref());
         let input = Input { repo: self.mirrors.key(&request.repo), branch: request.branch.clone() };
         let mut seen = self.seen.borrow_mut();

@@ -1,8 +1,10 @@
-//! Pull requests on GitHub and on Gitea: the same few calls of their REST APIs. Called by `request` only. One open pull
-//! request per environment is found again by its branches, so that a crash or a lost database never makes a second.
+//! Pull requests and commit statuses on GitHub and on Gitea: the same few calls of their REST APIs. Called by `request` and
+//! by promotion. One open pull request per environment is found again by its branches, so that a crash or a lost database
+//! never makes a second.
 
 mod address;
 mod http;
+mod status;
 
 use std::time::Duration;
 
@@ -11,10 +13,13 @@ use serde::Deserialize;
 use serde_json::json;
 
 pub use address::Address;
-pub use http::Client;
+pub use http::{Client, segment};
+pub use status::CommitState;
 
 use super::error::Next;
-use crate::config::ForgeKind;
+use super::message::shown_repo;
+use super::remote::Remote;
+use crate::config::{self, ForgeKind};
 
 /// A repository on a forge, with who we are there.
 #[derive(Debug)]
@@ -119,6 +124,15 @@ struct Repo {
 }
 
 impl Forge {
+    /// The forge of a repository; none: it is on no server that is configured as one.
+    pub fn of(repo: &str, forges: &[config::Forge], remote: &dyn Remote) -> Result<Option<Forge>, ForgeError> {
+        let Some(address) = Address::of(repo, forges) else { return Ok(None) };
+        let address = address?;
+        let secret = remote.credential(repo).ok_or_else(|| ForgeError::NoCredential(shown_repo(repo)))?;
+        let client = Client::new(address.kind, &secret, &shown_repo(repo))?;
+        Ok(Some(Forge { address, client }))
+    }
+
     /// The open pull request from one branch into another.
     pub async fn find(&self, branch: &str, base: &str) -> Result<Option<PullRequest>, ForgeError> {
         let ours = format!("{}/{}", self.address.owner, self.address.name);
@@ -129,7 +143,7 @@ impl Forge {
                 query.push(("head", format!("{}:{branch}", self.address.owner)));
                 query.push(("base", base.to_owned()));
             }
-            let found: Vec<Pull> = self.client.call(Method::GET, &self.of("pulls"), &query, None).await?;
+            let found: Vec<Pull> = self.client.call(Method::GET, &self.of_repository("pulls"), &query, None).await?;
             let full = found.len() >= PAGE;
             let ours = |pull: &Pull| {
                 let repo = pull.head.repo.as_ref().map_or(ours.as_str(), |repo| repo.full_name.as_str());
@@ -146,13 +160,14 @@ impl Forge {
     }
 
     pub async fn get(&self, number: i64) -> Result<PullRequest, ForgeError> {
-        let pull: Pull = self.client.call(Method::GET, &self.of(&format!("pulls/{number}")), &[], None).await?;
+        let pull: Pull =
+            self.client.call(Method::GET, &self.of_repository(&format!("pulls/{number}")), &[], None).await?;
         Ok(pull.into())
     }
 
     pub async fn open(&self, branch: &str, base: &str, title: &str, body: &str) -> Result<PullRequest, ForgeError> {
         let wanted = json!({"title": title, "head": branch, "base": base, "body": body});
-        let pull: Pull = self.client.call(Method::POST, &self.of("pulls"), &[], Some(&wanted)).await?;
+        let pull: Pull = self.client.call(Method::POST, &self.of_repository("pulls"), &[], Some(&wanted)).await?;
         Ok(pull.into())
     }
 
@@ -162,7 +177,7 @@ impl Forge {
 
     /// Whether a commit is one of the pull request's.
     pub async fn has_commit(&self, number: i64, commit: &str) -> Result<bool, ForgeError> {
-        let path = self.of(&format!("pulls/{number}/commits"));
+        let path = self.of_repository(&format!("pulls/{number}/commits"));
         for page in 1..=PAGES {
             let found: Vec<Commit> = self.client.call(Method::GET, &path, &self.page(page), None).await?;
             if found.iter().any(|one| one.sha == commit) {
@@ -183,7 +198,7 @@ impl Forge {
     /// Puts a label on, or takes it off. A label that the repository lacks is made.
     pub async fn label(&self, pull: &PullRequest, name: &str, on: bool) -> Result<(), ForgeError> {
         let there = pull.labels.iter().find(|label| label.name == name);
-        let path = self.of(&format!("issues/{}/labels", pull.number));
+        let path = self.of_repository(&format!("issues/{}/labels", pull.number));
         match (there, on) {
             (None, true) => {
                 let label = self.label_of_repository(name).await?;
@@ -207,7 +222,8 @@ impl Forge {
 
     async fn label_of_repository(&self, name: &str) -> Result<Label, ForgeError> {
         for page in 1..=PAGES {
-            let found: Vec<Label> = self.client.call(Method::GET, &self.of("labels"), &self.page(page), None).await?;
+            let found: Vec<Label> =
+                self.client.call(Method::GET, &self.of_repository("labels"), &self.page(page), None).await?;
             let full = found.len() >= PAGE;
             if let Some(label) = found.into_iter().find(|label| label.name == name) {
                 return Ok(label);
@@ -221,16 +237,16 @@ impl Forge {
             ForgeKind::Gitea => format!("#{LABEL_COLOUR}"),
         };
         let wanted = json!({"name": name, "color": colour});
-        self.client.call(Method::POST, &self.of("labels"), &[], Some(&wanted)).await
+        self.client.call(Method::POST, &self.of_repository("labels"), &[], Some(&wanted)).await
     }
 
     async fn patch(&self, number: i64, wanted: serde_json::Value) -> Result<PullRequest, ForgeError> {
-        let path = self.of(&format!("pulls/{number}"));
+        let path = self.of_repository(&format!("pulls/{number}"));
         let pull: Pull = self.client.call(Method::PATCH, &path, &[], Some(&wanted)).await?;
         Ok(pull.into())
     }
 
-    fn of(&self, what: &str) -> String {
+    fn of_repository(&self, what: &str) -> String {
         let Address { api, owner, name, .. } = &self.address;
         format!("{api}/repos/{}/{}/{what}", http::segment(owner), http::segment(name))
     }
@@ -306,6 +322,6 @@ impl ForgeError {
 }
 
 #[cfg(test)]
-pub(super) mod fake;
+pub(crate) mod fake;
 #[cfg(test)]
 mod tests;

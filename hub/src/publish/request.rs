@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use super::desk::{Desk, blobs};
 use super::error::{Next, PublishError};
-use super::forge::{Address, Client, Forge, ForgeError, PullRequest, PullState};
-use super::message::{self, Summary, shown_repo};
+use super::forge::{Forge, ForgeError, PullRequest, PullState};
+use super::message::{self, Summary};
 use super::plan::{Guard, Plan, merged_sets};
 use super::remote::{PushError, Seen};
 use super::{ATTEMPTS, Outcome, PublishJob, Published, Publisher, tree};
@@ -68,13 +68,7 @@ pub(super) async fn publish(
 
 fn forge(publisher: &Publisher, job: &PublishJob<'_>) -> Result<Option<Forge>, PublishError> {
     let failed = |source| PublishError::Forge { environment: job.environment.to_owned(), source };
-    let repo = &job.target.repo;
-    let Some(address) = Address::of(repo, &publisher.forges) else { return Ok(None) };
-    let address = address.map_err(failed)?;
-    let secret = publisher.remote.credential(repo);
-    let secret = secret.ok_or_else(|| failed(ForgeError::NoCredential(shown_repo(repo))))?;
-    let client = Client::new(address.kind, &secret, &shown_repo(repo)).map_err(failed)?;
-    Ok(Some(Forge { address, client }))
+    Forge::of(&job.target.repo, &publisher.forges, &*publisher.remote).map_err(failed)
 }
 
 enum Followed {

@@ -1,5 +1,6 @@
-//! The leader's whole work: the walks of all environments, their rollouts, answers to proven generations, and the collecting
-//! of packages that nobody needs. Run by `run::leader` for as long as this hub leads; nothing of it outlives the future.
+//! The leader's whole work: the walks of all environments, their rollouts, answers to proven generations, who belongs to which
+//! ring, and the collecting of packages that nobody needs. Run by `run::leader` for as long as this hub leads; nothing of it
+//! outlives the future.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,11 +8,13 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::Rooms;
+use crate::agents::rings::Membership;
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::pack::Packer;
 use crate::platform::PlatformReader;
+use crate::promotion::{self, Rollouts};
 use crate::rollout::{self, Desk};
 use crate::state::{Board, Issuer};
 use crate::store::{Store, Term, now};
@@ -24,7 +27,10 @@ pub(super) struct Work {
     walks: Option<Walks<walk::Rooms>>,
     issuer: Arc<Issuer>,
     desk: Arc<Desk>,
+    /// None: there is no control plane.
+    promotions: Option<promotion::Desk>,
     packer: Arc<Packer>,
+    members: Membership,
     stop: watch::Receiver<bool>,
 }
 
@@ -38,6 +44,7 @@ impl Work {
         keys: &Keys,
         board: &Arc<Board>,
         rooms: &Rooms,
+        members: Membership,
         metrics: &Arc<Metrics>,
         stop: watch::Receiver<bool>,
     ) -> Work {
@@ -59,7 +66,15 @@ impl Work {
             describe: Arc::new(mirrors.clone()),
             clock: now,
         }));
-        let walks = config.git.control_plane.is_some().then(|| {
+        let parts = promotion::Parts {
+            store: store.clone(),
+            mirrors: mirrors.clone(),
+            witness: Arc::new(keys.clone()),
+            outcomes: Arc::new(Rollouts { store: store.clone() }),
+            rollouts: rooms.rollouts.clone(),
+        };
+        let promotions = promotion::Desk::new(config, parts);
+        let walks = promotions.as_ref().map(|promotions| {
             let steps = walk::Rooms {
                 store: store.clone(),
                 publisher: Arc::clone(&rooms.publisher),
@@ -68,11 +83,14 @@ impl Work {
                 metrics: Arc::clone(metrics),
             };
             let reader = PlatformReader::new(&config.git, mirrors, store.clone());
-            let signals =
-                Signals { confirmations: rooms.publisher.confirmations(), downloads: packer.downloads().changed() };
+            let signals = Signals {
+                confirmations: rooms.publisher.confirmations(),
+                downloads: packer.downloads().changed(),
+                promotions: promotions.moved(),
+            };
             Walks::new(reader, Arc::new(steps), signals)
         });
-        Work { walks, issuer, desk, packer, stop }
+        Work { walks, issuer, desk, promotions, packer, members, stop }
     }
 
     /// Leads until it is dropped, or until one part can't go on in this term.
@@ -83,10 +101,18 @@ impl Work {
                 None => std::future::pending().await,
             }
         };
+        let promotions = async {
+            match self.promotions {
+                Some(promotions) => promotions.lead(term).await,
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             () = walks => {}
+            () = promotions => {}
             () = self.desk.lead(term) => {}
             () = collect(&self.packer) => {}
+            () = self.members.keep(term) => {}
             () = watch_floors(&self.issuer, term, self.stop) => {}
         }
     }

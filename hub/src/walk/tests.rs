@@ -150,7 +150,8 @@ fn lead(scene: &Scene) -> Led {
     let mirrors = scene.mirrors();
     let fake = Arc::new(Fake::default());
     let (confirm, download) = (watch::Sender::new(0), watch::Sender::new(0));
-    let signals = Signals { confirmations: confirm.subscribe(), downloads: download.subscribe() };
+    let promotions = watch::channel(0).1;
+    let signals = Signals { confirmations: confirm.subscribe(), downloads: download.subscribe(), promotions };
     let walks = Walks::new(scene.reader(&mirrors), Arc::clone(&fake), signals);
     let task = tokio::spawn(walks.clone().lead(TERM));
     Led { fake, walks, mirrors, confirm, _download: download, task }

@@ -28,6 +28,8 @@ type Fault = (u16, Vec<(&'static str, String)>, Vec<u8>);
 pub struct Inner {
     pub pulls: Vec<Value>,
     pub labels: Vec<Value>,
+    /// By commit, each with its context; the newest last.
+    pub statuses: Vec<(String, Value)>,
     /// `METHOD path`, in order.
     pub calls: Vec<String>,
     pub authorization: String,
@@ -120,6 +122,18 @@ async fn answer(
             pull.clone()
         }),
         ("GET", ["pulls", number, "commits"]) => state.pull(number).map(|pull| pull["fake_commits"].clone()),
+        ("POST", ["statuses", commit]) => {
+            let word = if kind == ForgeKind::GitHub { "state" } else { "status" };
+            let told = json!({"context": body["context"], "description": body["description"], word: body["state"]});
+            state.statuses.retain(|(known, old)| known != commit || old["context"] != told["context"]);
+            state.statuses.push(((*commit).to_owned(), told.clone()));
+            Ok(told)
+        }
+        ("GET", ["commits", commit, "status"]) => {
+            let all: Vec<Value> =
+                state.statuses.iter().filter(|(known, _)| known == commit).map(|(_, told)| told.clone()).collect();
+            Ok(json!({"state": "x", "statuses": page(all)}))
+        }
         ("GET", ["labels"]) => Ok(page(state.labels.clone())),
         ("POST", ["labels"]) => {
             let label = json!({"id": state.labels.len() + 100, "name": body["name"], "color": body["color"]});
