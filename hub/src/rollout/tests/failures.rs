@@ -61,7 +61,8 @@ async fn going_back_by_policy_is_a_new_generation_with_the_old_content_and_is_no
     lab.head("c3", &[("a", bad.clone())]).await;
     lab.pass().await;
     assert_eq!(lab.rollouts().await.len(), 2, "the same content isn't started again");
-    // Until a person says so.
+    // Until a person says so. The clusters run the old content by then.
+    lab.report("canary", "a", &bad, Says::Failed, 0).await;
     let mut tx = lab.store.write().await.unwrap();
     assert_eq!(tx.unblock("dev", None, Some("workload-a")).await.unwrap(), 1);
     tx.commit().await.unwrap();
