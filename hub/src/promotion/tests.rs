@@ -1,5 +1,8 @@
 //! Promotion over real repositories: who is let in where, what Git says afterwards, and what a crash or a race changes.
 
+mod whole;
+mod witnessed;
+
 use kedge_model::{Kind, ObjectId, Spec};
 use kedge_rollout::chain::OutcomeState;
 use kedge_rollout::{PromotionPhase, Say};
