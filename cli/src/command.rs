@@ -7,6 +7,7 @@ use crate::audit::AuditArgs;
 use crate::cluster::ClusterArgs;
 use crate::completions::CompletionsArgs;
 use crate::describe::DescribeArgs;
+use crate::evidence::EvidenceArgs;
 use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
 use crate::hold::{HoldArgs, UnholdArgs};
@@ -14,8 +15,10 @@ use crate::init::InitArgs;
 use crate::login::LoginArgs;
 use crate::man::ManArgs;
 use crate::plan::PlanArgs;
+use crate::promote::{PolicyArgs, PromoteArgs};
 use crate::publish::PublishArgs;
 use crate::render::RenderArgs;
+use crate::rollout::{OperationArgs, RolloutArgs};
 use crate::token::TokenArgs;
 use crate::validate::ValidateArgs;
 
@@ -49,7 +52,12 @@ Examples:
     kedge get clusters --watch
     kedge describe assignment drone/hello-functional-test -e dev
 
-Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined or left out."
+  Let a change through the rings, and ask whether everybody has it:
+    kedge promote
+    kedge rollout status -e prod --workload hello --wait
+
+Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined, left
+out or isn't complete yet."
 )]
 pub struct Cli {
     #[command(subcommand)]
@@ -73,6 +81,14 @@ pub enum Command {
     Hold(HoldArgs),
     Unhold(UnholdArgs),
     Publish(PublishArgs),
+    Rollout(RolloutArgs),
+    Promote(PromoteArgs),
+    Policy(PolicyArgs),
+    Evidence(EvidenceArgs),
+    /// Restart a workload on every cluster that the selectors name
+    Restart(OperationArgs),
+    /// Try again what failed, on every cluster that the selectors name
+    Reapply(OperationArgs),
     Audit(AuditArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -1,6 +1,6 @@
 //! `kedge describe`: one object with everything that the hub knows of it. Called by `main`.
 
-mod text;
+pub mod text;
 
 use anyhow::Result;
 use serde_json::Value;

@@ -8,6 +8,7 @@ mod completions;
 mod control_plane;
 mod describe;
 mod error;
+mod evidence;
 mod explain;
 mod folder;
 mod get;
@@ -19,8 +20,10 @@ mod man;
 mod output;
 mod plan;
 mod problems;
+mod promote;
 mod publish;
 mod render;
+mod rollout;
 mod token;
 mod validate;
 
@@ -55,6 +58,12 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Hold(args) => hold::hold(args),
         Command::Unhold(args) => hold::unhold(args),
         Command::Publish(args) => publish::run(args),
+        Command::Rollout(args) => rollout::run(args),
+        Command::Promote(args) => promote::run(args),
+        Command::Policy(args) => promote::policy(args),
+        Command::Evidence(args) => evidence::run(args),
+        Command::Restart(args) => rollout::restart(args),
+        Command::Reapply(args) => rollout::reapply(args),
         Command::Audit(args) => audit::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

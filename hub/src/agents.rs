@@ -14,10 +14,14 @@ mod pace;
 mod poll;
 mod renew;
 mod request;
+pub mod rings;
 pub mod rooms;
 mod roster;
 mod route;
+mod slots;
 mod status;
+#[cfg(test)]
+mod testing;
 mod tls;
 mod token;
 
@@ -35,9 +39,12 @@ pub use token::TokenOrder;
 use crate::config;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
+use crate::rollout::policy::Policies;
 use crate::state::Board;
 use crate::store::Store;
+use crate::truth::slots::Slots;
 use rooms::{Intake, Packages, Proofs};
+use slots::Turnstile;
 
 /// Everything that a request is answered from. One for all connections.
 pub struct AgentService {
@@ -49,6 +56,7 @@ pub struct AgentService {
     proofs: Arc<dyn Proofs>,
     config: config::Agents,
     fleet: Fleet,
+    turnstile: Turnstile,
     reading: request::Reading,
     attempts: attempts::Attempts,
     named: blobs::Named,
@@ -65,6 +73,8 @@ pub struct Parts {
     pub packages: Arc<dyn Packages>,
     pub intake: Arc<dyn Intake>,
     pub proofs: Arc<dyn Proofs>,
+    pub slots: Slots,
+    pub policies: Policies,
     pub config: config::Agents,
     pub metrics: Arc<Metrics>,
 }
@@ -75,7 +85,9 @@ struct Counted(Gauge);
 
 impl AgentService {
     pub fn new(parts: Parts) -> AgentService {
-        let fleet = Fleet::new(parts.store.clone(), parts.keys.clone(), Arc::clone(&parts.board), &parts.config);
+        let turnstile = Turnstile::new(Arc::clone(&parts.board), parts.slots.clone());
+        let (slots, policies) = (parts.slots, parts.policies);
+        let fleet = Fleet::new(&parts.store, &parts.keys, &parts.board, slots, policies, &parts.config);
         AgentService {
             store: parts.store,
             keys: parts.keys,
@@ -85,6 +97,7 @@ impl AgentService {
             proofs: parts.proofs,
             config: parts.config,
             fleet,
+            turnstile,
             reading: request::Reading::default(),
             attempts: attempts::Attempts::default(),
             named: blobs::Named::default(),

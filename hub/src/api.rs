@@ -8,6 +8,7 @@ mod caller;
 mod clusters;
 mod counts;
 mod document;
+mod evidence;
 mod gate;
 mod health;
 mod holds;
@@ -16,7 +17,9 @@ mod join;
 mod limit;
 mod objects;
 mod page;
+mod promotions;
 mod publish;
+mod rollouts;
 mod rooms;
 mod states;
 mod tag;
@@ -39,6 +42,7 @@ pub use answer::ApiError;
 pub use caller::Caller;
 pub use document::openapi;
 pub use limit::Limits;
+pub use rollouts::start::WrittenView;
 pub use rooms::{
     ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, Rooms, TruthSeen,
     WarningSeen,

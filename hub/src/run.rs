@@ -18,14 +18,15 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::agents::{self, AgentService, Parts};
+use crate::agents::rings::Membership;
+use crate::agents::{self, AgentService, Fleet, Parts};
 use crate::api::{self, ApiState};
 use crate::config::Config;
 use crate::git::Mirrors;
 use crate::keys::Keys;
 use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
-use crate::promotion;
+use crate::promotion::{self, Branches};
 use crate::publish::Publisher;
 use crate::rollout;
 use crate::state::{self, Board};
@@ -104,8 +105,8 @@ impl Hub {
         hub.follow_others().await?;
         let service = hub.agent_service(&config, &rooms);
         hub.serve_people(&config, &rooms, &service, api)?;
+        hub.stand(&config, &rooms, service.fleet());
         hub.serve_agents(service, agents);
-        hub.stand(&config, &rooms);
         tracing::info!(api = %hub.api, agents = %hub.agents, address = config.agents.address, "the hub serves");
         Ok(hub)
     }
@@ -142,7 +143,7 @@ impl Hub {
             tasks.join_all().await;
             Ok(())
         });
-        let rollouts = rollout::Shared::default();
+        let rollouts = rollout::Shared { nudge: truth.counts_changed().clone(), ..rollout::Shared::default() };
         promotion::show_policy(&self.store, &rollouts.policies).await?;
         let policy = promotion::follow_policy(self.store.clone(), rollouts.policies.clone(), self.stop.subscribe());
         self.spawn("policy", async {
@@ -178,6 +179,8 @@ impl Hub {
             packages: Arc::new(rooms.blobs.clone()),
             intake: Arc::new(rooms.truth.clone()),
             proofs: Arc::new(state::Prover { store: self.store.clone(), keys: self.keys.clone() }),
+            slots: rooms.truth.slots().clone(),
+            policies: rooms.rollouts.policies.clone(),
             config: settings,
             metrics: Arc::clone(&self.metrics),
         }))
@@ -196,6 +199,8 @@ impl Hub {
             truth: rooms.truth.clone(),
             mirrors: rooms.mirrors.clone(),
             publisher: Arc::clone(&rooms.publisher),
+            branches: Branches::new(Arc::new(rooms.mirrors.clone()), config),
+            rollouts: rooms.rollouts.nudge.clone(),
             webhook_secret: config.git.webhook_secret_file.clone(),
         };
         let (metrics, stop) = (Arc::clone(&self.metrics), self.stop.subscribe());
@@ -215,9 +220,11 @@ impl Hub {
         self.spawn("agents", async { Ok(served.await?) });
     }
 
-    fn stand(&mut self, config: &Config, rooms: &Rooms) {
+    fn stand(&mut self, config: &Config, rooms: &Rooms, fleet: &Fleet) {
         let stop = self.stop.subscribe();
-        let work = Work::new(config, &self.store, &self.keys, &self.board, rooms, &self.metrics, stop.clone());
+        let policies = rooms.rollouts.policies.clone();
+        let members = Membership { fleet: fleet.clone(), store: self.store.clone(), policies };
+        let work = Work::new(config, &self.store, &self.keys, &self.board, rooms, members, &self.metrics, stop.clone());
         let lead = move |term| work.clone().lead(term);
         let leading = leader::run(self.store.clone(), Arc::clone(&self.metrics), stop.clone(), lead);
         self.spawn("leader", async {

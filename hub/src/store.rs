@@ -15,12 +15,14 @@ pub mod platform;
 pub mod promotion;
 pub mod publish;
 pub mod rollout;
+pub mod slots;
 pub mod state;
 mod statement;
 pub mod tokens;
 #[cfg(test)]
 pub mod trial;
 pub mod truth;
+pub mod versions;
 
 use std::sync::Arc;
 use std::time::Duration;

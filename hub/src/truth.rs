@@ -5,11 +5,12 @@ pub mod contacts;
 pub mod known;
 pub mod prepared;
 pub mod promises;
+pub mod slots;
 pub mod tally;
 mod writer;
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,10 +20,12 @@ use kedge_status::{Limits, Status};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
+use crate::rollout::signal::Nudge;
 use crate::store::{Store, StoreError, now};
 use contacts::Contacts;
 use known::Known;
 use prepared::Prepared;
+use slots::Slots;
 use writer::{Job, Outcome};
 
 /// Takes in what clusters say. Cheap to clone.
@@ -34,7 +37,16 @@ pub struct Truth {
     readers: Arc<Semaphore>,
     known: Arc<Known>,
     contacts: Arc<Contacts>,
+    heard: Heard,
     figures: Arc<Figures>,
+}
+
+/// Whom the tasks tell what their commits changed.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    pub slots: Slots,
+    /// For the rollouts: counts changed.
+    pub counts: Nudge,
 }
 
 /// What became of a document that is in order.
@@ -110,11 +122,25 @@ impl Truth {
         let (queue, jobs) = mpsc::channel(QUEUE);
         let processors = std::thread::available_parallelism().map_or(2, usize::from);
         let (contacts, figures) = (Arc::new(Contacts::default()), Arc::new(Figures::default()));
+        let heard = Heard::new(&store);
+        heard.slots.look().await?;
         let mut tasks = JoinSet::new();
-        tasks.spawn(writer::run(store.clone(), jobs, Arc::clone(&figures), shutdown.clone()));
-        tasks.spawn(promises::run(store.clone(), Arc::clone(&contacts), Arc::clone(&figures), shutdown));
+        tasks.spawn(writer::run(store.clone(), jobs, heard.clone(), Arc::clone(&figures), shutdown.clone()));
+        let judging = (Arc::clone(&contacts), heard.clone(), Arc::clone(&figures));
+        tasks.spawn(promises::run(store.clone(), judging.0, judging.1, judging.2, shutdown.clone()));
+        tasks.spawn(heard.slots.clone().follow(shutdown));
         let readers = Arc::new(Semaphore::new(processors));
-        Ok((Truth { store, queue, readers, known, contacts, figures }, tasks))
+        Ok((Truth { store, queue, readers, known, contacts, heard, figures }, tasks))
+    }
+
+    /// Which rings have a limit, and the news of slots.
+    pub fn slots(&self) -> &Slots {
+        &self.heard.slots
+    }
+
+    /// Told whenever counts change on this hub.
+    pub fn counts_changed(&self) -> &Nudge {
+        &self.heard.counts
     }
 
     /// Takes a document that its owner signed, whoever carries it: an agent, or a person (None). Answers after the commit.
@@ -208,6 +234,25 @@ impl Truth {
         let _permit = self.readers.acquire().await.map_err(|_| TakeError::Unavailable)?;
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|_| TakeError::Malformed("the document can't be read".to_owned()))?
+    }
+}
+
+impl Heard {
+    pub fn new(store: &Store) -> Heard {
+        Heard::of(&Slots::new(store.clone()))
+    }
+
+    pub fn of(slots: &Slots) -> Heard {
+        Heard { slots: slots.clone(), counts: Nudge::default() }
+    }
+
+    fn tell(&self, counted: bool, freed: bool) {
+        if counted {
+            self.counts.nudge();
+        }
+        if freed {
+            self.slots.freed();
+        }
     }
 }
 

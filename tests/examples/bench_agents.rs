@@ -14,8 +14,10 @@ use kedge_hub::agents::{self, AgentService, Parts, TokenOrder};
 use kedge_hub::config;
 use kedge_hub::keys::Keys;
 use kedge_hub::metrics::Metrics;
+use kedge_hub::rollout::policy::Policies;
 use kedge_hub::state::{Board, Issued};
 use kedge_hub::store::{Store, now};
+use kedge_hub::truth::slots::Slots;
 use kedge_hub::truth::{Contact, TakeError, Taken};
 use kedge_model::Labels;
 use kedge_model::wire::{ClusterId, DesiredState, Digest, Envelope, Generation, Heads, Stream, Timestamp, Tombstone};
@@ -84,6 +86,8 @@ async fn measure(count: usize) {
         packages: empty.clone(),
         intake: empty.clone(),
         proofs: empty,
+        slots: Slots::new(store.clone()),
+        policies: Policies::new(),
         config,
         metrics: Arc::clone(&metrics),
     }));

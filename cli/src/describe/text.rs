@@ -11,7 +11,7 @@ use crate::output::Table;
 const VALUE_LIMIT: usize = 120;
 
 /// Fields that are shown as tables, with their columns.
-const TABLES: [(&str, &str, &[&str]); 10] = [
+const TABLES: [(&str, &str, &[&str]); 16] = [
     ("conditions", "Conditions", &["assignment", "condition", "version", "reason", "since", "message", "drift"]),
     ("holds", "Held", &["assignment", "by", "writer", "since", "obeyed", "reason"]),
     ("counts", "Clusters", &["ring", "packages", "condition", "count"]),
@@ -21,6 +21,12 @@ const TABLES: [(&str, &str, &[&str]); 10] = [
     ("warnings", "Warnings", &["code", "severity", "since", "message", "origin"]),
     ("policies", "Policies", &["name", "clusterTypes", "targets", "origin"]),
     ("files", "Files", &["path", "digest"]),
+    ("rollouts", "Rollouts", &["rollout", "lane", "state", "rings", "commit", "subject", "author"]),
+    ("pinned", "Pinned", &["ring", "assignment", "below"]),
+    ("rings", "Rings", &["ring", "state", "startedAt", "steadySince", "passedAt", "counts", "waitsFor"]),
+    ("items", "Moves", &["clusterType", "assignment", "workload", "parts", "version", "sourceCommit"]),
+    ("words", "Said", &["at", "who", "role", "said", "ring", "reason"]),
+    ("skipped", "Taken over", &["commit", "subject", "author"]),
     ("waiting", "Waits for kedge publish confirm", &["clusterType", "removed", "confirmed"]),
 ];
 

@@ -8,14 +8,17 @@ use kedge_model::wire::{
     ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Payload, Sequence, Stream, Timestamp,
 };
 
+use super::rings;
 use super::roster::Roster;
 use super::token::TokenOrder;
 use crate::config;
 use crate::keys::Keys;
+use crate::rollout::policy::Policies;
 use crate::state::{Board, Parting, parting};
 use crate::store::agents::tokens::TokenRow;
 use crate::store::agents::{ClusterRow, ClusterState};
 use crate::store::{Store, StoreError, Tx, now};
+use crate::truth::slots::Slots;
 
 /// The members of all streams, for those who may change them. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -23,6 +26,8 @@ pub struct Fleet {
     store: Store,
     keys: Keys,
     board: Arc<Board>,
+    slots: Slots,
+    policies: Policies,
     roster: Arc<Roster>,
     /// Where agents reach the hub: it is in every join token.
     address: Arc<str>,
@@ -42,14 +47,31 @@ pub enum FleetError {
     NoRandom,
     #[error("{0}")]
     BadOrder(&'static str),
+    #[error("the rings of {environment} follow its promotion policy, which puts this cluster into `{ring}`")]
+    RingGiven { environment: String, ring: String },
 }
 
 /// More uses than a fleet has clusters is a mistake.
 const MAX_USES: u64 = 1_000_000;
 
 impl Fleet {
-    pub(super) fn new(store: Store, keys: Keys, board: Arc<Board>, config: &config::Agents) -> Fleet {
-        Fleet { store, keys, board, roster: Arc::default(), address: config.address.as_str().into() }
+    pub(super) fn new(
+        store: &Store,
+        keys: &Keys,
+        board: &Arc<Board>,
+        slots: Slots,
+        policies: Policies,
+        config: &config::Agents,
+    ) -> Fleet {
+        Fleet {
+            store: store.clone(),
+            keys: keys.clone(),
+            board: Arc::clone(board),
+            slots,
+            policies,
+            roster: Arc::default(),
+            address: config.address.as_str().into(),
+        }
     }
 
     pub(super) fn roster(&self) -> &Roster {
@@ -61,6 +83,8 @@ impl Fleet {
         if let Err(error) = self.roster.refresh(&self.store).await {
             tracing::warn!(%error, "a change of a cluster is committed and counts in a moment");
         }
+        // Who went elsewhere left its slot.
+        self.slots.freed();
     }
 
     /// The token for a person to hand over; its secret can't be seen again.
@@ -101,6 +125,44 @@ impl Fleet {
         tx.revoke_join_token(id, now()).await
     }
 
+    /// Where a cluster belongs in a place: its ring follows the policy in force, if that names the environment.
+    pub(super) fn stream_of(&self, place: &Stream, cluster: &ClusterId, labels: &Labels) -> Stream {
+        let rules = self.policies.all();
+        match rules.contains_key(&place.environment) {
+            true => rings::stream_of(&rules, place, cluster, labels),
+            false => place.clone(),
+        }
+    }
+
+    /// To another environment, cluster type or ring, as a person says; what isn't said stays. In a governed environment the
+    /// ring follows the policy, and another one can't be named.
+    pub async fn relocate(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        environment: Option<&str>,
+        cluster_type: Option<&str>,
+        ring: Option<&str>,
+    ) -> Result<ClusterRow, FleetError> {
+        let row = self.active(tx, cluster).await?;
+        let environment = environment.unwrap_or(&row.stream.environment);
+        let cluster_type = cluster_type.unwrap_or(&row.stream.cluster_type);
+        let kept = ring.unwrap_or(&row.stream.ring);
+        let mut stream = Stream::new(environment, cluster_type, kept);
+        if self.policies.of(environment).is_some() {
+            stream = self.stream_of(&stream, cluster, &row.labels);
+            if let Some(named) = ring
+                && named != stream.ring
+            {
+                return Err(FleetError::RingGiven { environment: environment.to_owned(), ring: stream.ring });
+            }
+        } else if environment != row.stream.environment && ring.is_none() {
+            // Another environment's ring is none of this one's.
+            Stream::ALL.clone_into(&mut stream.ring);
+        }
+        self.move_to(tx, cluster, stream).await
+    }
+
     /// To another stream; what the old one delivered and the new one doesn't know is removed.
     pub async fn move_to(&self, tx: &mut Tx, cluster: &ClusterId, stream: Stream) -> Result<ClusterRow, FleetError> {
         let row = self.active(tx, cluster).await?;
@@ -109,7 +171,7 @@ impl Fleet {
         self.change(tx, ClusterRow { stream, ..row }, parting).await
     }
 
-    /// Other labels, name or site, in the same stream.
+    /// Other labels, name or site, in the same stream unless the policy's rings tell by labels.
     pub async fn relabel(
         &self,
         tx: &mut Tx,
@@ -122,6 +184,13 @@ impl Fleet {
         row.labels = labels.unwrap_or(row.labels);
         row.name = name.unwrap_or(row.name);
         row.site = site.unwrap_or(row.site);
+        // Other labels may mean another ring.
+        let stream = self.stream_of(&row.stream, cluster, &row.labels);
+        if stream != row.stream {
+            let parting = self.parting(&row, &stream)?;
+            tx.place_cluster(cluster, Some(&row.stream), Some(&stream)).await?;
+            return self.change(tx, ClusterRow { stream, ..row }, parting).await;
+        }
         let parting = said_before(&row)?;
         self.change(tx, row, parting).await
     }
@@ -201,6 +270,11 @@ impl Fleet {
     /// What leaving its stream for another takes away from a cluster.
     pub(super) fn parting(&self, row: &ClusterRow, to: &Stream) -> Result<Parting, FleetError> {
         let (old, new) = (self.newest(&row.stream), self.newest(to));
+        let same_place = (&row.stream.environment, &row.stream.cluster_type) == (&to.environment, &to.cluster_type);
+        if same_place && new.is_none() {
+            // A ring without a state yet says nothing: it begins with what the other rings have.
+            return said_before(row);
+        }
         Ok(parting(&last(row)?, old.as_ref(), new.as_ref()))
     }
 

@@ -87,7 +87,7 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
         Some(old) => tx.cluster(&old).await?,
         None => None,
     };
-    let entry = judge(&mut tx, &request, &applicant, &token, replaced.as_ref(), at).await?;
+    let entry = judge(&mut tx, caller, &request, &applicant, &token, replaced.as_ref(), at).await?;
     let outcome = match &entry {
         Entry::Same(_) => JoinOutcome::Again,
         Entry::New(_) | Entry::Back(_) => JoinOutcome::Joined,
@@ -115,7 +115,7 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
             row
         }
         Entry::Back(before) => {
-            let stream = place(&token);
+            let stream = service.fleet.stream_of(&place(&token), &before.id, &token.labels);
             let parting = service.fleet.parting(&before, &stream).map_err(failed)?;
             let sequence = Sequence(before.sequence.0 + 1);
             let (labels, site, state) = (token.labels.clone(), token.site.clone(), ClusterState::Active);
@@ -145,6 +145,7 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
 
 async fn judge(
     tx: &mut Tx,
+    caller: &Caller,
     request: &JoinRequest,
     applicant: &Applicant,
     token: &TokenRow,
@@ -155,12 +156,14 @@ async fn judge(
     let machine = request.machine.map(|digest| digest.to_string());
     let Some(row) = tx.cluster(&applicant.cluster).await? else {
         take_use(tx, token, applicant, at).await?;
-        // Who replaces another takes its whole place; the token's words count otherwise.
+        // Who replaces another takes its whole place; the token's words count otherwise. The ring follows the policy.
+        let place = replaced.map_or_else(|| place(token), |old| old.stream.clone());
+        let labels = replaced.map_or_else(|| token.labels.clone(), |old| old.labels.clone());
         let row = ClusterRow {
             id: applicant.cluster,
             name: replaced.map_or_else(|| request.name.clone(), |old| old.name.clone()),
-            stream: replaced.map_or_else(|| place(token), |old| old.stream.clone()),
-            labels: replaced.map_or_else(|| token.labels.clone(), |old| old.labels.clone()),
+            stream: caller.service.fleet.stream_of(&place, &applicant.cluster, &labels),
+            labels,
             site: replaced.map_or_else(|| token.site.clone(), |old| old.site.clone()),
             machine,
             state: ClusterState::Active,
@@ -234,7 +237,7 @@ fn is_of(token: &TokenRow, stream: &Stream) -> bool {
     stream.environment == token.environment && stream.cluster_type == token.cluster_type
 }
 
-/// Without a PromotionPolicy there is one ring.
+/// Before the policy is asked for the ring.
 fn place(token: &TokenRow) -> Stream {
     Stream::new(&token.environment, &token.cluster_type, Stream::ALL)
 }

@@ -1,6 +1,9 @@
 //! The poll: tells the hub how far a cluster is, and waits for news of its stream, its membership or the hub's keys. News is
 //! written once and shared by all who wait for it; the database is asked only for what is a single cluster's own.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONNECTION, HeaderValue};
@@ -15,6 +18,7 @@ use super::pace::{Load, Pace};
 use super::request::{POLL, malformed};
 use super::roster::Standing;
 use super::route::{Caller, Known, refuse_shut_out};
+use super::slots::Pass;
 use crate::metrics::PollOutcome;
 use crate::store::agents::ClusterState;
 use crate::store::agents::holds::HoldWriter;
@@ -30,6 +34,17 @@ struct Has {
     holds: u64,
 }
 
+/// How a poll gets past a ring whose clusters change a few at a time.
+#[derive(Default)]
+struct Passing {
+    /// It stands in the queue.
+    asked: Option<Pass>,
+    /// It may be told the states up to this one.
+    until: Generation,
+    /// The database was away when the ring's limit was looked up.
+    again: bool,
+}
+
 /// What it is told.
 struct News {
     answer: PollAnswer,
@@ -39,6 +54,10 @@ struct News {
 
 /// Whoever must prove a generation comes back after this, if it couldn't.
 const PROVE_AGAIN: u64 = 30;
+/// A ring's limit that couldn't be looked up is looked up again after this.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
+/// The turnstile answers within a few commits.
+const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Exact in JSON, and more than anybody moves a cluster.
 const MAX_SEQUENCE: u64 = 1 << 53;
 /// Whoever can't bring its document must not ask again and again.
@@ -145,6 +164,7 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
     let until = Instant::now() + pace.hold;
     let mut over = want_status || pace.hold.is_zero();
     let turn = known.member.take_turn();
+    let (mut passing, mut followed) = (Passing::default(), None);
     loop {
         let mut changed = std::pin::pin!(known.member.changed());
         changed.as_mut().enable();
@@ -154,7 +174,16 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
         let rotated = service.keys.changed();
         let version = service.keys.key_set().version;
         let current = states.borrow_and_update().clone();
-        let state = current.filter(|issued| has.generation < issued.generation && takes_states(&standing, has));
+        let mut state = current.filter(|issued| has.generation < issued.generation && takes_states(&standing, has));
+        if followed.as_ref().is_some_and(|before| *before != standing.stream) {
+            passing = Passing::default();
+        }
+        followed = Some(Arc::clone(&standing.stream));
+        if let Some(issued) = &state
+            && !passing.may(caller, known, &standing, has, issued.generation, !over).await
+        {
+            state = None;
+        }
         let held = standing.holds > has.holds;
         if version > has.key_set || standing.sequence > has.membership || held || state.is_some() {
             let mut answer = blank(pace.news);
@@ -182,12 +211,62 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
             answer.want_status = want_status;
             return Ok(News { answer, state: None });
         }
+        let pause = if passing.again { until.min(Instant::now() + LOOK_AGAIN) } else { until };
         tokio::select! {
             () = changed => {}
             _ = states.changed() => {}
             () = rotated => {}
+            () = passing.passed() => {}
             stop = shutdown.changed() => over |= stop.is_err(),
-            () = tokio::time::sleep_until(until) => over = true,
+            () = tokio::time::sleep_until(pause) => over |= Instant::now() >= until,
+        }
+    }
+}
+
+impl Passing {
+    /// Whether a newer state may be told now. A ring without a limit costs nothing; else the poll stands in its queue.
+    async fn may(
+        &mut self,
+        caller: &Caller,
+        known: &Known,
+        standing: &Standing,
+        has: Has,
+        newest: Generation,
+        patient: bool,
+    ) -> bool {
+        let turnstile = &caller.service.turnstile;
+        self.again = false;
+        if self.until >= newest {
+            return true;
+        }
+        match turnstile.slots().limit_of(&standing.stream, newest).await {
+            Ok(None) => return true,
+            Ok(Some(_)) => {}
+            Err(_) => {
+                self.again = true;
+                return false;
+            }
+        }
+        if self.asked.is_none() {
+            let stream = Arc::clone(&standing.stream);
+            let mut pass = turnstile.ask(known.peer.cluster, stream, has.generation, patient);
+            if !patient {
+                // Who can't wait for a slot hears at least whether one is free.
+                let answer = tokio::time::timeout(ANSWER_WITHIN, &mut pass).await;
+                return matches!(answer, Ok(Ok(Some(generation))) if generation >= newest);
+            }
+            self.asked = Some(pass);
+        }
+        false
+    }
+
+    /// Ends when the turnstile lets the poll through.
+    async fn passed(&mut self) {
+        let Some(pass) = &mut self.asked else { return std::future::pending().await };
+        let answer = pass.await;
+        self.asked = None;
+        if let Ok(Some(generation)) = answer {
+            self.until = generation;
         }
     }
 }

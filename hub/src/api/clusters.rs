@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use kedge_model::Labels;
-use kedge_model::wire::{ClusterId, Facts};
+use kedge_model::wire::{ClusterId, Facts, Stream};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
@@ -16,6 +16,7 @@ use super::answer::ApiError;
 use super::caller::Caller;
 use super::join::{JoinTokenMade, TokenTerms};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
+use super::rollouts::about::{self, AboutView, PinnedView};
 use super::rooms::{ConditionSeen, HoldSeen, JoinWish, MoveWish, TruthSeen, WarningSeen};
 use crate::store::api::clusters::{ClusterFilter, ClusterKey, ClusterSeen};
 use crate::store::catalog::{Kind, Visible};
@@ -78,6 +79,15 @@ pub struct ClusterWhole {
     pub holds: Vec<HoldSeen>,
     /// What the cluster warns of, as a whole.
     pub warnings: Vec<WarningSeen>,
+    /// It has one of its ring's slots since then: it changes now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub changing_since: Option<String>,
+    /// Rollouts that haven't ended and move something here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<AboutView>,
+    /// What a Pin holds on other content here.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<PinnedView>,
 }
 
 /// Which clusters.
@@ -197,7 +207,24 @@ pub async fn cluster(
         holds.retain(|hold| is_own(&hold.assignment));
     }
     let (membership, token) = (seen.sequence, seen.token.clone());
-    Ok(Json(ClusterWhole { cluster: view(seen), membership, token, conditions, holds, warnings }))
+    let stream = Stream::new(&seen.environment, &seen.cluster_type, &seen.ring);
+    let changing_since = state.store.slot_since(&id).await?.map(|at| moment(at.0));
+    let (mut rollouts, mut pinned) = (Vec::new(), Vec::new());
+    if caller.visible() == Visible::All {
+        rollouts = about::of_stream(&state, &stream).await?;
+        pinned = about::pinned(&state, &stream.environment, |of, _| *of == stream).await?;
+    }
+    Ok(Json(ClusterWhole {
+        cluster: view(seen),
+        membership,
+        token,
+        conditions,
+        holds,
+        warnings,
+        changing_since,
+        rollouts,
+        pinned,
+    }))
 }
 
 /// Let a cluster follow another environment, cluster type or ring.

@@ -7,7 +7,10 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::answer::Refusal;
-use super::{ApiState, access, audit, caller, clusters, counts, holds, join, objects, publish, states};
+use super::{
+    ApiState, access, audit, caller, clusters, counts, evidence, holds, join, objects, promotions, publish, rollouts,
+    states,
+};
 
 const SCHEME: &str = "accessToken";
 
@@ -57,6 +60,17 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(states::desired_states))
         .routes(routes!(states::desired_state))
         .routes(routes!(states::desired_state_envelope))
+        .routes(routes!(rollouts::rollouts, rollouts::start::start_rollout))
+        .routes(routes!(rollouts::rollout))
+        .routes(routes!(rollouts::say::say))
+        .routes(routes!(rollouts::status::rollout_status))
+        .routes(routes!(rollouts::start::operate))
+        .routes(routes!(promotions::promotions))
+        .routes(routes!(promotions::promotion, promotions::promote))
+        .routes(routes!(promotions::approve_promotion))
+        .routes(routes!(promotions::approve_policy))
+        .routes(routes!(evidence::evidence))
+        .routes(routes!(evidence::one_evidence))
         .routes(routes!(join::join_tokens, join::create_join_token))
         .routes(routes!(join::revoke_join_token))
         .routes(routes!(access::access_tokens, access::create_access_token))

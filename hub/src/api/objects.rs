@@ -12,6 +12,7 @@ use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, Removed, moment};
+use super::rollouts::about::{self, AboutView, PinnedView};
 use super::rooms::{CountQuery, CountSeen};
 use super::states::{EntryView, entry_of};
 use crate::catalog::StoredValue;
@@ -85,6 +86,12 @@ pub struct AssignmentWhole {
     pub desired: Vec<RingView>,
     /// How many clusters are in which condition.
     pub counts: Vec<CountSeen>,
+    /// The rollouts that move it, or last did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<AboutView>,
+    /// Rings that a Pin holds on other content.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub pinned: Vec<PinnedView>,
     pub updated_at: String,
 }
 
@@ -244,6 +251,12 @@ pub async fn assignment(
     let item = assignment_of(&known.shown)?;
     let stored: Vec<StoredValue> = if known.values.is_empty() { Vec::new() } else { parse(&known.values)? };
     let stream = Stream::new(&environment, &cluster_type, Stream::ALL);
+    let workload = item.object.workload.clone();
+    let rollouts = about::of_assignment(&state, &environment, &cluster_type, &target, &workload).await?;
+    let pinned = about::pinned(&state, &environment, |stream, assignment| {
+        stream.cluster_type == cluster_type && assignment == target
+    });
+    let pinned = pinned.await?;
     let counts = CountQuery {
         environment,
         cluster_type: Some(cluster_type),
@@ -255,6 +268,8 @@ pub async fn assignment(
         configuration: stored.into_iter().map(|value| value.view(caller.sees_secrets())).collect(),
         desired: rings(&state, &stream, &target).await?,
         counts: state.rooms.counts(&counts).await?,
+        rollouts,
+        pinned,
         assignment: item.object,
         updated_at: item.updated_at,
     }))

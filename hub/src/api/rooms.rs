@@ -9,6 +9,7 @@ use utoipa::ToSchema;
 
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::rollouts::start::WrittenView;
 use crate::store::Tx;
 
 /// A token for clusters that somebody asks for.
@@ -173,6 +174,18 @@ pub trait Rooms: Send + Sync + 'static {
 
     /// A person says that this many removals are meant.
     async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError>;
+
+    /// A person spoke about a rollout or a promotion: who moves them looks at once.
+    fn spoken(&self);
+
+    /// Writes a file to an environment's branch of the control plane: what should last is in Git.
+    async fn write_branch(
+        &self,
+        environment: &str,
+        file: &str,
+        text: &str,
+        message: &str,
+    ) -> Result<WrittenView, ApiError>;
 
     /// Fetches a repository at once.
     fn fetch(&self, url: &str);

@@ -7,17 +7,20 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::{HeaderMap, StatusCode};
 use kedge_model::Labels;
+use kedge_model::kinds::RepoRef;
 use kedge_model::wire::{ClusterId, HoldEntry, Stream, Timestamp};
 use kedge_status::{Condition, Hold, Report, Status};
 
 use crate::agents::{Fleet, FleetError, TokenOrder};
 use crate::api::{
     ApiError, Caller, ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
-    Rooms, TruthSeen, WarningSeen,
+    Rooms, TruthSeen, WarningSeen, WrittenView,
 };
 use crate::git::Mirrors;
 use crate::git::webhook::{self, HookError};
-use crate::publish::{PublishError, Publisher};
+use crate::promotion::{At, BranchError, Branches, Edit, Wrote};
+use crate::publish::{PublishError, Publisher, shown_repo};
+use crate::rollout::Nudge;
 use crate::store::agents::holds::HoldWriter;
 use crate::store::agents::tokens::TokenRow;
 use crate::store::catalog::Visible;
@@ -33,6 +36,9 @@ pub struct People {
     pub truth: Truth,
     pub mirrors: Mirrors,
     pub publisher: Arc<Publisher>,
+    pub branches: Branches,
+    /// Wakes who moves rollouts.
+    pub rollouts: Nudge,
     /// Read anew for each webhook, so that it can be changed.
     pub webhook_secret: Option<PathBuf>,
 }
@@ -68,13 +74,9 @@ impl Rooms for People {
     }
 
     async fn move_cluster(&self, tx: &mut Tx, cluster: &ClusterId, to: &MoveWish) -> Result<(), ApiError> {
-        let row = tx.cluster(cluster).await?.ok_or_else(|| ApiError::not_found("such cluster"))?;
-        let stream = Stream {
-            environment: to.environment.clone().unwrap_or(row.stream.environment),
-            cluster_type: to.cluster_type.clone().unwrap_or(row.stream.cluster_type),
-            ring: to.ring.clone().unwrap_or(row.stream.ring),
-        };
-        self.fleet.move_to(tx, cluster, stream).await.map(|_| ()).map_err(refuse)
+        let (environment, cluster_type) = (to.environment.as_deref(), to.cluster_type.as_deref());
+        let moved = self.fleet.relocate(tx, cluster, environment, cluster_type, to.ring.as_deref()).await;
+        moved.map(|_| ()).map_err(refuse)
     }
 
     async fn relabel_cluster(&self, tx: &mut Tx, cluster: &ClusterId, labels: Labels) -> Result<(), ApiError> {
@@ -153,6 +155,34 @@ impl Rooms for People {
             Err(PublishError::Store(error)) => Err(error.into()),
             Err(error) => Err(ApiError::conflict("NotConfirmed", error.to_string())),
         }
+    }
+
+    fn spoken(&self) {
+        self.rollouts.nudge();
+    }
+
+    async fn write_branch(
+        &self,
+        environment: &str,
+        file: &str,
+        text: &str,
+        message: &str,
+    ) -> Result<WrittenView, ApiError> {
+        let known = self.store.good_environments().await?;
+        let Some(environment) = known.get(environment) else {
+            return Err(ApiError::not_found(format!("environment {environment}")));
+        };
+        let RepoRef { repo, branch, path } = &environment.control_plane;
+        let folder = path.trim_matches(['.', '/']);
+        let file = if folder.is_empty() { file.to_owned() } else { format!("{folder}/{file}") };
+        let edit = Edit::File { path: file.clone(), text: Some(text.to_owned()) };
+        let wrote = self.branches.write(At { repo, branch }, &edit, message).await;
+        let commit = match wrote.map_err(|error| unwritten(error, &file))? {
+            Wrote::Pushed(commit) => Some(commit),
+            Wrote::Unchanged => None,
+        };
+        self.mirrors.nudge(repo);
+        Ok(WrittenView { repo: shown_repo(repo), branch: branch.clone(), file, commit })
     }
 
     fn fetch(&self, url: &str) {
@@ -258,11 +288,32 @@ fn refuse(error: FleetError) -> ApiError {
         FleetError::Unknown(id) => ApiError::not_found(format!("cluster {id}")),
         FleetError::WrongState(_) => ApiError::conflict("WrongState", error.to_string()),
         FleetError::BadOrder(why) => ApiError::invalid("BadOrder", why),
+        FleetError::RingGiven { .. } => ApiError::conflict("RingFollowsPolicy", error.to_string())
+            .hint("give the cluster labels that the other ring selects: `kedge cluster relabel`, or change the policy"),
         FleetError::Sign(_) | FleetError::NoRandom => {
             let shown = &error as &dyn std::error::Error;
             tracing::error!(error = shown, "a change of a cluster can't be signed");
             ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal", error.to_string())
         }
+    }
+}
+
+/// Why an environment's branch doesn't have what was asked for.
+fn unwritten(error: BranchError, file: &str) -> ApiError {
+    let hint = error.hint();
+    let refused = match &error {
+        BranchError::Protected { .. } => ApiError::conflict("BranchProtected", error.to_string())
+            .hint(format!("write {file} there yourself, through a pull request")),
+        BranchError::NoBranch { .. } | BranchError::Unclear(_) => ApiError::conflict("NotWritten", error.to_string()),
+        _ => {
+            let shown = &error as &dyn std::error::Error;
+            tracing::warn!(error = shown, file, "an environment's branch can't be written");
+            ApiError::unavailable(error.to_string())
+        }
+    };
+    match (hint, refused.hint.is_some()) {
+        (Some(hint), false) => refused.hint(hint),
+        _ => refused,
     }
 }
 

@@ -1,5 +1,6 @@
-//! The leader's whole work: the walks of all environments, their rollouts, answers to proven generations, and the collecting
-//! of packages that nobody needs. Run by `run::leader` for as long as this hub leads; nothing of it outlives the future.
+//! The leader's whole work: the walks of all environments, their rollouts, answers to proven generations, who belongs to which
+//! ring, and the collecting of packages that nobody needs. Run by `run::leader` for as long as this hub leads; nothing of it
+//! outlives the future.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::Rooms;
+use crate::agents::rings::Membership;
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
@@ -28,6 +30,7 @@ pub(super) struct Work {
     /// None: there is no control plane.
     promotions: Option<promotion::Desk>,
     packer: Arc<Packer>,
+    members: Membership,
     stop: watch::Receiver<bool>,
 }
 
@@ -41,6 +44,7 @@ impl Work {
         keys: &Keys,
         board: &Arc<Board>,
         rooms: &Rooms,
+        members: Membership,
         metrics: &Arc<Metrics>,
         stop: watch::Receiver<bool>,
     ) -> Work {
@@ -86,7 +90,7 @@ impl Work {
             };
             Walks::new(reader, Arc::new(steps), signals)
         });
-        Work { walks, issuer, desk, promotions, packer, stop }
+        Work { walks, issuer, desk, promotions, packer, members, stop }
     }
 
     /// Leads until it is dropped, or until one part can't go on in this term.
@@ -108,6 +112,7 @@ impl Work {
             () = promotions => {}
             () = self.desk.lead(term) => {}
             () = collect(&self.packer) => {}
+            () = self.members.keep(term) => {}
             () = watch_floors(&self.issuer, term, self.stop) => {}
         }
     }

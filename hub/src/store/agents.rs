@@ -1,6 +1,8 @@
-//! The statements of `agents`: clusters as members (this file), join tokens (`tokens`) and holds (`holds`).
+//! The statements of `agents`: clusters as members (this file), join tokens (`tokens`), holds (`holds`) and
+//! rings (`rings`).
 
 pub mod holds;
+pub mod rings;
 pub mod tokens;
 
 use std::fmt;

@@ -13,7 +13,9 @@ use sqlx::any::AnyRow;
 use super::pack::corrupt;
 use super::statement::Statement;
 use super::{Store, StoreError};
+use crate::rollout::candidate::Difference;
 use crate::rollout::change::Change;
+use crate::rollout::running::Place;
 
 /// A rollout as it is stored, without its items.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +99,22 @@ pub struct SourceRow {
     pub commit: String,
 }
 
+impl BlockedRow {
+    pub fn place(&self) -> Place {
+        (self.cluster_type.clone(), self.assignment.clone())
+    }
+
+    /// Whether it speaks of this change: of all its parts, or of the platform's, which then can't come with another either.
+    pub fn blocks(&self, difference: &Difference) -> bool {
+        let (item, change) = (&difference.item, &difference.change);
+        let platform = Change { platform: change.platform.clone(), ..Change::default() };
+        item.cluster_type == self.cluster_type
+            && item.assignment == self.assignment
+            && (change.fingerprint() == self.fingerprint
+                || (!platform.removes() && platform.fingerprint() == self.fingerprint))
+    }
+}
+
 const ROLLOUT: &str = "SELECT r.id, r.body, r.skipped, r.updated_at, r.ended_at, r.tick FROM rollouts r";
 
 impl Store {
@@ -159,8 +177,7 @@ impl Store {
     }
 
     pub async fn rollout_keys(&self, id: RolloutId) -> Result<Vec<ItemKey>, StoreError> {
-        let rows =
-            sqlx::query("SELECT ring, cluster_type, assignment, packages FROM rollout_keys WHERE rollout = $1");
+        let rows = sqlx::query("SELECT ring, cluster_type, assignment, packages FROM rollout_keys WHERE rollout = $1");
         let key = |row: &AnyRow| {
             Ok(ItemKey {
                 ring: row.try_get(0)?,
@@ -225,8 +242,7 @@ impl Store {
 
     /// How often people asked for restarts in an environment, by stream and assignment.
     pub async fn restarts_of(&self, environment: &str) -> Result<BTreeMap<Stream, BTreeMap<String, u64>>, StoreError> {
-        let rows =
-            sqlx::query("SELECT cluster_type, ring, assignment, counter FROM restarts WHERE environment = $1");
+        let rows = sqlx::query("SELECT cluster_type, ring, assignment, counter FROM restarts WHERE environment = $1");
         let mut restarts: BTreeMap<Stream, BTreeMap<String, u64>> = BTreeMap::new();
         for row in rows.bind(environment).fetch_all(self.pool()).await? {
             let stream = Stream::new(environment, row.try_get(0)?, row.try_get(1)?);

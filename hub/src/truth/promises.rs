@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 use kedge_model::wire::{ClusterId, Timestamp};
 use tokio::sync::watch;
 
-use super::Figures;
 use super::contacts::Contacts;
+use super::slots::Said;
 use super::tally::{Deltas, Weight};
+use super::{Figures, Heard};
 use crate::store::truth::promises::ContactRow;
 use crate::store::{Store, StoreError, Tx, now};
 
@@ -28,12 +29,18 @@ const PAUSE_MS: i64 = 30_000;
 pub const LOOK_PATIENCE_MS: i64 = 30 * 60 * 1000;
 
 /// Runs until told to stop; then writes the contacts that wait.
-pub async fn run(store: Store, contacts: Arc<Contacts>, figures: Arc<Figures>, mut shutdown: watch::Receiver<bool>) {
+pub async fn run(
+    store: Store,
+    contacts: Arc<Contacts>,
+    heard: Heard,
+    figures: Arc<Figures>,
+    mut shutdown: watch::Receiver<bool>,
+) {
     let mut failing = false;
     let mut swept = Instant::now();
     loop {
         let stopping = *shutdown.borrow_and_update();
-        match step(&store, &contacts, &figures, now()).await {
+        match step(&store, &contacts, &heard, &figures, now()).await {
             Ok(()) if failing => {
                 failing = false;
                 tracing::info!("contacts are written again");
@@ -68,31 +75,43 @@ async fn sweep(store: &Store) -> Result<(), StoreError> {
 }
 
 /// Writes what came, says that a hub is alive, and only then judges: a contact that waits must not be judged as missing.
-pub async fn step(store: &Store, contacts: &Contacts, figures: &Figures, at: Timestamp) -> Result<(), StoreError> {
-    flush(store, contacts).await?;
+pub async fn step(
+    store: &Store,
+    contacts: &Contacts,
+    heard: &Heard,
+    figures: &Figures,
+    at: Timestamp,
+) -> Result<(), StoreError> {
+    flush(store, contacts, heard).await?;
     beat(store, at).await?;
-    judge(store, figures, at).await
+    judge(store, heard, figures, at).await
 }
 
-async fn flush(store: &Store, contacts: &Contacts) -> Result<(), StoreError> {
+async fn flush(store: &Store, contacts: &Contacts, heard: &Heard) -> Result<(), StoreError> {
     loop {
         let batch = contacts.take(BATCH);
         if batch.is_empty() {
             return Ok(());
         }
-        if let Err(error) = write(store, &batch).await {
+        if let Err(error) = write(store, heard, &batch).await {
             contacts.give_back(batch);
             return Err(error);
         }
     }
 }
 
-async fn write(store: &Store, batch: &[(ClusterId, ContactRow)]) -> Result<(), StoreError> {
+async fn write(store: &Store, heard: &Heard, batch: &[(ClusterId, ContactRow)]) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     let mut deltas = Deltas::default();
-    let mut turned = Vec::new();
+    let (mut turned, mut freed) = (Vec::new(), false);
     for (cluster, contact) in batch {
         let Some(contacted) = tx.put_contact(cluster, contact).await? else { continue };
+        if heard.slots.limit(&contacted.stream).is_some() {
+            // A state that asks for nothing new brings no document.
+            let tally = tx.tally(cluster).await?;
+            let said = Said { tally: tally.as_ref(), accepted: Some(contact.generation) };
+            freed |= heard.slots.settle(&mut tx, cluster, &contacted.stream, said).await?;
+        }
         let stuck_since = Timestamp(contact.look_at.0.saturating_add(LOOK_PATIENCE_MS));
         let unknown = (stuck_since < contact.at).then_some(stuck_since);
         if unknown.is_some() == contacted.unknown_since.is_some() {
@@ -103,9 +122,11 @@ async fn write(store: &Store, batch: &[(ClusterId, ContactRow)]) -> Result<(), S
         deltas.replace(weight(contacted.unknown_since.is_some()), weight(unknown.is_some()));
         turned.push((*cluster, unknown));
     }
-    turn(&mut tx, &turned).await?;
-    tx.apply(deltas).await?;
-    tx.commit().await
+    freed |= turn(&mut tx, &turned).await?;
+    let counted = tx.apply(deltas).await?;
+    tx.commit().await?;
+    heard.tell(counted, freed);
+    Ok(())
 }
 
 /// Promises that ended while no hub was there get that much more time, once.
@@ -123,7 +144,7 @@ async fn beat(store: &Store, at: Timestamp) -> Result<(), StoreError> {
     tx.commit().await
 }
 
-async fn judge(store: &Store, figures: &Figures, at: Timestamp) -> Result<(), StoreError> {
+async fn judge(store: &Store, heard: &Heard, figures: &Figures, at: Timestamp) -> Result<(), StoreError> {
     let before = Timestamp(at.0.saturating_sub(MARGIN_MS));
     while store.any_due(before).await? {
         let mut tx = store.write().await?;
@@ -134,9 +155,10 @@ async fn judge(store: &Store, figures: &Figures, at: Timestamp) -> Result<(), St
             deltas.replace(weight(false), weight(true));
         }
         let turned: Vec<_> = due.iter().map(|due| (due.cluster, Some(due.promise_until))).collect();
-        turn(&mut tx, &turned).await?;
-        tx.apply(deltas).await?;
+        let freed = turn(&mut tx, &turned).await?;
+        let counted = tx.apply(deltas).await?;
         tx.commit().await?;
+        heard.tell(counted, freed);
         figures.broken_promises.fetch_add(due.len() as u64, Ordering::Relaxed);
         for due in &due {
             tracing::info!(cluster = %due.cluster, stream = %due.stream, "promise broken; conditions are Unknown");
@@ -149,13 +171,18 @@ async fn judge(store: &Store, figures: &Figures, at: Timestamp) -> Result<(), St
     Ok(())
 }
 
-async fn turn(tx: &mut Tx, turned: &[(ClusterId, Option<Timestamp>)]) -> Result<(), StoreError> {
+/// Whether that ended somebody's slot: who is silent holds nobody up.
+async fn turn(tx: &mut Tx, turned: &[(ClusterId, Option<Timestamp>)]) -> Result<bool, StoreError> {
     if turned.is_empty() {
-        return Ok(());
+        return Ok(false);
     }
     let tick = tx.tick().await?;
+    let mut freed = false;
     for (cluster, since) in turned {
         tx.set_unknown(cluster, *since, tick).await?;
+        if since.is_some() {
+            freed |= tx.end_slot(cluster).await?;
+        }
     }
-    Ok(())
+    Ok(freed)
 }

@@ -1,7 +1,7 @@
 //! The task that stores documents: all that wait go into one transaction, and each sender is answered after its commit. A
 //! commit that fails answers Unavailable to all of them, and nothing is lost: the agents keep their documents.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -10,8 +10,9 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 use super::prepared::Prepared;
 use super::promises::LOOK_PATIENCE_MS;
+use super::slots::Said;
 use super::tally::{Deltas, Weight};
-use super::{Figures, TakeError, Taken};
+use super::{Figures, Heard, TakeError, Taken};
 use crate::store::truth::{Seat, StoredHeads};
 use crate::store::{Store, StoreError, Tx};
 
@@ -49,6 +50,7 @@ const CARRIED_MS: i64 = 15 * 60 * 1000;
 pub async fn run(
     store: Store,
     mut jobs: mpsc::Receiver<Job>,
+    heard: Heard,
     figures: Arc<Figures>,
     mut shutdown: watch::Receiver<bool>,
 ) {
@@ -70,7 +72,7 @@ pub async fn run(
         }
         // Two hubs must take clusters in the same order; one cluster's documents stay in theirs.
         batch.sort_by_key(|job| job.prepared.status.cluster);
-        match write_all(&store, batch).await {
+        match write_all(&store, &heard, batch).await {
             Ok(()) => {
                 figures.commits.fetch_add(1, Ordering::Relaxed);
                 if std::mem::take(&mut failing) {
@@ -92,8 +94,8 @@ async fn stopped(shutdown: &mut watch::Receiver<bool>) {
 }
 
 /// One commit for all; if the database refuses it, one for each, so that a document it can't take fails alone.
-async fn write_all(store: &Store, batch: Vec<Job>) -> Result<(), StoreError> {
-    let error = match write(store, &batch).await {
+async fn write_all(store: &Store, heard: &Heard, batch: Vec<Job>) -> Result<(), StoreError> {
+    let error = match write(store, heard, &batch).await {
         Ok(outcomes) => {
             answer(batch, outcomes);
             return Ok(());
@@ -106,7 +108,7 @@ async fn write_all(store: &Store, batch: Vec<Job>) -> Result<(), StoreError> {
     }
     let mut last = Ok(());
     for job in batch {
-        match write(store, std::slice::from_ref(&job)).await {
+        match write(store, heard, std::slice::from_ref(&job)).await {
             Ok(outcomes) => answer(vec![job], outcomes),
             Err(error) => {
                 answer(vec![job], [Err(TakeError::Unavailable)]);
@@ -124,15 +126,15 @@ fn answer(batch: Vec<Job>, outcomes: impl IntoIterator<Item = Result<Outcome, Ta
     }
 }
 
-async fn write(store: &Store, batch: &[Job]) -> Result<Vec<Result<Outcome, TakeError>>, StoreError> {
+async fn write(store: &Store, heard: &Heard, batch: &[Job]) -> Result<Vec<Result<Outcome, TakeError>>, StoreError> {
     let mut tx = store.write().await?;
-    let mut seats: HashMap<ClusterId, Option<Seat>> = HashMap::new();
+    let mut seats: BTreeMap<ClusterId, Option<Seat>> = BTreeMap::new();
     let mut deltas = Deltas::default();
     let mut outcomes = Vec::with_capacity(batch.len());
     // All rows are held before anything else is: two hubs never wait for each other in a circle.
     for job in batch {
         let cluster = job.prepared.status.cluster;
-        if let std::collections::hash_map::Entry::Vacant(entry) = seats.entry(cluster) {
+        if let std::collections::btree_map::Entry::Vacant(entry) = seats.entry(cluster) {
             entry.insert(tx.seat(&cluster, store.backend()).await?);
         }
     }
@@ -144,8 +146,16 @@ async fn write(store: &Store, batch: &[Job]) -> Result<Vec<Result<Outcome, TakeE
         };
         outcomes.push(outcome);
     }
-    tx.apply(deltas).await?;
+    let mut freed = false;
+    for (cluster, seat) in &seats {
+        if let Some(Seat { active: true, stream, tally: Some(tally), .. }) = seat {
+            let said = Said { tally: Some(tally), accepted: None };
+            freed |= heard.slots.settle(&mut tx, cluster, stream, said).await?;
+        }
+    }
+    let counted = tx.apply(deltas).await?;
     tx.commit().await?;
+    heard.tell(counted, freed);
     Ok(outcomes)
 }
 

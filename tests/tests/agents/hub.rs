@@ -12,8 +12,10 @@ use kedge_hub::agents::{self, AgentService, Fleet, Parts, TokenOrder};
 use kedge_hub::config;
 use kedge_hub::keys::Keys;
 use kedge_hub::metrics::Metrics;
+use kedge_hub::rollout::policy::Policies;
 use kedge_hub::state::{Board, Issued};
 use kedge_hub::store::{Store, Tx, now};
+use kedge_hub::truth::slots::Slots;
 use kedge_hub::truth::{Contact, TakeError, Taken};
 use kedge_model::Labels;
 use kedge_model::wire::{
@@ -129,6 +131,8 @@ impl Hub {
             packages: Arc::clone(&rooms) as Arc<dyn Packages>,
             intake: Arc::clone(&rooms) as Arc<dyn Intake>,
             proofs: Arc::clone(&rooms) as Arc<dyn Proofs>,
+            slots: Slots::new(store.clone()),
+            policies: Policies::new(),
             config,
             metrics: Arc::clone(&metrics),
         }));

@@ -18,7 +18,7 @@ use tower::ServiceExt as _;
 
 use crate::api::{
     ApiError, ApiState, Caller, ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
-    Rooms, TruthSeen, router,
+    Rooms, TruthSeen, WrittenView, router,
 };
 use crate::catalog::testing;
 use crate::catalog::{self, CatalogNotes};
@@ -311,6 +311,22 @@ impl Rooms for FakeRooms {
     async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError> {
         self.note(format!("{} confirms {environment}/{cluster_type}", caller.name));
         Ok(())
+    }
+
+    fn spoken(&self) {
+        self.asked.lock().unwrap().push("spoken".to_owned());
+    }
+
+    async fn write_branch(
+        &self,
+        environment: &str,
+        file: &str,
+        text: &str,
+        message: &str,
+    ) -> Result<WrittenView, ApiError> {
+        self.asked.lock().unwrap().push(format!("write {environment} {file}\n{text}\n{message}"));
+        let (repo, branch) = ("https://git.example/control-plane".to_owned(), environment.to_owned());
+        Ok(WrittenView { repo, branch, file: file.to_owned(), commit: Some("c0ffee".to_owned()) })
     }
 
     fn fetch(&self, url: &str) {

@@ -94,11 +94,7 @@ impl Store {
     }
 
     /// What clusters report of these packages, summed.
-    pub async fn reported(
-        &self,
-        environment: &str,
-        keys: &BTreeSet<PackagesKey>,
-    ) -> Result<Vec<Reported>, StoreError> {
+    pub async fn reported(&self, environment: &str, keys: &BTreeSet<PackagesKey>) -> Result<Vec<Reported>, StoreError> {
         let keys: Vec<String> = keys.iter().map(PackagesKey::to_string).collect();
         let mut found = Vec::new();
         for keys in keys.chunks(AT_ONCE) {
@@ -240,11 +236,7 @@ impl Tx {
     }
 
     /// A newer rollout moves these.
-    pub async fn drop_rollout_items(
-        &mut self,
-        rollout: RolloutId,
-        places: &BTreeSet<Place>,
-    ) -> Result<(), StoreError> {
+    pub async fn drop_rollout_items(&mut self, rollout: RolloutId, places: &BTreeSet<Place>) -> Result<(), StoreError> {
         for (cluster_type, assignment) in places {
             for sql in [
                 "DELETE FROM rollout_items WHERE rollout = $1 AND cluster_type = $2 AND assignment = $3",
@@ -338,8 +330,8 @@ impl Tx {
         for (item, change) in running.items() {
             sqlx::query(
                 "INSERT INTO rollout_blocked (environment, lane, cluster_type, assignment, workload, fingerprint, rollout) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (environment, lane, cluster_type, assignment) \
-                 DO UPDATE SET fingerprint = excluded.fingerprint, rollout = excluded.rollout, workload = excluded.workload",
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (environment, lane, cluster_type, assignment, fingerprint) \
+                 DO UPDATE SET rollout = excluded.rollout, workload = excluded.workload",
             )
             .bind(running.rollout.environment.as_str())
             .bind(running.rollout.lane.to_string())
@@ -355,12 +347,19 @@ impl Tx {
     }
 
     /// The head asks for something else now, or a rollout of it begins.
-    pub async fn unblock_place(&mut self, environment: &str, lane: &str, place: &Place) -> Result<(), StoreError> {
+    pub async fn unblock_place(
+        &mut self,
+        environment: &str,
+        lane: &str,
+        place: &Place,
+        fingerprint: Option<&str>,
+    ) -> Result<(), StoreError> {
         let gone = sqlx::query(
-            "DELETE FROM rollout_blocked WHERE environment = $1 AND lane = $2 AND cluster_type = $3 AND assignment = $4",
+            "DELETE FROM rollout_blocked WHERE environment = $1 AND lane = $2 AND cluster_type = $3 AND assignment = $4 \
+             AND ($5 = '' OR fingerprint = $5)",
         );
         let gone = gone.bind(environment).bind(lane).bind(place.0.as_str()).bind(place.1.as_str());
-        gone.execute(self.connection()).await?;
+        gone.bind(fingerprint.unwrap_or_default()).execute(self.connection()).await?;
         Ok(())
     }
 
@@ -387,9 +386,8 @@ impl Tx {
     }
 
     pub async fn drop_source(&mut self, environment: &str, place: &Place) -> Result<(), StoreError> {
-        let gone = sqlx::query(
-            "DELETE FROM rollout_sources WHERE environment = $1 AND cluster_type = $2 AND assignment = $3",
-        );
+        let gone =
+            sqlx::query("DELETE FROM rollout_sources WHERE environment = $1 AND cluster_type = $2 AND assignment = $3");
         gone.bind(environment).bind(place.0.as_str()).bind(place.1.as_str()).execute(self.connection()).await?;
         Ok(())
     }

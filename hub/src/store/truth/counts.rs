@@ -139,9 +139,10 @@ impl Store {
 
 impl Tx {
     /// Adds to the counts, in the order of their keys, so that two hubs never wait for each other in a circle. A count
-    /// that comes to nothing stays as a row until `sweep_counts`.
-    pub async fn apply(&mut self, deltas: Deltas) -> Result<(), StoreError> {
-        for (stream, deltas) in &deltas.settled().0 {
+    /// that comes to nothing stays as a row until `sweep_counts`. Whether any changed.
+    pub async fn apply(&mut self, deltas: Deltas) -> Result<bool, StoreError> {
+        let deltas = deltas.settled().0;
+        for (stream, deltas) in &deltas {
             let mut rows = Vec::new();
             for (assignment, keys) in &deltas.counts {
                 rows.extend(keys.iter().map(|(key, delta)| (assignment.as_str(), key, *delta)));
@@ -168,7 +169,7 @@ impl Tx {
                     .await?;
             }
         }
-        Ok(())
+        Ok(!deltas.is_empty())
     }
 
     async fn add_counts(
@@ -227,7 +228,11 @@ impl Tx {
             (None, Some(_)) if tally.is_some() => self.restore_conditions(cluster).await?,
             _ => {}
         }
-        self.apply(deltas).await
+        if from.is_some() {
+            self.end_slot(cluster).await?;
+        }
+        self.apply(deltas).await?;
+        Ok(())
     }
 
     /// A cluster that is back has its exceptions from the document that it left.

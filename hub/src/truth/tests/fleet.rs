@@ -6,8 +6,9 @@ use sqlx::Row as _;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::store::{Store, now};
-use crate::truth::Truth;
+use crate::store::{Store, StoreError, now};
+use crate::truth::contacts::Contacts;
+use crate::truth::{Figures, Heard, Truth, promises};
 
 /// A database of its own, gone with the value.
 pub struct Database {
@@ -70,6 +71,11 @@ pub async fn start(database: Database) -> Fleet {
     let (stop, shutdown) = watch::channel(false);
     let (truth, tasks) = Truth::start(database.store.clone(), shutdown).await.unwrap();
     Fleet { database, truth, stop, tasks }
+}
+
+/// One turn of the promises' task, with nobody to tell.
+pub async fn step(store: &Store, contacts: &Contacts, figures: &Figures, at: Timestamp) -> Result<(), StoreError> {
+    promises::step(store, contacts, &Heard::new(store), figures, at).await
 }
 
 pub fn stream(cluster_type: &str) -> Stream {

@@ -3,12 +3,11 @@
 use kedge_model::wire::{Envelope, Generation, Heads, SigningKey, Timestamp};
 use kedge_status::{Condition, Nonce, Report, StatusDocument};
 
-use super::fleet::{Member, databases, failed, member, packages, relocate, report, sqlite, start, stream};
+use super::fleet::{Member, databases, failed, member, packages, relocate, report, sqlite, start, step, stream};
 use crate::store::now;
 use crate::store::truth::ConditionFilter;
 use crate::store::truth::counts::CountFilter;
 use crate::truth::contacts::Contacts;
-use crate::truth::promises::step;
 use crate::truth::tally::Word;
 use crate::truth::{Contact, TakeError, Taken};
 

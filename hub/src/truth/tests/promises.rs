@@ -3,11 +3,10 @@
 use kedge_model::wire::{Generation, Heads, Timestamp};
 use kedge_status::Condition;
 
-use super::fleet::{Fleet, databases, member, sqlite, start, stream};
+use super::fleet::{Fleet, databases, member, sqlite, start, step, stream};
 use crate::store::now;
 use crate::store::truth::counts::CountFilter;
 use crate::truth::contacts::Contacts;
-use crate::truth::promises::step;
 use crate::truth::tally::{Presence, Word};
 use crate::truth::{Contact, Figures, Taken};
 

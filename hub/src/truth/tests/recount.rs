@@ -8,13 +8,12 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 use sqlx::Row as _;
 
-use super::fleet::{Database, Fleet, Member, failed, member, postgres, relocate, report, sqlite, start, stream};
+use super::fleet::{Database, Fleet, Member, failed, member, postgres, relocate, report, sqlite, start, step, stream};
 use crate::store::now;
 use crate::store::truth::ConditionFilter;
 use crate::store::truth::counts::CountFilter;
 use crate::truth::contacts::Contacts;
 use crate::truth::prepared::Prepared;
-use crate::truth::promises::step;
 use crate::truth::tally::{Deltas, Weight};
 use crate::truth::{Contact, Figures, TakeError};
 

@@ -1,0 +1,128 @@
+//! `kedge evidence`: what was true when a commit passed, signed by the hub. Called by `main`.
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::error::Exit;
+use crate::get::columns::{moment, text};
+use crate::hub::{Hub, HubArgs};
+use crate::output::{Format, Table, print_json, print_text, print_yaml, say};
+
+/// List and export the evidence of promotions and rollouts
+///
+/// Each is an in-toto statement, signed by the hub and kept for ever: commit, environments, generations, the gates' values with
+/// their counts at that moment, clusters that were offline, approvals and overrides.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge evidence list -e prod
+  kedge evidence show 41
+
+  Keep the signed envelope, for an auditor:
+    kedge evidence show 41 -o json > evidence-41.json")]
+pub struct EvidenceArgs {
+    #[command(subcommand)]
+    command: EvidenceCommand,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum EvidenceCommand {
+    /// List it, the newest first
+    List(ListArgs),
+    /// Show one statement; as JSON with its signed envelope
+    Show(ShowArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct ListArgs {
+    /// Only this environment
+    #[arg(short, long, value_name = "NAME")]
+    environment: Option<String>,
+
+    /// Only this commit
+    #[arg(long, value_name = "SHA")]
+    commit: Option<String>,
+
+    /// Stop after so many
+    #[arg(long, value_name = "COUNT", default_value_t = 50)]
+    limit: usize,
+
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: Format,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct ShowArgs {
+    /// Its number
+    #[arg(value_name = "EVIDENCE")]
+    id: u64,
+
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: Format,
+}
+
+pub fn run(args: &EvidenceArgs) -> Result<Exit> {
+    let hub = args.hub.open()?;
+    match &args.command {
+        EvidenceCommand::List(args) => list(&hub, args),
+        EvidenceCommand::Show(args) => show(&hub, args),
+    }
+}
+
+fn list(hub: &Hub, args: &ListArgs) -> Result<Exit> {
+    let (mut items, mut cursor) = (Vec::new(), None);
+    loop {
+        let size = 500.min(args.limit.saturating_sub(items.len())).max(1);
+        let parameters = [
+            ("environment", args.environment.clone()),
+            ("commit", args.commit.clone()),
+            ("limit", Some(size.to_string())),
+            ("cursor", cursor),
+        ];
+        let answer = hub.get(&["evidence"], &parameters)?.document;
+        items.extend(answer["items"].as_array().into_iter().flatten().cloned());
+        cursor = answer["next"].as_str().map(str::to_owned);
+        if cursor.is_none() || items.len() >= args.limit {
+            break;
+        }
+    }
+    match args.output {
+        Format::Json => print_json(&json!({"items": items}))?,
+        Format::Yaml => print_yaml(&json!({"items": items}))?,
+        Format::Text if items.is_empty() => say("nothing"),
+        Format::Text => {
+            let mut table = Table::default();
+            table.row(["EVIDENCE", "ENVIRONMENT", "KIND", "EVENT", "COMMIT", "ROLLOUT", "AT"].map(str::to_owned));
+            for item in &items {
+                let commit = text(&item["commit"]);
+                table.row([
+                    text(&item["id"]),
+                    text(&item["environment"]),
+                    text(&item["kind"]),
+                    text(&item["event"]),
+                    commit.get(..10).unwrap_or(&commit).to_owned(),
+                    text(&item["rollout"]),
+                    moment(&item["createdAt"]),
+                ]);
+            }
+            print_text(&table.to_text(""))?;
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn show(hub: &Hub, args: &ShowArgs) -> Result<Exit> {
+    let document: Value = hub.get(&["evidence", &args.id.to_string()], &[])?.document;
+    match args.output {
+        // What an auditor keeps is what the hub signed.
+        Format::Json => print_json(&document["envelope"])?,
+        Format::Yaml | Format::Text => print_yaml(&document["statement"])?,
+    }
+    Ok(Exit::Success)
+}

@@ -1,0 +1,240 @@
+//! `kedge promote`: which commit of main is where, and letting one in. Called by `main`.
+
+use anyhow::Result;
+use serde_json::{Map, Value, json};
+
+use crate::error::{Exit, UsageError};
+use crate::get::columns::{moment, text};
+use crate::hub::HubArgs;
+use crate::output::{Format, Table, print_json, print_text, print_yaml, say};
+
+/// Show where commits of main are, and let one into an environment
+///
+/// Without an environment: the whole chain. With one: the commit that waits there (or --commit) may begin now, although its window
+/// is closed; --approve agrees to it where the policy asks people; --override lets it in although the environments before it haven't
+/// passed, with a reason that stays in the evidence for ever.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  Where is everything, and what waits for what?
+    kedge promote
+    kedge promote prod --show
+
+  Agree to what waits:
+    kedge promote prod --approve --reason \"release meeting\"
+
+  Let a commit in, whatever the environments before it say:
+    kedge promote prod --commit 4f2a91c --override --reason \"fire at the customer's, agreed with Ada\"")]
+pub struct PromoteArgs {
+    /// The environment to promote to [default: show the whole chain]
+    #[arg(value_name = "ENVIRONMENT")]
+    environment: Option<String>,
+
+    /// A commit of main [default: the one that waits]
+    #[arg(long, value_name = "SHA", requires = "environment")]
+    commit: Option<String>,
+
+    /// Agree to it, where the policy asks people
+    #[arg(long, requires = "environment", conflicts_with_all = ["overrides", "show"])]
+    approve: bool,
+
+    /// Let it in although the environments before it haven't passed
+    #[arg(long = "override", requires = "environment", requires = "reason", conflicts_with = "show")]
+    overrides: bool,
+
+    /// Only show the environment
+    #[arg(long, requires = "environment")]
+    show: bool,
+
+    /// Why; it stays in the evidence
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: Format,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+/// Show the promotion policy in force, or agree to a looser one
+///
+/// A policy can't loosen its own gate: one that is looser than the one in force waits here for an approval, and this says why.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge policy
+  kedge policy --approve --reason \"the lab has no night shift any more\"")]
+pub struct PolicyArgs {
+    /// Agree to the looser policy that waits
+    #[arg(long)]
+    approve: bool,
+
+    /// Why; it stays with the policy
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    reason: String,
+
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: Format,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+pub fn run(args: &PromoteArgs) -> Result<Exit> {
+    let hub = args.hub.open()?;
+    let Some(environment) = &args.environment else {
+        let document = hub.get(&["promotions"], &[])?.document;
+        return shown(&document, args.output, chain);
+    };
+    if args.show {
+        return shown(&hub.get(&["promotions", environment], &[])?.document, args.output, one);
+    }
+    let reason = args.reason.clone().unwrap_or_default();
+    if args.overrides && reason.trim().is_empty() {
+        return Err(UsageError::new("an override needs a reason", "say why with --reason").into());
+    }
+    let mut body = Map::from_iter([("reason".to_owned(), json!(reason))]);
+    body.extend(args.commit.as_ref().map(|commit| ("commit".to_owned(), json!(commit))));
+    let path: &[&str] =
+        if args.approve { &["promotions", environment, "approve"] } else { &["promotions", environment] };
+    if !args.approve {
+        body.insert("override".to_owned(), json!(args.overrides));
+    }
+    let document = hub.post(path, &Value::Object(body))?.document;
+    say(&standing(&document));
+    shown(&document, args.output, one)
+}
+
+pub fn policy(args: &PolicyArgs) -> Result<Exit> {
+    let hub = args.hub.open()?;
+    let document = match args.approve {
+        true => hub.post(&["policy", "approve"], &json!({"reason": args.reason}))?.document,
+        false => hub.get(&["promotions"], &[])?.document,
+    };
+    shown(&document, args.output, policies)
+}
+
+fn shown(document: &Value, output: Format, as_text: fn(&Value) -> String) -> Result<Exit> {
+    match output {
+        Format::Json => print_json(document)?,
+        Format::Yaml => print_yaml(document)?,
+        Format::Text => print_text(&as_text(document))?,
+    }
+    Ok(Exit::Success)
+}
+
+fn chain(document: &Value) -> String {
+    let items: Vec<&Value> = document["items"].as_array().into_iter().flatten().collect();
+    if items.is_empty() {
+        return "no PromotionPolicy is in force: nothing is promoted\n".to_owned();
+    }
+    let mut table = Table::default();
+    table.row(["ENVIRONMENT", "AFTER", "COMMIT", "STATE", "SUBJECT", "WAITS FOR"].map(str::to_owned));
+    for item in items {
+        let newest = &item["promotions"][0];
+        let after: Vec<String> = item["after"].as_array().into_iter().flatten().map(text).collect();
+        let waits: Vec<String> = newest["waitsFor"].as_array().into_iter().flatten().map(text).collect();
+        table.row([
+            text(&item["environment"]),
+            if after.is_empty() { "-".to_owned() } else { after.join(", ") },
+            short(&newest["commit"]),
+            text(&newest["state"]),
+            text(&newest["subject"]),
+            waits.join("; "),
+        ]);
+    }
+    table.to_text("") + &remarks(document)
+}
+
+/// A policy that waits or can't be read is news for whoever looks at the chain.
+fn remarks(document: &Value) -> String {
+    let mut out = String::new();
+    for (field, word) in
+        [("waiting", "a looser policy waits for an approval"), ("broken", "the newest policy can't be used")]
+    {
+        if document[field].is_object() {
+            out.push_str(&format!("{word}: {} ({})\n", reasons(&document[field]), short(&document[field]["commit"])));
+        }
+    }
+    out
+}
+
+fn one(document: &Value) -> String {
+    let mut out = format!("{}\n", standing(document));
+    if document["refused"].is_object() {
+        let refused = &document["refused"];
+        out.push_str(&format!(
+            "its branch names {}, which isn't followed: {} (by {}, {})\n",
+            short(&refused["commit"]),
+            text(&refused["why"]),
+            text(&refused["by"]),
+            moment(&refused["at"])
+        ));
+    }
+    if let Some(trouble) = document["trouble"].as_str() {
+        out.push_str(&format!("{trouble}\n"));
+    }
+    let mut table = Table::default();
+    table.row(["COMMIT", "STATE", "SUBJECT", "AUTHOR", "ENTERED", "PASSED", "ROLLOUT", "NOTES"].map(str::to_owned));
+    for promotion in document["promotions"].as_array().into_iter().flatten() {
+        let mut notes: Vec<String> = promotion["waitsFor"].as_array().into_iter().flatten().map(text).collect();
+        notes.extend(promotion["why"].as_str().map(str::to_owned));
+        let skipped = promotion["skipped"].as_array().map_or(0, Vec::len);
+        if skipped > 0 {
+            let all: Vec<String> = promotion["skipped"].as_array().into_iter().flatten().map(short).collect();
+            notes.push(format!("took over {}", all.join(", ")));
+        }
+        for word in promotion["words"].as_array().into_iter().flatten() {
+            notes.push(format!("{} by {}: {}", text(&word["said"]), text(&word["who"]), text(&word["reason"])));
+        }
+        table.row([
+            short(&promotion["commit"]),
+            text(&promotion["state"]),
+            text(&promotion["subject"]),
+            text(&promotion["author"]),
+            moment(&promotion["enteredAt"]),
+            moment(&promotion["passedAt"]),
+            text(&promotion["rollout"]),
+            notes.join("; "),
+        ]);
+    }
+    out + &table.to_text("")
+}
+
+fn standing(document: &Value) -> String {
+    let newest = &document["promotions"][0];
+    format!("{}: {} is {}", text(&document["environment"]), short(&newest["commit"]), text(&newest["state"]))
+}
+
+fn policies(document: &Value) -> String {
+    let policy = &document["policy"];
+    let mut out = match policy.is_object() {
+        true => {
+            let names: Vec<String> = policy["environments"].as_array().into_iter().flatten().map(text).collect();
+            format!(
+                "in force since {}: {} of {} ({}), promoter {}, {}\n",
+                moment(&policy["since"]),
+                short(&policy["commit"]),
+                text(&policy["author"]),
+                text(&policy["subject"]),
+                text(&policy["promoter"]),
+                names.join(" → ")
+            )
+        }
+        false => "no PromotionPolicy is in force: nothing is promoted\n".to_owned(),
+    };
+    out.push_str(&remarks(document));
+    out
+}
+
+fn reasons(policy: &Value) -> String {
+    policy["reasons"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join("; ")
+}
+
+fn short(commit: &Value) -> String {
+    let commit = text(commit);
+    commit.get(..10).unwrap_or(&commit).to_owned()
+}

@@ -1,0 +1,96 @@
+//! `kedge rollout`: changes on their way through the rings of an environment. Called by `main`.
+
+mod bulk;
+mod list;
+mod status;
+mod words;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use crate::error::Exit;
+use crate::hub::HubArgs;
+
+pub use bulk::{OperationArgs, reapply, restart};
+
+/// Follow and steer changes on their way through the rings.
+///
+/// Every command takes a rollout's number or selectors: --environment, --workload, --cluster-type, --ring. Selectors name whole
+/// streams, never single clusters; what doesn't fit is listed with the reason.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  Has everybody got it? One question, one answer, and its exit code: 0 only when it is complete
+    kedge rollout status -e prod --workload shop
+
+  In an application's pipeline, after the push:
+    kedge rollout status -e prod --source-commit $(git rev-parse HEAD) --wait --timeout 1h
+
+  What is on its way, and what does it wait for?
+    kedge rollout list --unfinished
+    kedge rollout show 12
+
+  Let it go on, hold it, take it back:
+    kedge rollout approve 12 --reason \"seen on the canary\"
+    kedge rollout pause -e prod --workload shop --reason \"line 4 is being serviced\"
+    kedge rollout rollback 12 --reason \"orders are lost\"
+
+  Put a version on a part of the fleet, until a day; it is written to Git:
+    kedge rollout start -e prod --workload shop --cluster-type factory-line --version 1.4.2 --until 2026-12-01 --reason \"driver\"")]
+pub struct RolloutArgs {
+    #[command(subcommand)]
+    command: RolloutCommand,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum RolloutCommand {
+    List(list::ListArgs),
+    Show(list::ShowArgs),
+    Status(status::StatusArgs),
+    Watch(status::WatchArgs),
+    Start(bulk::StartArgs),
+    Pause(words::WordArgs),
+    Resume(words::WordArgs),
+    Approve(words::RingWordArgs),
+    Override(words::RingWordArgs),
+    Now(words::WordArgs),
+    Abort(words::WordArgs),
+    Rollback(words::WordArgs),
+}
+
+/// Which part of the fleet. Rings and cluster types, never single clusters.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct SelectorArgs {
+    /// The environment
+    #[arg(short, long, value_name = "NAME")]
+    pub environment: Option<String>,
+
+    /// Only what moves this workload
+    #[arg(short, long, value_name = "NAME")]
+    pub workload: Option<String>,
+
+    /// Only this cluster type
+    #[arg(short = 't', long, value_name = "NAME")]
+    pub cluster_type: Option<String>,
+}
+
+pub fn run(args: &RolloutArgs) -> Result<Exit> {
+    let hub = args.hub.open()?;
+    match &args.command {
+        RolloutCommand::List(list) => list::list(&hub, list),
+        RolloutCommand::Show(show) => list::show(&hub, show),
+        RolloutCommand::Status(status) => status::status(&hub, status),
+        RolloutCommand::Watch(watch) => status::watch(&hub, watch),
+        RolloutCommand::Start(start) => bulk::start(&hub, start),
+        RolloutCommand::Pause(word) => words::say(&hub, "pause", word),
+        RolloutCommand::Resume(word) => words::say(&hub, "resume", word),
+        RolloutCommand::Approve(word) => words::say_of_ring(&hub, "approve", word),
+        RolloutCommand::Override(word) => words::say_of_ring(&hub, "override", word),
+        RolloutCommand::Now(word) => words::say(&hub, "now", word),
+        RolloutCommand::Abort(word) => words::say(&hub, "abort", word),
+        RolloutCommand::Rollback(word) => words::say(&hub, "rollback", word),
+    }
+}

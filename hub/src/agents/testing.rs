@@ -1,0 +1,78 @@
+//! A fleet on a database of its own, for tests of what people and policies do to clusters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kedge_model::Labels;
+use kedge_model::wire::{ClusterId, Sequence, Stream, Timestamp};
+use tempfile::TempDir;
+
+use super::Fleet;
+use crate::config;
+use crate::keys::Keys;
+use crate::rollout::policy::Policies;
+use crate::state::{Board, Parting};
+use crate::store::agents::{CertificateNote, ClusterRow, ClusterState, NewCluster};
+use crate::store::{Store, now, trial};
+use crate::truth::slots::Slots;
+
+pub struct World {
+    pub store: Store,
+    pub policies: Policies,
+    pub fleet: Fleet,
+    pub board: Arc<Board>,
+    _folder: TempDir,
+}
+
+pub async fn fleet() -> World {
+    let (folder, store) = trial::sqlite().await;
+    let keys = Keys::open(&folder.path().join("keys"), &store).await.unwrap();
+    let policies = Policies::new();
+    let config = config::Agents {
+        listen: ([127, 0, 0, 1], 0).into(),
+        address: "https://hub.example".to_owned(),
+        names: Vec::new(),
+        wait: Duration::from_secs(1),
+        low_interval: Duration::from_secs(900),
+        certificate_lifetime: Duration::from_secs(86_400),
+        max_connections: 10,
+    };
+    let slots = Slots::new(store.clone());
+    let board = Arc::new(Board::default());
+    let fleet = Fleet::new(&store, &keys, &board, slots, policies.clone(), &config);
+    World { store, policies, fleet, board, _folder: folder }
+}
+
+impl World {
+    /// A member of dev/drone/all with a label of its size.
+    pub async fn member(&self, number: u8, size: &str) -> ClusterId {
+        let id = ClusterId::of_public_key(&[number; 32]);
+        let mut row = ClusterRow {
+            id,
+            name: format!("drone-{number}"),
+            stream: Stream::new("dev", "drone", Stream::ALL),
+            labels: Labels::from([("size".to_owned(), size.to_owned())]),
+            site: None,
+            machine: None,
+            state: ClusterState::Active,
+            sequence: Sequence(1),
+            membership: Vec::new(),
+            token: "t".to_owned(),
+        };
+        self.fleet.seal(&mut row, now(), Parting::default()).unwrap();
+        let certificate = CertificateNote { serial: "s".to_owned(), until: Timestamp(0) };
+        let new = NewCluster {
+            row: &row,
+            public_key: &[number; 32],
+            facts: "{}",
+            certificate: &certificate,
+            joined_at: now(),
+            promise_until: Timestamp(now().0 + 60_000),
+        };
+        let mut tx = self.store.write().await.unwrap();
+        assert!(tx.add_cluster(new).await.unwrap());
+        tx.place_cluster(&id, None, Some(&row.stream)).await.unwrap();
+        tx.commit().await.unwrap();
+        id
+    }
+}

@@ -1,0 +1,119 @@
+//! Evidence: what was true when a commit passed, as the hub signed it.
+
+use axum::Json;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::{IntoParams, ToSchema};
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::page::{self, Listed, Page, PageQuery, moment};
+use crate::store::StoreError;
+use crate::store::promotion::evidence::{EvidenceFilter, EvidenceRow};
+
+/// A statement that is kept.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceView {
+    pub id: i64,
+    pub environment: String,
+    pub commit: String,
+    /// `promotion` or `rollout`
+    pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<i64>,
+    /// `passed`, `overridden`, `reopened`, `completed`, `ended`
+    pub event: String,
+    pub created_at: String,
+}
+
+/// A statement with its envelope.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceWhole {
+    #[serde(flatten)]
+    pub evidence: EvidenceView,
+    /// What the envelope holds, for reading; what counts is the envelope.
+    pub statement: Value,
+    /// The DSSE envelope around the in-toto statement, as the hub signed it.
+    pub envelope: Value,
+}
+
+/// Which evidence.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct EvidenceQuery {
+    pub environment: Option<String>,
+    /// Of `main`, or of an application's source.
+    pub commit: Option<String>,
+    /// At most so many items, up to 500.
+    pub limit: Option<usize>,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// Evidence, the newest first.
+#[utoipa::path(get, path = "/evidence", tag = "promotions", params(EvidenceQuery),
+    responses((status = OK, body = Page<EvidenceView>)))]
+pub async fn evidence(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Result<Query<EvidenceQuery>, QueryRejection>,
+) -> Result<Listed<EvidenceView>, ApiError> {
+    caller.not_application("evidence")?;
+    let query = query?.0;
+    let paging = PageQuery { limit: query.limit, cursor: query.cursor, after: None, wait: None };
+    let limit = paging.limit()?;
+    let filter = EvidenceFilter {
+        environment: query.environment,
+        commit: query.commit,
+        before: paging.from()?,
+        limit: i64::try_from(limit + 1).unwrap_or(i64::MAX),
+    };
+    let tick = state.ticks.current(&state.store).await?;
+    let mut found = state.store.evidence(&filter).await?;
+    let more = found.len() > limit;
+    found.truncate(limit);
+    let next = found.last().filter(|_| more).and_then(|last| page::cursor(&last.id));
+    Ok(Listed { page: Page { items: found.into_iter().map(view).collect(), removed: Vec::new(), next }, tick })
+}
+
+/// One statement with the signed envelope.
+#[utoipa::path(get, path = "/evidence/{id}", tag = "promotions", params(("id" = i64, Path)),
+    responses((status = OK, body = EvidenceWhole)))]
+pub async fn one_evidence(
+    State(state): State<ApiState>,
+    caller: Caller,
+    id: Result<Path<i64>, PathRejection>,
+) -> Result<Json<EvidenceWhole>, ApiError> {
+    caller.not_application("evidence")?;
+    let id = id?.0;
+    let found = state.store.one_evidence(id).await?;
+    let (row, body) = found.ok_or_else(|| ApiError::not_found(format!("evidence {id}")))?;
+    let envelope: Value = serde_json::from_str(&body).map_err(corrupt)?;
+    let payload = envelope["payload"].as_str().unwrap_or_default();
+    let statement = serde_json::from_slice(&STANDARD.decode(payload).map_err(corrupt)?).map_err(corrupt)?;
+    Ok(Json(EvidenceWhole { evidence: view(row), statement, envelope }))
+}
+
+fn view(row: EvidenceRow) -> EvidenceView {
+    EvidenceView {
+        id: row.id,
+        environment: row.environment,
+        commit: row.commit,
+        kind: row.kind,
+        rollout: row.rollout,
+        event: row.event,
+        created_at: moment(row.created_at.0),
+    }
+}
+
+fn corrupt(error: impl std::fmt::Display) -> StoreError {
+    StoreError::Corrupt(format!("evidence: {error}"))
+}

@@ -1,0 +1,383 @@
+//! Promotions: which commit of `main` is where, what waits for what, and what people say about it and about a looser policy.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, PathRejection};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use kedge_model::kinds::{Offline, Promoter};
+use kedge_rollout::{Promotion, PromotionPhase, Say, Word};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::page::moment;
+use super::rollouts::say::check_reason;
+use super::rollouts::view::WordView;
+use crate::store::now;
+use crate::store::promotion::words::About;
+use crate::store::promotion::{Policies, PolicyRow, PromotionRow};
+
+/// The policy in force, and where each of its environments is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Promotions {
+    /// None: no policy, no automatic promotion.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PolicyView>,
+    /// A looser one that waits for an approval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<PolicyView>,
+    /// Why the newest can't be read; the one before stays.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub broken: Option<PolicyView>,
+    /// In the order of the policy.
+    pub items: Vec<EnvironmentPromotion>,
+}
+
+/// A version of the PromotionPolicy.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PolicyView {
+    /// `kedge` or `external`
+    pub promoter: String,
+    pub environments: Vec<String>,
+    /// Of `main`.
+    pub commit: String,
+    pub subject: String,
+    pub author: String,
+    /// In which ways it is looser, or what is wrong with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
+    /// Who agreed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<WordView>,
+    pub since: String,
+}
+
+/// Where an environment is.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EnvironmentPromotion {
+    pub environment: String,
+    /// Those that must have passed before it.
+    pub after: Vec<String>,
+    pub rings: Vec<String>,
+    /// Whether clusters that are away leave a rollout complete.
+    pub offline_leaves_complete: bool,
+    /// The commit of `main` that was let in last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub current: Option<String>,
+    /// The one that the environment is read at: its branch has named it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_force: Option<String>,
+    /// Why the branch doesn't name the current one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trouble: Option<String>,
+    /// The branch names a commit that wasn't let in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub refused: Option<RefusedView>,
+    /// The newest first.
+    pub promotions: Vec<PromotionView>,
+}
+
+/// Who named which commit, and why it isn't followed.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RefusedView {
+    pub commit: String,
+    pub by: String,
+    pub at: String,
+    pub why: String,
+}
+
+/// One commit of `main` in an environment.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PromotionView {
+    pub commit: String,
+    pub subject: String,
+    pub author: String,
+    /// `Waiting`, `Entered`, `Passed`, `Failed`, `Reopened`, `Superseded`, `Adopted`
+    pub state: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    pub created_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entered_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passed_at: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
+    /// Commits that it took over.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<WordView>,
+    /// Failures that came after it had passed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub late_failed: u64,
+}
+
+/// Let a commit in.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PromoteBody {
+    /// Of `main`; default: the one that waits.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// Although the environments before it haven't passed; stays in the evidence for ever.
+    #[serde(default, rename = "override")]
+    pub overrides: bool,
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// Agree.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ApproveBody {
+    #[serde(default)]
+    pub commit: Option<String>,
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// The leader takes a word within a second; one that is just elected takes a little longer.
+const TAKEN_WITHIN: Duration = Duration::from_secs(8);
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The policy in force and where each environment is.
+#[utoipa::path(get, path = "/promotions", tag = "promotions", responses((status = OK, body = Promotions)))]
+pub async fn promotions(State(state): State<ApiState>, caller: Caller) -> Result<Json<Promotions>, ApiError> {
+    caller.not_application("the promotion of the platform")?;
+    let policies = state.store.policies().await?;
+    let rows = state.store.promotions().await?;
+    let policy = policies.in_force();
+    let items = policy.iter().flat_map(|policy| &policy.environments);
+    let items = items.map(|rules| environment_view(&policies, &rules.name, rows.get(&rules.name))).collect();
+    Ok(Json(Promotions {
+        items,
+        policy: policies.force.as_ref().filter(|row| row.policy.is_some()).map(policy_view),
+        waiting: policies.waiting.as_ref().map(policy_view),
+        broken: policies.broken.as_ref().map(policy_view),
+    }))
+}
+
+/// Where one environment is.
+#[utoipa::path(get, path = "/promotions/{environment}", tag = "promotions", params(("environment" = String, Path)),
+    responses((status = OK, body = EnvironmentPromotion)))]
+pub async fn promotion(
+    State(state): State<ApiState>,
+    caller: Caller,
+    environment: Result<Path<String>, PathRejection>,
+) -> Result<Json<EnvironmentPromotion>, ApiError> {
+    caller.not_application("the promotion of the platform")?;
+    Ok(Json(one(&state, &environment?.0).await?))
+}
+
+/// Let a commit of `main` into an environment: one that waits for its window, or with `override` one that hasn't passed before.
+#[utoipa::path(post, path = "/promotions/{environment}", tag = "promotions", params(("environment" = String, Path)),
+    request_body = PromoteBody, responses((status = OK, body = EnvironmentPromotion), (status = ACCEPTED,
+        body = EnvironmentPromotion, description = "it is written, and no hub leads just now to take it")))]
+pub async fn promote(
+    State(state): State<ApiState>,
+    caller: Caller,
+    environment: Result<Path<String>, PathRejection>,
+    body: Result<Json<PromoteBody>, JsonRejection>,
+) -> Result<(StatusCode, Json<EnvironmentPromotion>), ApiError> {
+    caller.platform("promoting")?;
+    let PromoteBody { commit, overrides, reason } = body?.0;
+    if overrides && reason.trim().is_empty() {
+        return Err(ApiError::invalid("ReasonNeeded", "an override needs a written reason: it stays in the evidence"));
+    }
+    let say = if overrides { Say::Override { ring: None } } else { Say::Now };
+    speak(&state, &caller, environment?.0, commit, say, reason).await
+}
+
+/// Agree to a promotion that waits for people.
+#[utoipa::path(post, path = "/promotions/{environment}/approve", tag = "promotions",
+    params(("environment" = String, Path)), request_body = ApproveBody,
+    responses((status = OK, body = EnvironmentPromotion), (status = ACCEPTED, body = EnvironmentPromotion,
+        description = "it is written, and no hub leads just now to take it")))]
+pub async fn approve_promotion(
+    State(state): State<ApiState>,
+    caller: Caller,
+    environment: Result<Path<String>, PathRejection>,
+    body: Result<Json<ApproveBody>, JsonRejection>,
+) -> Result<(StatusCode, Json<EnvironmentPromotion>), ApiError> {
+    caller.platform("approving promotions")?;
+    let ApproveBody { commit, reason } = body?.0;
+    speak(&state, &caller, environment?.0, commit, Say::Approve { ring: None }, reason).await
+}
+
+/// Agree to a policy that is looser than the one in force.
+#[utoipa::path(post, path = "/policy/approve", tag = "promotions", request_body = ApproveBody,
+    responses((status = OK, body = Promotions), (status = ACCEPTED, body = Promotions,
+        description = "it is written, and no hub leads just now to take it")))]
+pub async fn approve_policy(
+    State(state): State<ApiState>,
+    caller: Caller,
+    body: Result<Json<ApproveBody>, JsonRejection>,
+) -> Result<(StatusCode, Json<Promotions>), ApiError> {
+    caller.platform("approving a policy")?;
+    let ApproveBody { reason, .. } = body?.0;
+    check_reason(&reason)?;
+    let Some(waiting) = state.store.policies().await?.waiting else {
+        return Err(ApiError::conflict("NothingWaits", "no policy waits for an approval"));
+    };
+    let word = spoken(&caller, Say::Approve { ring: None }, &reason);
+    let number = state.store.say_on_promotion(&About::Policy, &word).await?;
+    let detail = json!({"commit": waiting.commit, "looser": waiting.reasons, "reason": reason});
+    state.store.audit(&caller.did("policy.approve", &waiting.commit, "", detail)).await?;
+    let status = taken(&state, number).await?;
+    Ok((status, promotions(State(state), caller).await?))
+}
+
+async fn speak(
+    state: &ApiState,
+    caller: &Caller,
+    environment: String,
+    commit: Option<String>,
+    say: Say,
+    reason: String,
+) -> Result<(StatusCode, Json<EnvironmentPromotion>), ApiError> {
+    check_reason(&reason)?;
+    let standing = one(state, &environment).await?;
+    let commit = commit.map(|commit| named(&standing, &commit)).transpose()?;
+    let verb = match &say {
+        Say::Override { .. } => "override",
+        Say::Approve { .. } => "approve",
+        _ => "promote",
+    };
+    let word = spoken(caller, say, &reason);
+    let about = About::Promotion { environment: environment.clone(), commit: commit.clone() };
+    let number = state.store.say_on_promotion(&about, &word).await?;
+    let object = commit.as_deref().unwrap_or("the one that waits");
+    let detail = json!({"reason": reason});
+    state.store.audit(&caller.did(&format!("promotion.{verb}"), object, &environment, detail)).await?;
+    let status = taken(state, number).await?;
+    Ok((status, Json(one(state, &environment).await?)))
+}
+
+/// First digits stand for the commit that is known here; else the whole one is needed.
+fn named(standing: &EnvironmentPromotion, commit: &str) -> Result<String, ApiError> {
+    let digits = commit.to_ascii_lowercase();
+    if !(7..=64).contains(&digits.len()) || !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(ApiError::invalid("BadCommit", "a commit is named by 7 to 64 hexadecimal digits"));
+    }
+    let known = standing.promotions.iter().find(|promotion| promotion.commit.starts_with(&digits));
+    match known {
+        Some(known) => Ok(known.commit.clone()),
+        None if digits.len() >= 40 => Ok(digits),
+        None => Err(ApiError::invalid("BadCommit", format!("{commit} isn't known in {} yet", standing.environment))
+            .hint("give all its digits: git rev-parse main")),
+    }
+}
+
+async fn taken(state: &ApiState, number: i64) -> Result<StatusCode, ApiError> {
+    state.rooms.spoken();
+    let until = tokio::time::Instant::now() + TAKEN_WITHIN;
+    while tokio::time::Instant::now() < until {
+        match state.store.promotion_word(number).await? {
+            Some(word) => {
+                return match word.refused {
+                    None => Ok(StatusCode::OK),
+                    Some(why) => Err(ApiError::conflict("Refused", why)),
+                };
+            }
+            None => tokio::time::sleep(LOOK_EVERY).await,
+        }
+    }
+    Ok(StatusCode::ACCEPTED)
+}
+
+fn spoken(caller: &Caller, say: Say, reason: &str) -> Word {
+    Word { who: caller.name.clone(), role: caller.role.as_str().to_owned(), at: now(), reason: reason.to_owned(), say }
+}
+
+async fn one(state: &ApiState, environment: &str) -> Result<EnvironmentPromotion, ApiError> {
+    let policies = state.store.policies().await?;
+    let governed = policies.in_force().is_some_and(|policy| policy.environment(environment).is_some());
+    if !governed {
+        return Err(ApiError::not_found(format!("promotion of {environment}"))
+            .hint("the PromotionPolicy on main names the environments that are promoted"));
+    }
+    let row = state.store.promotion(environment).await?;
+    Ok(environment_view(&policies, environment, row.as_ref()))
+}
+
+fn environment_view(policies: &Policies, environment: &str, row: Option<&PromotionRow>) -> EnvironmentPromotion {
+    let rules = policies.in_force().and_then(|policy| policy.environment(environment));
+    let standing = row.map(|row| row.standing.clone()).unwrap_or_default();
+    EnvironmentPromotion {
+        environment: environment.to_owned(),
+        after: rules.map(|rules| rules.after.clone()).unwrap_or_default(),
+        rings: rules.iter().flat_map(|rules| &rules.rings).map(|ring| ring.name.clone()).collect(),
+        offline_leaves_complete: rules.is_none_or(|rules| rules.offline == Offline::Complete),
+        current: standing.current,
+        in_force: row.and_then(|row| row.in_force.clone()),
+        trouble: row.and_then(|row| row.trouble.clone()),
+        refused: standing.refused.map(|named| RefusedView {
+            commit: named.commit,
+            by: named.by,
+            at: moment(named.at.0),
+            why: named.why,
+        }),
+        promotions: standing.promotions.iter().map(promotion_view).collect(),
+    }
+}
+
+fn promotion_view(promotion: &Promotion) -> PromotionView {
+    let (state, why) = match &promotion.phase {
+        PromotionPhase::Waiting => ("Waiting", String::new()),
+        PromotionPhase::Entered => ("Entered", String::new()),
+        PromotionPhase::Passed => ("Passed", String::new()),
+        PromotionPhase::Failed { why } => ("Failed", why.clone()),
+        PromotionPhase::Reopened { why } => ("Reopened", why.clone()),
+        PromotionPhase::Superseded { by } => ("Superseded", format!("{by} took its place")),
+        PromotionPhase::Adopted => ("Adopted", String::new()),
+    };
+    PromotionView {
+        commit: promotion.commit.clone(),
+        subject: promotion.subject.clone(),
+        author: promotion.author.clone(),
+        state: state.to_owned(),
+        why,
+        created_at: moment(promotion.created_at.0),
+        entered_at: promotion.entered_at.map(|at| moment(at.0)),
+        passed_at: promotion.passed_at.map(|at| moment(at.0)),
+        rollout: promotion.rollout.map(|id| id.0),
+        waits_for: promotion.waits_for.clone(),
+        skipped: promotion.skipped.clone(),
+        words: promotion.words.iter().map(WordView::of).collect(),
+        late_failed: promotion.late_failed,
+    }
+}
+
+fn policy_view(row: &PolicyRow) -> PolicyView {
+    let policy = row.policy.as_ref();
+    PolicyView {
+        promoter: match policy.map(|policy| policy.promoter).unwrap_or_default() {
+            Promoter::Kedge => "kedge".to_owned(),
+            Promoter::External => "external".to_owned(),
+        },
+        environments: policy.iter().flat_map(|policy| &policy.environments).map(|rules| rules.name.clone()).collect(),
+        commit: row.commit.clone(),
+        subject: row.subject.clone(),
+        author: row.author.clone(),
+        reasons: row.reasons.clone(),
+        words: row.words.iter().map(WordView::of).collect(),
+        since: moment(row.since.0),
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

@@ -1,0 +1,401 @@
+//! Bulk: start content again where it was stopped or went back, put a version where a selector says (in Git, because it should
+//! last), restart, re-apply, and let rollouts begin outside their windows.
+
+use axum::Json;
+use axum::extract::State;
+use axum::extract::rejection::JsonRejection;
+use axum::http::StatusCode;
+use kedge_goyaml::{Key, Value as Yaml};
+use kedge_model::wire::Digest;
+use kedge_rollout::{Phase, Rollout, RolloutId, Say, Word};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+
+use super::say;
+use super::selection::{ChosenView, HeldView, Selection, Selector, Unfit};
+use crate::api::ApiState;
+use crate::api::answer::ApiError;
+use crate::api::caller::Caller;
+use crate::store::now;
+use crate::store::rollout::RolloutFilter;
+use crate::truth::tally::Word as Condition;
+
+/// What should be started, where.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StartBody {
+    pub environment: String,
+    pub workload: String,
+    #[serde(default)]
+    pub cluster_type: Option<String>,
+    #[serde(default)]
+    pub ring: Option<String>,
+    /// Of the workload: a Pin is written to the environment's branch.
+    #[serde(default)]
+    pub version: Option<String>,
+    /// Of the workload's source: the same.
+    #[serde(default)]
+    pub commit: Option<String>,
+    /// With a version or commit: until this day or moment. Without: until the Pin is deleted.
+    #[serde(default)]
+    pub until: Option<String>,
+    pub reason: String,
+}
+
+/// What a bulk operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum OperationKind {
+    /// Restarts the workload on every cluster of the streams.
+    Restart,
+    /// Tries again where something failed.
+    Reapply,
+    /// Lets rollouts that haven't ended go on outside their windows and freezes.
+    Now,
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct OperationBody {
+    pub kind: OperationKind,
+    pub selector: Selector,
+    /// With `restart` and `reapply`: windows and freezes don't hold it up.
+    #[serde(default)]
+    pub now: bool,
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// What a bulk command came to.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BulkAnswer {
+    /// One sentence.
+    pub done: String,
+    /// Whole streams.
+    pub streams: Vec<ChosenView>,
+    /// What the selector names and can't be done.
+    pub unfit: Vec<Unfit>,
+    /// Clusters that keep what they have, because a person holds it.
+    pub held: Vec<HeldView>,
+    /// Rollouts that were told to go on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rollouts: Vec<u64>,
+    /// The file and commit that were written to the environment's branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub written: Option<WrittenView>,
+}
+
+/// What was written to Git.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WrittenView {
+    pub repo: String,
+    pub branch: String,
+    pub file: String,
+    /// None: the branch says it already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+/// A version is a word of a release, not a text.
+const MAX_VERSION: usize = 128;
+/// So many rollouts of an environment haven't ended.
+const UNFINISHED: i64 = 500;
+
+/// Start a workload's content again, or put a version of it where the selector says.
+#[utoipa::path(post, path = "/rollouts", tag = "rollouts", request_body = StartBody,
+    responses((status = ACCEPTED, body = BulkAnswer)))]
+pub async fn start_rollout(
+    State(state): State<ApiState>,
+    caller: Caller,
+    body: Result<Json<StartBody>, JsonRejection>,
+) -> Result<(StatusCode, Json<BulkAnswer>), ApiError> {
+    let body = body?.0;
+    caller.platform("starting rollouts")?;
+    need_reason(&body.reason)?;
+    let selector = Selector {
+        environment: body.environment.clone(),
+        workload: Some(body.workload.clone()),
+        cluster_type: body.cluster_type.clone(),
+        ring: body.ring.clone(),
+    };
+    let selection = selector.resolve(&state).await?;
+    let answer = match (&body.version, &body.commit) {
+        (Some(_), Some(_)) => return Err(ApiError::invalid("BadBody", "give a version or a commit, not both")),
+        (None, None) if body.until.is_some() => {
+            return Err(ApiError::invalid("BadBody", "`until` goes with a version or a commit"));
+        }
+        (None, None) => again(&state, &caller, &body, &selector, selection).await?,
+        _ => pin(&state, &caller, &body, selection).await?,
+    };
+    Ok((StatusCode::ACCEPTED, Json(answer)))
+}
+
+/// Restart, re-apply or apply now, on every cluster that a selector names.
+#[utoipa::path(post, path = "/operations", tag = "rollouts", request_body = OperationBody,
+    responses((status = ACCEPTED, body = BulkAnswer)))]
+pub async fn operate(
+    State(state): State<ApiState>,
+    caller: Caller,
+    body: Result<Json<OperationBody>, JsonRejection>,
+) -> Result<(StatusCode, Json<BulkAnswer>), ApiError> {
+    let OperationBody { kind, selector, now: at_once, reason } = body?.0;
+    caller.platform("bulk operations")?;
+    say::check_reason(&reason)?;
+    let mut selection = selector.resolve(&state).await?;
+    let mut rollouts = Vec::new();
+    if kind == OperationKind::Now || at_once {
+        rollouts = let_begin(&state, &caller, &selector, &reason).await?;
+    }
+    let done = match kind {
+        OperationKind::Now if rollouts.is_empty() => {
+            return Err(ApiError::conflict("NothingWaits", "no rollout that the selector names waits for its window"));
+        }
+        OperationKind::Now => format!("{} may begin now", counted(rollouts.len(), "rollout")),
+        OperationKind::Restart => raise(&state, &caller, &selector, &selection, "restart", &reason).await?,
+        OperationKind::Reapply => {
+            keep_failed(&state, &selector, &mut selection).await?;
+            raise(&state, &caller, &selector, &selection, "reapply", &reason).await?
+        }
+    };
+    Ok((StatusCode::ACCEPTED, Json(told(&state, &selector.environment, selection, done, rollouts, None).await?)))
+}
+
+/// Head's content anew: what went back or was aborted may start again, what has stopped goes on.
+async fn again(
+    state: &ApiState,
+    caller: &Caller,
+    body: &StartBody,
+    selector: &Selector,
+    selection: Selection,
+) -> Result<BulkAnswer, ApiError> {
+    let mut rollouts = Vec::new();
+    for rollout in unfinished(state, selector).await? {
+        if matches!(rollout.phase, Phase::Stopped { .. } | Phase::Paused { .. }) {
+            let items = rollout.items.len();
+            say::tell(state, caller, rollout.id, word(caller, Say::Resume, &body.reason), items).await?;
+            rollouts.push(rollout.id.0);
+        }
+    }
+    let mut tx = state.store.write().await?;
+    let unblocked = tx.unblock(&body.environment, body.cluster_type.as_deref(), Some(&body.workload)).await?;
+    if unblocked == 0 && rollouts.is_empty() {
+        let message =
+            format!("nothing of {} in {} was stopped, aborted or rolled back", body.workload, body.environment);
+        return Err(ApiError::conflict("NothingToStart", message).hint(
+            "`kedge rollout status` shows where it is; with --version or --commit another content is put there",
+        ));
+    }
+    let detail = json!({"clusterType": body.cluster_type, "ring": body.ring, "reason": body.reason});
+    tx.audit(&caller.did("rollout.start", &body.workload, &body.environment, detail)).await?;
+    tx.commit().await?;
+    state.rooms.spoken();
+    let done = match rollouts.len() {
+        0 => format!(
+            "{} of {} starts again",
+            counted(usize::try_from(unblocked).unwrap_or_default(), "assignment"),
+            body.workload
+        ),
+        more => format!("{} of {} goes on", counted(more, "rollout"), body.workload),
+    };
+    told(state, &body.environment, selection, done, rollouts, None).await
+}
+
+/// What should last is written to Git.
+async fn pin(
+    state: &ApiState,
+    caller: &Caller,
+    body: &StartBody,
+    selection: Selection,
+) -> Result<BulkAnswer, ApiError> {
+    let (key, value) = match (&body.version, &body.commit) {
+        (Some(version), _) => ("version", version),
+        (None, Some(commit)) => ("commit", commit),
+        (None, None) => return Err(ApiError::invalid("BadBody", "give a version or a commit")),
+    };
+    let plain = |text: &str| !text.is_empty() && text.len() <= MAX_VERSION && !text.contains(char::is_control);
+    if !plain(value) {
+        return Err(ApiError::invalid("BadVersion", format!("`{key}` is plain text of up to {MAX_VERSION} bytes")));
+    }
+    let until = body.until.as_deref().map(check_until).transpose()?;
+    let named = json!([body.workload, body.cluster_type, body.ring]).to_string();
+    let digest = Digest::of(named.as_bytes()).hex();
+    let name = format!("{}-{}", body.workload, digest.get(..8).unwrap_or(&digest));
+    let mut spec = json!({"workload": body.workload, key: value, "reason": body.reason});
+    for (field, text) in [("rings", &body.ring), ("clusterTypes", &body.cluster_type)] {
+        if let Some(text) = text {
+            spec[field] = json!([text]);
+        }
+    }
+    if let Some(until) = &until {
+        spec["until"] = json!(until);
+    }
+    let object = json!({"apiVersion": "kedge.dev/v1alpha1", "kind": "Pin", "metadata": {"name": name}, "spec": spec});
+    let text = kedge_goyaml::encode(&yaml(&object), 2);
+    let file = format!("pins/{name}.yaml");
+    let subject = format!("Pin {} to {key} {value}", body.workload);
+    let message = format!("{subject}\n\n{}\n\nAsked for by {} through the hub.\n", body.reason, caller.name);
+    let written = state.rooms.write_branch(&body.environment, &file, &text, &message).await?;
+    let detail = json!({
+        key: value, "clusterType": body.cluster_type, "ring": body.ring, "until": until, "reason": body.reason,
+        "file": written.file, "commit": written.commit,
+    });
+    state.store.audit(&caller.did("rollout.pin", &body.workload, &body.environment, detail)).await?;
+    let done = match &written.commit {
+        Some(_) => format!("{subject} in {}: written to {}", body.environment, written.file),
+        None => format!("{} of branch {} says so already", written.file, written.branch),
+    };
+    told(state, &body.environment, selection, done, Vec::new(), Some(written)).await
+}
+
+/// As YAML that quotes what must be quoted.
+fn yaml(value: &Value) -> Yaml {
+    match value {
+        Value::Object(fields) => {
+            Yaml::Map(fields.iter().map(|(key, value)| (Key::String(key.clone()), yaml(value))).collect())
+        }
+        Value::Array(items) => Yaml::List(items.iter().map(yaml).collect()),
+        Value::String(text) => Yaml::String(text.clone()),
+        other => Yaml::String(other.to_string()),
+    }
+}
+
+/// A day, or a moment with its zone, that isn't over.
+fn check_until(text: &str) -> Result<String, ApiError> {
+    let day = text.parse::<jiff::civil::Date>().ok().and_then(|day| day.tomorrow().ok());
+    let end = match day {
+        Some(next) => next.to_zoned(jiff::tz::TimeZone::UTC).map(|moment| moment.timestamp()).ok(),
+        None => text.parse::<jiff::Timestamp>().ok(),
+    };
+    match end {
+        Some(end) if end.as_millisecond() > now().0 => Ok(text.to_owned()),
+        Some(_) => Err(ApiError::invalid("BadUntil", format!("{text} is over already"))),
+        None => Err(ApiError::invalid(
+            "BadUntil",
+            format!("`{text}` is neither a day (2026-12-01) nor a moment (RFC 3339)"),
+        )),
+    }
+}
+
+/// Raises the restart counters: the next generation of each stream tells its clusters.
+async fn raise(
+    state: &ApiState,
+    caller: &Caller,
+    selector: &Selector,
+    selection: &Selection,
+    action: &str,
+    reason: &str,
+) -> Result<String, ApiError> {
+    let mut tx = state.store.write().await?;
+    let tick = tx.tick().await?;
+    let mut placements = 0;
+    for (stream, assignments) in &selection.streams {
+        for assignment in assignments {
+            tx.raise_restart(stream, assignment, tick).await?;
+            placements += 1;
+        }
+    }
+    let detail = json!({
+        "workload": selector.workload, "clusterType": selector.cluster_type, "ring": selector.ring, "reason": reason,
+        "streams": selection.streams.keys().map(ToString::to_string).collect::<Vec<_>>(),
+    });
+    let object = selector.workload.as_deref().unwrap_or("*");
+    tx.audit(&caller.did(&format!("operation.{action}"), object, &selector.environment, detail)).await?;
+    tx.commit().await?;
+    state.rooms.spoken();
+    let streams = counted(selection.streams.len(), "stream");
+    Ok(format!("{action} asked for {} in {streams}", counted(placements, "assignment")))
+}
+
+/// Only where something failed is there something to try again.
+async fn keep_failed(state: &ApiState, selector: &Selector, selection: &mut Selection) -> Result<(), ApiError> {
+    let filter = crate::store::truth::counts::CountFilter {
+        environment: &selector.environment,
+        cluster_type: selector.cluster_type.as_deref(),
+        ring: selector.ring.as_deref(),
+        ..Default::default()
+    };
+    let counts = state.store.counts(&filter).await?;
+    let failed = |stream: &kedge_model::wire::Stream, assignment: &str| {
+        counts.iter().any(|count| {
+            count.condition == Condition::Failed && count.stream == *stream && count.assignment == assignment
+        })
+    };
+    selection.streams = std::mem::take(&mut selection.streams)
+        .into_iter()
+        .map(|(stream, names)| {
+            let names = names.into_iter().filter(|name| failed(&stream, name)).collect();
+            (stream, names)
+        })
+        .filter(|(_, names): &(_, std::collections::BTreeSet<String>)| !names.is_empty())
+        .collect();
+    if selection.streams.is_empty() {
+        return Err(ApiError::conflict(
+            "NothingFailed",
+            "nothing that the selector names has failed: nothing to apply again",
+        ));
+    }
+    Ok(())
+}
+
+/// Says `now` to rollouts that haven't ended; those that heard it already are left out.
+async fn let_begin(state: &ApiState, caller: &Caller, selector: &Selector, reason: &str) -> Result<Vec<u64>, ApiError> {
+    let mut told = Vec::new();
+    for rollout in unfinished(state, selector).await? {
+        let waits = matches!(rollout.phase, Phase::Active) && !rollout.words.iter().any(|word| word.say == Say::Now);
+        if waits {
+            let items = rollout.items.len();
+            say::tell(state, caller, rollout.id, word(caller, Say::Now, reason), items).await?;
+            told.push(rollout.id.0);
+        }
+    }
+    Ok(told)
+}
+
+/// Rollouts that haven't ended and move something that the selector names.
+async fn unfinished(state: &ApiState, selector: &Selector) -> Result<Vec<Rollout>, ApiError> {
+    let filter = RolloutFilter {
+        environment: Some(&selector.environment),
+        workload: selector.workload.as_deref(),
+        cluster_type: selector.cluster_type.as_deref(),
+        unfinished: true,
+        limit: UNFINISHED,
+        ..RolloutFilter::default()
+    };
+    let mut all = Vec::new();
+    for stored in state.store.rollouts(&filter).await? {
+        let id: RolloutId = stored.rollout.id;
+        all.extend(state.store.whole_rollout(id).await?.map(|whole| whole.rollout));
+    }
+    Ok(all)
+}
+
+fn word(caller: &Caller, say: Say, reason: &str) -> Word {
+    Word { who: caller.name.clone(), role: caller.role.as_str().to_owned(), at: now(), reason: reason.to_owned(), say }
+}
+
+async fn told(
+    state: &ApiState,
+    environment: &str,
+    selection: Selection,
+    done: String,
+    rollouts: Vec<u64>,
+    written: Option<WrittenView>,
+) -> Result<BulkAnswer, ApiError> {
+    let streams = selection.chosen(state, environment).await?;
+    Ok(BulkAnswer { done, streams, unfit: selection.unfit, held: selection.held, rollouts, written })
+}
+
+fn need_reason(reason: &str) -> Result<(), ApiError> {
+    say::check_reason(reason)?;
+    match reason.trim().is_empty() {
+        true => Err(ApiError::invalid("ReasonNeeded", "say why: it stays in the audit log and in Git")),
+        false => Ok(()),
+    }
+}
+
+fn counted(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}

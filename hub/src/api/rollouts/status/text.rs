@@ -1,0 +1,29 @@
+//! The answer in one sentence.
+
+use kedge_rollout::Answer;
+
+use super::{Found, ReasonView};
+
+/// "73 of 100: 66 converged, …; 27 not targeted; not complete: …"
+pub fn headline(answer: &Answer, settled: bool, found: &Found, unit: &str) -> String {
+    if found.state == Some("Unseen") {
+        return found.notes.first().cloned().unwrap_or_default();
+    }
+    let whole = answer.to_string();
+    let counted = match unit {
+        "placements" => whole.replacen(&format!(" of {}:", answer.of), &format!(" of {} placements:", answer.of), 1),
+        _ => whole,
+    };
+    // What was reached is settled, and the rollout isn't at its end: that is what it hangs on.
+    if settled && !answer.complete {
+        let rest = counted.strip_suffix(&answer.completeness()).unwrap_or(&counted);
+        let why = found.notes.first().map_or("a ring waits for its turn", String::as_str);
+        return format!("{rest}not complete: {why}");
+    }
+    counted
+}
+
+pub fn reasons(answer: &Answer) -> Vec<ReasonView> {
+    let shown = answer.failed_reasons.iter().take(5);
+    shown.map(|(reason, count)| ReasonView { reason: reason.clone(), count: *count }).collect()
+}

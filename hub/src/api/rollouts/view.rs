@@ -1,0 +1,290 @@
+//! Rollouts as people see them.
+
+use kedge_rollout::{Cause, Counts, Phase, Progress, RingState, Rollout, Say, Word};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api::page::moment;
+use crate::store::rollout::{StoredItem, StoredRollout, Waiting};
+
+/// A change on its way through the rings of an environment.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutView {
+    pub id: u64,
+    pub environment: String,
+    /// `platform`, or `<repository>@<reference>` of an application's source.
+    pub lane: String,
+    /// `Active`, `Paused`, `Stopped`, `Complete`, `RolledBack`, `Aborted`, `Superseded`
+    pub state: String,
+    /// Who paused or aborted it, why it stopped, what took its place.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub why: String,
+    #[serde(flatten)]
+    pub cause: CauseView,
+    /// How many assignments of cluster types it moves.
+    pub moves: usize,
+    pub rings: Vec<RingProgress>,
+    /// Failures that came after it was complete.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub late_failed: u64,
+    pub created_at: String,
+    pub updated_at: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<String>,
+}
+
+/// Who changed what.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CauseView {
+    /// Of the lane.
+    pub commit: String,
+    /// Of the control plane's `main`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub main: Option<String>,
+    pub subject: String,
+    pub author: String,
+}
+
+/// How far one ring is.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RingProgress {
+    pub ring: String,
+    /// `waiting`, `rolling`, `passed`, `stopped`, `returned`
+    pub state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// Since when the gate's rules hold: the soak counts from here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steady_since: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub passed_at: Option<String>,
+    /// What it waits for now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub waits_for: Vec<String>,
+    /// The sum of its assignments when it passed or stopped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counts: Option<CountsView>,
+}
+
+/// Clusters by the truth of the exact packages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CountsView {
+    pub converged: u64,
+    pub converging: u64,
+    pub failed: u64,
+    pub offline: u64,
+    /// In contact, and hasn't got it yet.
+    pub waiting: u64,
+}
+
+/// A rollout with everything.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutWhole {
+    #[serde(flatten)]
+    pub rollout: RolloutView,
+    pub items: Vec<ItemView>,
+    /// Commits that waited and were taken over, the newest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<CauseView>,
+    /// Newer content that waits behind it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<CauseView>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<WordView>,
+}
+
+/// What moves.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemView {
+    pub cluster_type: String,
+    pub assignment: String,
+    pub workload: String,
+    /// `platform`, `workload`, `observed` or `removed`
+    pub parts: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Of the application's source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_commit: Option<String>,
+}
+
+/// What a person said.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WordView {
+    pub who: String,
+    pub role: String,
+    pub at: String,
+    /// `approve`, `override`, `now`, `pause`, `resume`, `abort`, `rollback`
+    pub said: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+impl RolloutView {
+    pub fn of(stored: &StoredRollout, moves: usize) -> RolloutView {
+        let rollout = &stored.rollout;
+        RolloutView {
+            id: rollout.id.0,
+            environment: rollout.environment.clone(),
+            lane: rollout.lane.to_string(),
+            state: state_word(&rollout.phase).to_owned(),
+            why: why(&rollout.phase),
+            cause: CauseView::of(&rollout.cause),
+            moves,
+            rings: rollout.rings.iter().map(RingProgress::of).collect(),
+            late_failed: rollout.late_failed,
+            created_at: moment(rollout.created_at.0),
+            updated_at: moment(stored.updated_at.0),
+            ended_at: stored.ended_at.map(|at| moment(at.0)),
+        }
+    }
+}
+
+impl RolloutWhole {
+    pub fn of(stored: &StoredRollout, items: Vec<StoredItem>, next: Option<&Waiting>) -> RolloutWhole {
+        RolloutWhole {
+            rollout: RolloutView::of(stored, items.len()),
+            items: items.into_iter().map(ItemView::of).collect(),
+            skipped: stored.skipped.iter().map(CauseView::of).collect(),
+            next: next.map(|waiting| CauseView::of(&waiting.cause)),
+            words: stored.rollout.words.iter().map(WordView::of).collect(),
+        }
+    }
+}
+
+impl ItemView {
+    fn of(stored: StoredItem) -> ItemView {
+        let StoredItem { item, change } = stored;
+        let parts = [
+            (item.removes, "removed"),
+            (change.platform.is_some(), "platform"),
+            (change.workload.is_some(), "workload"),
+            (change.observed.is_some(), "observed"),
+        ];
+        ItemView {
+            parts: parts.into_iter().filter(|(has, _)| *has).map(|(_, word)| word).collect(),
+            version: change.workload.as_ref().and_then(|part| part.version.clone()),
+            source_commit: change.workload.map(|part| part.package.commit),
+            cluster_type: item.cluster_type,
+            assignment: item.assignment,
+            workload: item.workload,
+        }
+    }
+}
+
+impl CauseView {
+    pub fn of(cause: &Cause) -> CauseView {
+        CauseView {
+            commit: cause.commit.clone(),
+            main: cause.main.clone(),
+            subject: cause.subject.clone(),
+            author: cause.author.clone(),
+        }
+    }
+}
+
+impl RingProgress {
+    pub fn of(progress: &Progress) -> RingProgress {
+        let total = progress.counts.iter().fold(CountsView::default(), |sum, counts| sum.plus(counts));
+        RingProgress {
+            ring: progress.ring.clone(),
+            state: ring_word(progress.state).to_owned(),
+            started_at: progress.started_at.map(|at| moment(at.0)),
+            steady_since: progress.steady_since.map(|at| moment(at.0)),
+            passed_at: progress.passed_at.map(|at| moment(at.0)),
+            waits_for: progress.waits_for.clone(),
+            counts: (!progress.counts.is_empty()).then_some(total),
+        }
+    }
+}
+
+impl CountsView {
+    pub fn plus(self, counts: &Counts) -> CountsView {
+        CountsView {
+            converged: self.converged + counts.converged,
+            converging: self.converging + counts.converging,
+            failed: self.failed + counts.failed,
+            offline: self.offline + counts.offline,
+            waiting: self.waiting + counts.waiting,
+        }
+    }
+}
+
+impl WordView {
+    pub fn of(word: &Word) -> WordView {
+        let (said, ring) = match &word.say {
+            Say::Approve { ring } => ("approve", ring.clone()),
+            Say::Override { ring } => ("override", ring.clone()),
+            Say::Now => ("now", None),
+            Say::Pause => ("pause", None),
+            Say::Resume => ("resume", None),
+            Say::Abort => ("abort", None),
+            Say::Rollback => ("rollback", None),
+        };
+        WordView {
+            who: word.who.clone(),
+            role: word.role.clone(),
+            at: moment(word.at.0),
+            said,
+            ring,
+            reason: word.reason.clone(),
+        }
+    }
+}
+
+pub fn ring_word(state: RingState) -> &'static str {
+    match state {
+        RingState::Waiting => "waiting",
+        RingState::Rolling => "rolling",
+        RingState::Passed => "passed",
+        RingState::Stopped => "stopped",
+        RingState::Returned => "returned",
+    }
+}
+
+pub fn state_word(phase: &Phase) -> &'static str {
+    match phase {
+        Phase::Active => "Active",
+        Phase::Paused { .. } => "Paused",
+        Phase::Stopped { .. } => "Stopped",
+        Phase::Complete { .. } => "Complete",
+        Phase::RolledBack { .. } => "RolledBack",
+        Phase::Aborted { .. } => "Aborted",
+        Phase::Superseded { .. } => "Superseded",
+    }
+}
+
+fn why(phase: &Phase) -> String {
+    match phase {
+        Phase::Active | Phase::Complete { .. } => String::new(),
+        Phase::Paused { by, .. } => format!("paused by {by}"),
+        Phase::Stopped { ring, why, .. } => format!("ring {ring}: {why}"),
+        Phase::RolledBack { why, .. } => why.clone(),
+        Phase::Aborted { by, .. } => format!("aborted by {by}"),
+        Phase::Superseded { by, .. } => format!("rollout {by} took its place"),
+    }
+}
+
+/// What a rollout that isn't complete waits for, in its first ring that hasn't passed.
+pub fn waits_for(rollout: &Rollout) -> Vec<String> {
+    let current = rollout.rings.iter().find(|ring| ring.state != RingState::Passed);
+    let ring = current.map(|ring| ring.waits_for.iter().map(|why| format!("ring {}: {why}", ring.ring)));
+    let told: Vec<String> = ring.into_iter().flatten().collect();
+    match why(&rollout.phase) {
+        why if why.is_empty() => told,
+        why => std::iter::once(why).chain(told).collect(),
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

@@ -1,0 +1,122 @@
+//! What the one question about a rollout asks besides counts: since when somebody is away, why some failed, and who is held. None
+//! of it grows with the fleet: each is a lookup or looks at exceptions only, and at so many of them.
+
+use kedge_model::wire::{ClusterId, HoldDocument, Stream, Timestamp};
+use sqlx::Row as _;
+
+use crate::store::statement::Statement;
+use crate::store::{Store, StoreError};
+
+/// A hold on a cluster that a selection names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldCluster {
+    pub cluster: String,
+    pub stream: Stream,
+    pub assignment: String,
+    pub by: String,
+}
+
+/// Failures that are looked at for their reasons; more are not needed to know the most frequent.
+const LOOKED_AT: i64 = 1000;
+/// Hold documents that are looked at.
+const MAX_HOLDS: i64 = 500;
+
+impl Store {
+    /// Since when the member of a stream that is away the longest is.
+    pub async fn offline_since(&self, stream: &Stream) -> Result<Option<Timestamp>, StoreError> {
+        let found = sqlx::query_scalar(
+            "SELECT MIN(unknown_since) FROM clusters WHERE environment = $1 AND cluster_type = $2 AND ring = $3 \
+             AND unknown_since IS NOT NULL AND state = 'active'",
+        );
+        let since: Option<i64> = found
+            .bind(stream.environment.as_str())
+            .bind(stream.cluster_type.as_str())
+            .bind(stream.ring.as_str())
+            .fetch_one(self.pool())
+            .await?;
+        Ok(since.map(Timestamp))
+    }
+
+    /// Why an assignment failed with these packages in a stream, the most frequent first.
+    pub async fn failure_reasons(
+        &self,
+        stream: &Stream,
+        assignment: &str,
+        packages: &[String],
+    ) -> Result<Vec<(String, u64)>, StoreError> {
+        let mut statement = Statement::new(
+            "SELECT reason, COUNT(*) AS number FROM (SELECT c.reason AS reason FROM conditions c \
+             JOIN clusters k ON k.id = c.cluster WHERE c.condition = 'Failed' AND k.state = 'active' \
+             AND k.unknown_since IS NULL",
+        );
+        statement.text(" AND c.assignment = ?", assignment);
+        statement.text(" AND k.environment = ?", &stream.environment);
+        statement.text(" AND k.cluster_type = ?", &stream.cluster_type);
+        statement.text(" AND k.ring = ?", &stream.ring);
+        statement.list(" AND c.packages IN (", packages, ")");
+        statement.number(" LIMIT ?) AS failed GROUP BY reason ORDER BY number DESC, reason LIMIT 5", LOOKED_AT);
+        let reason = |row: &sqlx::any::AnyRow| {
+            let reason: Option<String> = row.try_get(0)?;
+            Ok((reason.unwrap_or_default(), u64::try_from(row.try_get::<i64, _>(1)?).unwrap_or_default()))
+        };
+        statement.fetch(self).await?.iter().map(reason).collect()
+    }
+
+    /// Holds on members of an environment.
+    pub async fn held_clusters(&self, environment: &str) -> Result<Vec<HeldCluster>, StoreError> {
+        let found = sqlx::query(
+            "SELECT k.name, k.cluster_type, k.ring, h.envelope FROM holds h JOIN clusters k ON k.id = h.cluster \
+             WHERE k.environment = $1 AND k.state = 'active' ORDER BY k.name LIMIT $2",
+        );
+        let mut held = Vec::new();
+        for row in found.bind(environment).bind(MAX_HOLDS).fetch_all(self.pool()).await? {
+            let envelope: Vec<u8> = row.try_get("envelope")?;
+            let stream = Stream::new(environment, row.try_get("cluster_type")?, row.try_get("ring")?);
+            for entry in document(&envelope)?.holds {
+                held.push(HeldCluster {
+                    cluster: row.try_get("name")?,
+                    stream: stream.clone(),
+                    assignment: entry.assignment,
+                    by: entry.by,
+                });
+            }
+        }
+        Ok(held)
+    }
+
+    /// Whether a cluster changes now, and since when.
+    pub async fn slot_since(&self, cluster: &ClusterId) -> Result<Option<Timestamp>, StoreError> {
+        let found = sqlx::query_scalar("SELECT since FROM slots WHERE cluster = $1").bind(cluster.to_string());
+        Ok(found.fetch_optional(self.pool()).await?.map(Timestamp))
+    }
+}
+
+fn document(envelope: &[u8]) -> Result<HoldDocument, StoreError> {
+    let corrupt = |why: &dyn std::fmt::Display| StoreError::Corrupt(format!("a hold document: {why}"));
+    let envelope = kedge_model::wire::Envelope::from_json(envelope).map_err(|why| corrupt(&why))?;
+    serde_json::from_slice(&envelope.payload).map_err(|why| corrupt(&why))
+}
+
+impl Store {
+    /// Whole commits of rollouts and sources that begin so; at most two, which is one too many.
+    pub async fn commits_like(&self, digits: &str) -> Result<Vec<String>, StoreError> {
+        // Behind the last digit there is no other: an index finds the range.
+        let (from, to) = (digits.to_ascii_lowercase(), format!("{}g", digits.to_ascii_lowercase()));
+        let mut statement =
+            Statement::new("SELECT DISTINCT commit_id FROM (SELECT commit_id FROM rollouts WHERE 1 = 1");
+        let tables = [
+            "",
+            " UNION SELECT main AS commit_id FROM rollouts WHERE 1 = 1",
+            " UNION SELECT commit_id FROM rollout_items WHERE 1 = 1",
+            " UNION SELECT commit_id FROM rollout_sources WHERE 1 = 1",
+        ];
+        for table in tables {
+            statement.push(table);
+            let main = table.contains("main");
+            statement.text(if main { " AND main >= ?" } else { " AND commit_id >= ?" }, &from);
+            statement.text(if main { " AND main < ?" } else { " AND commit_id < ?" }, &to);
+        }
+        statement.push(") AS known LIMIT 2");
+        statement.fetch(self).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+}
