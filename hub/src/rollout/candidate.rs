@@ -50,15 +50,9 @@ pub struct Known {
 pub enum Decision {
     Nothing,
     /// Begin with these, in the place of those.
-    Begin {
-        differences: Vec<Difference>,
-        supersedes: Vec<RolloutId>,
-    },
+    Begin { differences: Vec<Difference>, supersedes: Vec<RolloutId> },
     /// An older one is too far on its way.
-    Wait {
-        behind: RolloutId,
-        fingerprint: String,
-    },
+    Wait { behind: RolloutId, fingerprint: String },
     /// The head doesn't ask for these any more, nor for anything else in their place.
     Drop(Vec<(RolloutId, BTreeSet<Place>)>),
 }
@@ -87,12 +81,9 @@ pub fn differences(asked: &Comparison<'_>) -> BTreeMap<Lane, Vec<Difference>> {
                 let item = Item {
                     cluster_type: cluster_type.to_owned(),
                     assignment: name.clone(),
-                    workload: asked.known.get(&(cluster_type.to_owned(), name.clone())).map_or(
-                        workload.clone(),
-                        |known| {
-                            if workload == *name { known.origin.workload.clone() } else { workload.clone() }
-                        },
-                    ),
+                    workload: asked.known.get(&(cluster_type.to_owned(), name.clone())).map_or(workload.clone(), |known| {
+                        if workload == *name { known.origin.workload.clone() } else { workload.clone() }
+                    }),
                     removes: change.removes(),
                 };
                 found.entry(lane).or_default().push(Difference { item, change });
@@ -106,11 +97,7 @@ fn types<'a>(asked: &Comparison<'a>) -> BTreeSet<&'a str> {
     let mut types: BTreeSet<&str> = asked.head.types.keys().map(String::as_str).collect();
     let rings: BTreeSet<&str> = asked.rings.iter().map(String::as_str).collect();
     types.extend(
-        asked
-            .held
-            .keys()
-            .filter(|stream| rings.contains(stream.ring.as_str()))
-            .map(|stream| stream.cluster_type.as_str()),
+        asked.held.keys().filter(|stream| rings.contains(stream.ring.as_str())).map(|stream| stream.cluster_type.as_str()),
     );
     types
 }
@@ -145,9 +132,9 @@ fn compare(
         })
         .collect();
     let absent = held.len() < rings.len();
-    let platform = held
-        .iter()
-        .any(|held| held.parameters != packages.parameters || !same_package(&held.platform, &packages.platform));
+    let platform = held.iter().any(|held| {
+        held.parameters != packages.parameters || !same_package(&held.platform, &packages.platform)
+    });
     let workload = held.iter().any(|held| !same_package(&held.workload, &packages.workload));
     if !absent && !platform && !workload {
         return Vec::new();

@@ -132,7 +132,12 @@ impl Desk {
         self.turn_until_still(term, environment, &mut book).await
     }
 
-    async fn turn_until_still(&self, term: Term, environment: &str, book: &mut Book) -> Result<Passed, IssueError> {
+    async fn turn_until_still(
+        &self,
+        term: Term,
+        environment: &str,
+        book: &mut Book,
+    ) -> Result<Passed, IssueError> {
         let mut all = Passed::default();
         for _ in 0..TURNS {
             let Some(policy) = self.parts.shared.policies.of(environment) else { break };

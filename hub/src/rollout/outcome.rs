@@ -16,7 +16,8 @@ pub async fn outcome(store: &Store, environment: &str, main: &str) -> Result<Out
     let filter =
         RolloutFilter { environment: Some(environment), lane: Some(&lane), limit: 100, ..RolloutFilter::default() };
     let unfinished = store.rollouts(&RolloutFilter { unfinished: true, ..filter.clone() }).await?;
-    let own = store.rollouts(&RolloutFilter { main_commit: Some(main), limit: 1, ..filter }).await?.into_iter().next();
+    let own =
+        store.rollouts(&RolloutFilter { main_commit: Some(main), limit: 1, ..filter }).await?.into_iter().next();
     let own = follow(store, own).await?;
     let id = own.as_ref().map(|own| own.rollout.id);
     let said = |rollout: Option<RolloutId>, state| Outcome { commit: main.to_owned(), rollout, state };

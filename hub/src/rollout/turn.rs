@@ -167,7 +167,8 @@ impl Turn<'_> {
         }
         let (mut waits, mut begun) = (BTreeSet::new(), false);
         for (lane, differences) in &differences {
-            let unfinished: Vec<&Running> = rows.running.values().filter(|running| running.is_unfinished()).collect();
+            let unfinished: Vec<&Running> =
+                rows.running.values().filter(|running| running.is_unfinished()).collect();
             let is_blocked = |difference: &Difference| is_blocked(&blocked, lane, difference);
             waits.extend(differences.iter().filter(|one| is_blocked(one)).map(|one| place(&one.item)));
             match candidate::decide(lane, differences, &unfinished, head, is_blocked) {

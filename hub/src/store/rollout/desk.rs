@@ -94,7 +94,11 @@ impl Store {
     }
 
     /// What clusters report of these packages, summed.
-    pub async fn reported(&self, environment: &str, keys: &BTreeSet<PackagesKey>) -> Result<Vec<Reported>, StoreError> {
+    pub async fn reported(
+        &self,
+        environment: &str,
+        keys: &BTreeSet<PackagesKey>,
+    ) -> Result<Vec<Reported>, StoreError> {
         let keys: Vec<String> = keys.iter().map(PackagesKey::to_string).collect();
         let mut found = Vec::new();
         for keys in keys.chunks(AT_ONCE) {
@@ -236,7 +240,11 @@ impl Tx {
     }
 
     /// A newer rollout moves these.
-    pub async fn drop_rollout_items(&mut self, rollout: RolloutId, places: &BTreeSet<Place>) -> Result<(), StoreError> {
+    pub async fn drop_rollout_items(
+        &mut self,
+        rollout: RolloutId,
+        places: &BTreeSet<Place>,
+    ) -> Result<(), StoreError> {
         for (cluster_type, assignment) in places {
             for sql in [
                 "DELETE FROM rollout_items WHERE rollout = $1 AND cluster_type = $2 AND assignment = $3",
@@ -386,8 +394,9 @@ impl Tx {
     }
 
     pub async fn drop_source(&mut self, environment: &str, place: &Place) -> Result<(), StoreError> {
-        let gone =
-            sqlx::query("DELETE FROM rollout_sources WHERE environment = $1 AND cluster_type = $2 AND assignment = $3");
+        let gone = sqlx::query(
+            "DELETE FROM rollout_sources WHERE environment = $1 AND cluster_type = $2 AND assignment = $3",
+        );
         gone.bind(environment).bind(place.0.as_str()).bind(place.1.as_str()).execute(self.connection()).await?;
         Ok(())
     }
