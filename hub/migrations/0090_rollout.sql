@@ -76,7 +76,7 @@ CREATE TABLE rollout_blocked (
     workload TEXT NOT NULL,
     fingerprint TEXT NOT NULL,
     rollout BIGINT NOT NULL,
-    PRIMARY KEY (environment, lane, cluster_type, assignment)
+    PRIMARY KEY (environment, lane, cluster_type, assignment, fingerprint)
 );
 
 -- Where each assignment's workload came from when it was last looked at: another place is the platform's change.

@@ -239,6 +239,16 @@ impl Mirrors {
         Err(MirrorError::Failing { repo: url.to_owned(), failure })
     }
 
+    /// The tags that the server has now, and the commits they lead to. Nothing is fetched.
+    pub async fn tags(&self, url: &str, trust: Trust) -> Result<Vec<(String, String)>, MirrorError> {
+        let repository = self.repository(url, trust)?;
+        repository.tags(&self.inner.around).await.map_err(|fault| {
+            let since = crate::store::now();
+            let failure = Failure { error: fault.error, hint: fault.hint, since, attempts: 1, firm: false };
+            MirrorError::Failing { repo: url.to_owned(), failure }
+        })
+    }
+
     /// What is known of a branch, or of a commit when one is named, without asking anybody.
     pub fn look(&self, url: &str, branch: Option<&str>, commit: Option<&str>, trust: Trust) -> Look {
         let repository = match self.repository(url, trust) {

@@ -18,11 +18,13 @@ mod environment_file;
 mod fault;
 mod memory;
 mod objects;
+pub mod pins;
 mod platform;
 mod reconciler;
 mod sources;
 #[cfg(test)]
 mod tests;
+mod versions;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -31,7 +33,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use kedge_model::Problem;
-use kedge_model::wire::{Observation, Packages, PlatformSource};
+use kedge_model::wire::{Observation, Packages, PlatformSource, Timestamp};
 
 use crate::config;
 use crate::git::Head;
@@ -40,10 +42,12 @@ use crate::store::{Store, StoreError, now};
 pub use blobs::{BlobError, Blobs, Collected};
 pub use downloads::{Downloads, Progress};
 pub use fault::PackError;
+pub use pins::Pins;
 pub use sources::{SourceFault, SourceHead, Sources};
 
 use builder::Builder;
 use memory::{Remembered, Shelf};
+use versions::TagShelf;
 use workload::program::Programs;
 
 /// Packs environments. One per hub; works while the hub leads.
@@ -52,6 +56,7 @@ pub struct Packer {
     store: Store,
     sources: Arc<dyn Sources>,
     builder: Arc<Builder>,
+    tags: Arc<TagShelf>,
     /// What each environment came to last time. One at a time is packed in an environment.
     environments: Mutex<BTreeMap<String, Shelf>>,
     keep: Duration,
@@ -64,10 +69,37 @@ pub struct Packed {
     pub source: PlatformSource,
     /// By cluster type. A type that didn't change is the same `Arc` as last time.
     pub types: BTreeMap<String, Arc<PackedType>>,
+    /// By cluster type and assignment, of all whose source is known.
+    pub origins: BTreeMap<String, Arc<BTreeMap<String, Origin>>>,
+    /// By cluster type and assignment: what Pins put there, the first of them counts.
+    pub pinned: BTreeMap<(String, String), Vec<Pinned>>,
     /// Of quarantined assignments and what is only worth saying. One that names no assignment is about the environment.
     pub problems: Vec<Problem>,
     /// How much was made anew.
     pub built: usize,
+}
+
+/// Where an assignment's workload is, as its `reconciler.yaml` says: what its lane is named after.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    pub repo: String,
+    /// A branch, `refs/tags/` and a tag, or a commit.
+    pub reference: String,
+    pub path: String,
+}
+
+/// Content that a Pin puts on the rings it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// The Pin's.
+    pub name: String,
+    pub reason: String,
+    /// Empty: every ring.
+    pub rings: Vec<String>,
+    /// The platform package is that of the head: only the workload's is pinned.
+    pub packages: Arc<Packages>,
+    /// It has no effect from then on; none: until it is deleted.
+    pub until: Option<Timestamp>,
 }
 
 /// The assignments of a cluster type by name.
@@ -93,7 +125,7 @@ impl Packer {
         let downloads = Downloads::new(blobs.clone(), config.hosts.clone());
         let programs = Programs::new(&config.kustomize, &config.helm, scratch);
         let builder = Arc::new(Builder::new(blobs, downloads, programs));
-        Packer { store, sources, builder, environments: Mutex::default(), keep: config.keep }
+        Packer { store, sources, builder, tags: Arc::default(), environments: Mutex::default(), keep: config.keep }
     }
 
     pub fn blobs(&self) -> &Blobs {
@@ -105,8 +137,20 @@ impl Packer {
         self.builder.downloads()
     }
 
-    /// Packs what the branch's head asks for. What is wrong with one assignment stops that one only.
+    /// As `pack_with`, where nobody pinned anything.
     pub async fn pack(&self, environment: &str, head: &Head) -> Result<Packed, PackError> {
+        self.pack_with(environment, head, &Pins::default(), now()).await
+    }
+
+    /// Packs what the branch's head asks for, and what Pins put in its place. What is wrong with one assignment stops that
+    /// one only.
+    pub async fn pack_with(
+        &self,
+        environment: &str,
+        head: &Head,
+        pins: &Pins,
+        now: Timestamp,
+    ) -> Result<Packed, PackError> {
         let shelf = {
             let mut environments = self.environments.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(environments.entry(environment.to_owned()).or_default())
@@ -114,8 +158,13 @@ impl Packer {
         let mut remembered = shelf.lock().await;
         let listed = branch::read(head, &remembered).await?;
         let heads = sources::resolve(&self.sources, &listed).await;
-        let built = build::bring(&self.builder, &self.store, head, &listed, &heads, &mut remembered).await?;
+        let built = build::bring(self, head, &listed, &heads, &mut remembered).await?;
         let mut packed = assemble(environment, head, &remembered, built);
+        if !pins.is_empty() || remembered.has_pinned() {
+            let (wishes, problems) = pins::wishes(self, pins, &listed, now).await?;
+            packed.problems.extend(problems);
+            build::pin(self, head, wishes, &mut remembered, &mut packed).await?;
+        }
         packed.problems.extend(proof::problems(&self.store, environment).await?);
         Ok(packed)
     }
@@ -154,7 +203,8 @@ fn assemble(environment: &str, head: &Head, remembered: &Remembered, built: usiz
         commit: head.commit.clone(),
     };
     let (types, problems) = remembered.packed();
-    Packed { environment: environment.to_owned(), source, types, problems, built }
+    let (origins, pinned) = (remembered.origins(), BTreeMap::new());
+    Packed { environment: environment.to_owned(), source, types, origins, pinned, problems, built }
 }
 
 impl From<StoreError> for fault::Fault {

@@ -22,6 +22,7 @@ pub mod tokens;
 #[cfg(test)]
 pub mod trial;
 pub mod truth;
+pub mod versions;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -32,6 +32,8 @@ const SETTLED: f64 = 20.0;
 const WATCHED: f64 = 600.0;
 /// More than a lone ARP exchange, less than a poll's answer and the next question.
 const POLL_BYTES: f64 = 400.0;
+/// Of Ethernet, IP and TCP with its timestamps.
+const HEADERS: f64 = 14.0 + 20.0 + 32.0;
 /// Contacts of the profile `low` that are weighed, and how far apart they are here; the hub's default is four hours. Far enough that
 /// the hub doesn't keep the connection in between, as it doesn't for hours.
 const CONTACTS: f64 = 6.0;
@@ -62,12 +64,14 @@ fn main() {
     eprintln!("idle with {ASSIGNMENTS} assignments: {idle_memory:.2} MiB");
 
     after_a_poll(&line.host);
-    let (cpu, wire, began) = (agent.processor(), wire(&line.host), Instant::now());
+    let (cpu, before, began) = (agent.processor(), held(&line.host), Instant::now());
     rest(WATCHED * scale);
     after_a_poll(&line.host);
     let elapsed = began.elapsed().as_secs_f64();
     let idle_cpu = (agent.processor() - cpu) / elapsed * 100.0;
-    let normal = (self::wire(&line.host) - wire) / elapsed * MONTH / 1e6;
+    let after = held(&line.host);
+    assert_eq!(before.port, after.port, "one connection is kept while nothing happens");
+    let normal = (after.bytes - before.bytes) / elapsed * MONTH / 1e6;
     eprintln!("watched for {elapsed:.0} s: {idle_cpu:.3} % of a core, {normal:.2} MB a month in the profile normal");
 
     let (apply, fsyncs) = changes(&line, &agent);
@@ -127,6 +131,26 @@ fn wire(host: &DebianHost) -> f64 {
         fs::read_to_string(path).unwrap().trim().parse::<f64>().unwrap()
     };
     count("rx") + count("tx")
+}
+
+/// The connection that the agent keeps to the hub, and what went over it: TLS, TCP, IP and Ethernet, without the link's own ARP.
+struct Held {
+    port: String,
+    bytes: f64,
+}
+
+/// As the host's kernel counts it.
+fn held(host: &DebianHost) -> Held {
+    let text = host.sh("ss -tinH state established");
+    let figures = |name: &str| -> f64 {
+        let figure = |word: &str| word.strip_prefix(name)?.strip_prefix(':')?.parse::<f64>().ok();
+        text.split_whitespace().filter_map(figure).sum()
+    };
+    let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with([' ', '\t'])).collect();
+    let [line] = lines[..] else { panic!("one connection is expected: {text}") };
+    let port = line.split_whitespace().nth(2).unwrap().to_owned();
+    let content = figures("bytes_sent") + figures("bytes_received");
+    Held { port, bytes: content + (figures("segs_out") + figures("segs_in")) * HEADERS }
 }
 
 /// Returns when a held poll has just ended and the next has begun.

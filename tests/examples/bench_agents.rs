@@ -87,7 +87,7 @@ async fn measure(count: usize) {
         intake: empty.clone(),
         proofs: empty,
         slots: Slots::new(store.clone()),
- policies: Policies::new(),
+        policies: Policies::new(),
         config,
         metrics: Arc::clone(&metrics),
     }));

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use identity::Identity;
 use link::{Hub, Link, LinkError, Reply};
-use trust::Trust;
+use trust::{Trust, settings};
 
 /// A cluster of the test.
 #[derive(Debug)]
@@ -83,11 +83,11 @@ impl Agent {
                 system: "none".to_owned(),
             },
         };
-        let mut link = Link::open(&hub, Trust::Pinned(token.authority).config(None)).await?;
+        let mut link = Link::open(&hub, settings(Trust::Pinned(token.authority), None)).await?;
         let answer: JoinAnswer = read(link.post("/agent/v1/join", &body(&request)).await?)?;
         let keys = follow(None, &answer.key_sets)?;
         let membership: Membership = answer.membership.open(&keys.trusted()).map_err(unbelievable)?;
-        let config = Trust::Authorities(keys.authorities.clone()).config(Some((&answer.certificate, &identity)));
+        let config = settings(Trust::Authorities(keys.authorities.clone()), Some((&answer.certificate, &identity)));
         Ok(Agent {
             hub,
             identity,
@@ -200,7 +200,7 @@ impl Agent {
 
     fn trust_again(&mut self) {
         let trust = Trust::Authorities(self.keys.authorities.clone());
-        self.config = trust.config(Some((&self.certificate, &self.identity)));
+        self.config = settings(trust, Some((&self.certificate, &self.identity)));
         self.disconnect();
     }
 

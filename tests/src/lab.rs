@@ -3,6 +3,8 @@
 //! plain threads, never from inside a tokio runtime.
 
 pub mod apt_repository;
+pub mod artifact_server;
+pub mod chance;
 pub mod git;
 pub mod git_server;
 pub mod gitea;
@@ -15,6 +17,7 @@ pub mod part;
 pub mod port;
 pub mod postgres;
 pub mod relay;
+pub mod root_agent;
 pub mod user;
 
 use std::thread;

@@ -7,6 +7,8 @@ pub mod kedge;
 pub mod large;
 pub mod liar;
 pub mod line;
+pub mod plant;
+pub mod policy;
 pub mod sample;
 pub mod settings;
 pub mod workload;

@@ -120,3 +120,44 @@ fn a_template_that_nothing_uses_is_an_error_of_validate_alone() {
     let explain = ["explain", "-e", "dev", "-c", "control-plane", "-s", "sources.yaml", "drone/hello-functional-test"];
     assert!(!stage.kedge(explain).exits(0).stderr.contains("unused"));
 }
+
+const ENVIRONMENT: &str = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Environment\nmetadata: {name: dev}\nspec: {controlPlane: {repo: https://h/cp, branch: dev}}\n";
+const POLICY: &str = "\
+apiVersion: kedge.dev/v1alpha1
+kind: PromotionPolicy
+metadata: {name: fleet}
+spec:
+  environments:
+    - name: dev
+      rings: [{name: canary, share: 10%}, {name: rest}]
+    - name: prod
+";
+
+#[test]
+fn a_policy_is_checked_against_environments_and_cluster_types() {
+    let stage = Stage::small();
+    stage.write("control-plane/.environments/dev.yaml", ENVIRONMENT);
+    stage.write("control-plane/policy.yaml", POLICY);
+    let run = stage.validate().exits(1);
+    run.shows(&[
+        "error[UnknownEnvironment]: PromotionPolicy fleet names the environment `prod`, which `.environments/` doesn't declare",
+        "the environments are dev",
+        "warning[RingsDontApply]: rings and maxUnavailable don't apply to cluster type",
+    ]);
+    stage.edit("control-plane/policy.yaml", "    - name: prod\n", "");
+    stage.validate().exits(0);
+    stage.edit("control-plane/policy.yaml", "share: 10%", "share: 10%, soack: 1m");
+    let shown = stage.validate().exits(1).stdout;
+    assert_eq!(shown.matches("did you mean `soak`?").count(), 1, "said once: {shown}");
+}
+
+#[test]
+fn a_pin_that_names_what_is_not_there_is_an_error() {
+    let stage = Stage::small();
+    let pin = "apiVersion: kedge.dev/v1alpha1\nkind: Pin\nmetadata: {name: old}\nspec: {workload: nobody, version: v1, until: 2020-01-01}\n";
+    stage.write("control-plane/pin.yaml", pin);
+    stage.validate().exits(1).shows(&[
+        "error[UnknownName]: Pin old names the workload `nobody`, which isn't there",
+        "warning[PinExpired]: Pin old ended at 2020-01-01T00:00:00Z and has no effect any more",
+    ]);
+}

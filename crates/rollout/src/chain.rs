@@ -277,3 +277,6 @@ impl Promotion {
 fn short(commit: &str) -> &str {
     commit.get(..SHORT).unwrap_or(commit)
 }
+
+#[cfg(test)]
+mod tests;

@@ -262,3 +262,6 @@ impl fmt::Display for RolloutId {
         write!(f, "{}", self.0)
     }
 }
+
+#[cfg(test)]
+mod tests;

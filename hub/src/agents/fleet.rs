@@ -270,6 +270,11 @@ impl Fleet {
     /// What leaving its stream for another takes away from a cluster.
     pub(super) fn parting(&self, row: &ClusterRow, to: &Stream) -> Result<Parting, FleetError> {
         let (old, new) = (self.newest(&row.stream), self.newest(to));
+        let same_place = (&row.stream.environment, &row.stream.cluster_type) == (&to.environment, &to.cluster_type);
+        if same_place && new.is_none() {
+            // A ring without a state yet says nothing: it begins with what the other rings have.
+            return said_before(row);
+        }
         Ok(parting(&last(row)?, old.as_ref(), new.as_ref()))
     }
 

@@ -20,6 +20,7 @@ pub struct World {
     pub store: Store,
     pub policies: Policies,
     pub fleet: Fleet,
+    pub board: Arc<Board>,
     _folder: TempDir,
 }
 
@@ -37,8 +38,9 @@ pub async fn fleet() -> World {
         max_connections: 10,
     };
     let slots = Slots::new(store.clone());
-    let fleet = Fleet::new(&store, &keys, &Arc::new(Board::default()), slots, policies.clone(), &config);
-    World { store, policies, fleet, _folder: folder }
+    let board = Arc::new(Board::default());
+    let fleet = Fleet::new(&store, &keys, &board, slots, policies.clone(), &config);
+    World { store, policies, fleet, board, _folder: folder }
 }
 
 impl World {

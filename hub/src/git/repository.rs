@@ -15,7 +15,7 @@ use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
 use super::address::{Address, Refused};
 use super::program::Program;
-use super::transfer::{Ask, Fault, Found, Rules, transfer};
+use super::transfer::{Ask, Fault, Found, Rules, tags, transfer};
 use super::{Head, RepoChange, What};
 use crate::store::{Store, now};
 
@@ -272,6 +272,14 @@ impl Repository {
         let found = transfer(&around.rules, &self.address, vec![Ask { want, before: None }], turn).await?;
         self.reopen();
         Ok(found.into_iter().next().flatten())
+    }
+
+    /// The tags of the server and the commits they lead to.
+    pub async fn tags(&self, around: &Surroundings) -> Result<Vec<(String, String)>, Fault> {
+        let turn = Arc::clone(&self.turn).lock_owned().await;
+        let _place = self.server.acquire().await;
+        let found = tags(&around.rules, &self.address, turn).await?;
+        Ok(found.into_iter().map(|(name, commit)| (name, commit.to_string())).collect())
     }
 
     /// A repository that stays open finds no place for more than some tens of new packs.

@@ -226,6 +226,31 @@ async fn a_commit_and_a_tag_are_found_and_what_is_not_there_is_said() {
 }
 
 #[tokio::test]
+async fn tags_are_listed_with_their_commits_and_nothing_is_fetched() {
+    let scene = Scene::new().await;
+    let first = scene.app.commit("main", &[("one.yaml", "1")]);
+    let second = scene.app.commit("main", &[("two.yaml", "2")]);
+    // Annotated ones: the tag is an object of its own.
+    scene.app.tag("v1.0.0", &first);
+    scene.app.tag("v1.1.0", &second);
+    git(&scene.app.bare, &["tag", "plain", &first]);
+    let mirrors = scene.mirrors(&scene.config());
+    let expected = [("plain", &first), ("v1.0.0", &first), ("v1.1.0", &second)];
+    let expected: Vec<(String, String)> = expected.map(|(name, commit)| (name.to_owned(), commit.clone())).to_vec();
+    let mut listed = mirrors.tags(&scene.url(), Trust::Application).await.unwrap();
+    listed.sort();
+    assert_eq!(listed, expected);
+    let mut local = settings(&scene.app.bare.display().to_string());
+    local.hosts.clear();
+    let here = Mirrors::new(&local, scene.root.path().join("other"), scene.store.clone()).unwrap();
+    let mut listed = here.tags(&scene.app.bare.display().to_string(), Trust::Platform).await.unwrap();
+    listed.sort();
+    assert_eq!(listed, expected);
+    scene.server.down.store(true, Ordering::SeqCst);
+    assert!(mirrors.tags(&scene.url(), Trust::Application).await.is_err());
+}
+
+#[tokio::test]
 async fn a_credential_is_sent_to_its_prefix_and_not_after_a_redirect_to_elsewhere() {
     let scene = Scene::new().await;
     let commit = scene.app.commit("main", &[("one.yaml", "1")]);

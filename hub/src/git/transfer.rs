@@ -2,6 +2,7 @@
 //! the `git` program ssh, and a path is looked at directly. Called by a repository's task, one at a time.
 
 mod redirect;
+mod tags;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -16,6 +17,7 @@ use super::access::Access;
 use super::address::{Address, Refused, Scheme, Server};
 use super::credential::{Credentials, SecretError};
 use super::program::{Program, ProgramError, Said};
+pub(super) use tags::tags;
 
 /// All of a monorepo's history fits, and a server that sends for ever doesn't.
 const LIMITS: Limits = Limits { time: Duration::from_secs(600), bytes: 2 << 30, every: Duration::from_millis(250) };

@@ -8,6 +8,7 @@ use gix::ObjectId;
 use kedge_model::Problem;
 use kedge_model::name::{check_cluster_type_name, check_path_name};
 
+use super::Origin;
 use super::fault::PackError;
 use super::memory::Remembered;
 use super::objects::{Item, ItemKind, Objects, ObjectsError};
@@ -26,6 +27,7 @@ pub(super) struct Listed {
 pub(super) struct ListedType {
     pub tree: ObjectId,
     pub folders: Arc<BTreeMap<String, Folder>>,
+    pub origins: Arc<BTreeMap<String, Origin>>,
 }
 
 /// An assignment's folder, and what its `reconciler.yaml` asks for.
@@ -95,7 +97,12 @@ fn list_type(
             folders.insert(inner.name, folder);
         }
     }
-    Ok((ours || !folders.is_empty()).then(|| ListedType { tree: item.id, folders: Arc::new(folders) }))
+    if !ours && folders.is_empty() {
+        return Ok(None);
+    }
+    let source = |folder: &Folder| folder.purpose.as_deref().ok()?.source().map(Origin::from);
+    let origins = folders.iter().filter_map(|(name, folder)| Some((name.clone(), source(folder)?))).collect();
+    Ok(Some(ListedType { tree: item.id, folders: Arc::new(folders), origins: Arc::new(origins) }))
 }
 
 fn read_folder(objects: &Objects, head: &Head, path: &str, tree: ObjectId) -> Result<Option<Folder>, ObjectsError> {

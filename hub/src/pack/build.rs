@@ -1,12 +1,13 @@
 //! Brings every assignment of a branch to packages: from memory, from the database, or by making them (`builder`). Called
 //! by the packer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use gix::ObjectId;
-use kedge_model::Origin;
+use kedge_model::kinds::PinnedTo;
 use kedge_model::wire::{ApplyParameters, BlobRef, Digest, Observation, PackageRef, Packages};
+use kedge_model::{Origin, Problem, Spec};
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
@@ -15,10 +16,14 @@ use super::branch::{Folder, Listed};
 use super::builder::{Begun, Builder, Half, Halves, Workload};
 use super::fault::{Fault, PackError};
 use super::memory::{Again, Inputs, Known, Outcome, Remembered};
+use super::pins::{self, Wish};
 use super::platform::{self, Note};
 use super::reconciler::{Purpose, SourceName};
 use super::sources::{self, Heads, SourceHead};
+use super::versions::{self, plain};
+use super::{Packed, Packer, Pinned};
 use crate::git::Head;
+use crate::store::versions::SeenVersion;
 use crate::store::{Store, now};
 
 /// An assignment to make.
@@ -40,11 +45,11 @@ struct Record {
 }
 
 /// Raised when the same inputs are packed differently, so that what was remembered doesn't count any more.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
+
 /// Brings all assignments up to date in `remembered`. How many were made anew.
 pub(super) async fn bring(
-    builder: &Arc<Builder>,
-    store: &Store,
+    packer: &Packer,
     head: &Head,
     listed: &Listed,
     heads: &Heads,
@@ -63,16 +68,80 @@ pub(super) async fn bring(
             }
         }
     }
-    let (found, missing) = recall(builder, store, jobs).await?;
-    let built = missing.len();
-    let made = make(builder, store, head, missing).await?;
+    let (found, made) = obtain(packer, head, jobs).await?;
+    let built = made.len();
     for (job, outcome) in found.into_iter().chain(made) {
         let inputs = Inputs { folder: job.folder, commit: Some(job.head.commit) };
         let known = Arc::new(Known { inputs, outcome });
         all.entry(job.cluster_type).or_default().insert(job.assignment, known);
     }
+    versions::name_by_tags(&packer.tags, &packer.sources, &mut all).await;
     remembered.replace(listed, all);
     Ok(built)
+}
+
+/// Brings what Pins ask for into `packed`, in the order of the Pins.
+pub(super) async fn pin(
+    packer: &Packer,
+    head: &Head,
+    wishes: Vec<Wish>,
+    remembered: &mut Remembered,
+    packed: &mut Packed,
+) -> Result<(), PackError> {
+    let mut known = std::mem::take(&mut remembered.pinned);
+    known.retain(|_, packages| is_whole(packages, packer.blobs()));
+    let jobs = wishes.iter().map(|wish| (wish.job.key(), &wish.job)).filter(|(key, _)| !known.contains_key(key));
+    let jobs: BTreeMap<String, &Job> = jobs.collect();
+    let (found, made) = obtain(packer, head, jobs.into_values().cloned().collect()).await?;
+    let fresh = found.into_iter().chain(made).map(|(job, outcome)| (job.key(), outcome));
+    let mut outcomes: BTreeMap<String, Outcome> = fresh.collect();
+    outcomes.extend(known.into_iter().map(|(key, packages)| {
+        let outcome = Outcome::Apply { packages, notes: Vec::new(), key: key.clone() };
+        (key, outcome)
+    }));
+    for Wish { pin: object, job } in wishes {
+        let (Spec::Pin(pin), Some(outcome)) = (&object.spec, outcomes.get(&job.key())) else { continue };
+        match outcome {
+            Outcome::Apply { packages, key, .. } => {
+                let packages = match (&packages.version, &pin.to) {
+                    (None, PinnedTo::Version(version)) => {
+                        Arc::new(Packages { version: Some(plain(version).to_owned()), ..(**packages).clone() })
+                    }
+                    _ => Arc::clone(packages),
+                };
+                remembered.pinned.insert(key.clone(), Arc::clone(&packages));
+                let pinned = Pinned {
+                    name: object.meta.name.clone(),
+                    reason: pin.reason.clone(),
+                    rings: pin.rings.clone(),
+                    packages,
+                    until: pins::until(pin),
+                };
+                packed.pinned.entry((job.cluster_type, job.assignment)).or_default().push(pinned);
+            }
+            Outcome::Quarantined { problems, .. } => {
+                let why: Vec<&str> = problems.iter().map(|problem| problem.message.as_str()).collect();
+                let place = format!("{}/{} at {}", job.cluster_type, job.assignment, job.head.commit);
+                let message = format!("{} can't be resolved for {place}: {}", object.id(), why.join("; "));
+                let problem = Problem::error("PinUnresolved", message).at(object.origin.clone());
+                packed.problems.push(problem.hint("pin a commit whose content can be delivered"));
+            }
+            Outcome::Observe(_) => {}
+        }
+    }
+    Ok(())
+}
+
+type Outcomes = Vec<(Job, Outcome)>;
+
+/// What was remembered, and what had to be made. The versions of the latter are written down for Pins.
+async fn obtain(packer: &Packer, head: &Head, jobs: Vec<Job>) -> Result<(Outcomes, Outcomes), PackError> {
+    let (builder, store) = (&packer.builder, &packer.store);
+    let (found, missing) = recall(builder, store, jobs).await?;
+    let made = make(builder, store, head, missing).await?;
+    let seen: BTreeSet<SeenVersion> = made.iter().filter_map(|(job, outcome)| job.seen(outcome)).collect();
+    store.remember_versions(&seen.into_iter().collect::<Vec<_>>(), now()).await?;
+    Ok((found, made))
 }
 
 enum Settled {
@@ -136,7 +205,7 @@ async fn recall(
     let (mut found, mut missing) = (Vec::new(), Vec::new());
     for (job, key) in jobs.into_iter().zip(keys) {
         let record = rows.remove(&key).and_then(|json| serde_json::from_str::<Record>(&json).ok());
-        match record.filter(|record| record.is_whole(builder.blobs())) {
+        match record.filter(|record| is_whole(&record.packages, builder.blobs())) {
             Some(Record { packages, notes }) => {
                 found.push((job, Outcome::Apply { packages: Arc::new(packages), notes, key }));
             }
@@ -203,13 +272,12 @@ async fn make(
     Ok(made)
 }
 
-impl Record {
-    fn is_whole(&self, blobs: &Blobs) -> bool {
-        [&self.packages.platform, &self.packages.workload].into_iter().all(|package| {
-            let blob = BlobRef { digest: package.digest, size: package.size };
-            std::iter::once(&blob).chain(&package.artifacts).all(|blob| blobs.claim(blob))
-        })
-    }
+/// Whether all of it is still in the packages folder.
+fn is_whole(packages: &Packages, blobs: &Blobs) -> bool {
+    [&packages.platform, &packages.workload].into_iter().all(|package| {
+        let blob = BlobRef { digest: package.digest, size: package.size };
+        std::iter::once(&blob).chain(&package.artifacts).all(|blob| blobs.claim(blob))
+    })
 }
 
 impl Job {
@@ -218,6 +286,13 @@ impl Job {
         let Job { cluster_type, assignment, folder, head, .. } = self;
         let text = format!("packages\0{FORMAT}\0{cluster_type}/{assignment}\0{folder}\0{}", head.commit);
         Digest::of(text.as_bytes()).to_string()
+    }
+
+    fn seen(&self, outcome: &Outcome) -> Option<SeenVersion> {
+        let Outcome::Apply { packages, .. } = outcome else { return None };
+        let (repo, path) = (self.source.repo.clone(), pins::clean(&self.source.path));
+        let commit = self.head.commit.clone();
+        Some(SeenVersion { repo, path, version: packages.version.clone()?, commit })
     }
 
     /// The source's folder.

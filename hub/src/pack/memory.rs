@@ -11,7 +11,7 @@ use kedge_model::wire::{Observation, Packages};
 
 use super::branch::{Listed, ListedType};
 use super::platform::Note;
-use super::{PackedEntry, PackedType};
+use super::{Origin, PackedEntry, PackedType};
 
 /// One environment's memory; held while it is packed.
 pub(super) type Shelf = Arc<tokio::sync::Mutex<Remembered>>;
@@ -19,6 +19,8 @@ pub(super) type Shelf = Arc<tokio::sync::Mutex<Remembered>>;
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
     types: BTreeMap<String, RememberedType>,
+    /// Pinned content by the key of its row.
+    pub pinned: BTreeMap<String, Arc<Packages>>,
 }
 
 #[derive(Debug)]
@@ -111,15 +113,22 @@ impl Remembered {
         (types, self.types.values().flat_map(|known| known.problems.iter().cloned()).collect())
     }
 
+    pub fn origins(&self) -> BTreeMap<String, Arc<BTreeMap<String, Origin>>> {
+        self.types.iter().map(|(name, known)| (name.clone(), Arc::clone(&known.listed.origins))).collect()
+    }
+
     /// Keys of the database's rows that are in use.
     pub fn keys(&self) -> Vec<String> {
         let known = self.types.values().flat_map(|known| known.assignments.values());
-        known
-            .filter_map(|known| match &known.outcome {
-                Outcome::Apply { key, .. } => Some(key.clone()),
-                _ => None,
-            })
-            .collect()
+        let keys = known.filter_map(|known| match &known.outcome {
+            Outcome::Apply { key, .. } => Some(key.clone()),
+            _ => None,
+        });
+        keys.chain(self.pinned.keys().cloned()).collect()
+    }
+
+    pub fn has_pinned(&self) -> bool {
+        !self.pinned.is_empty()
     }
 }
 

@@ -159,6 +159,16 @@ pub(super) fn text<'a>(document: &'a Node, path: &[&str]) -> Option<&'a str> {
     path.iter().try_fold(document, |node, key| node.get(key))?.text()
 }
 
+impl From<&SourceName> for super::Origin {
+    fn from(source: &SourceName) -> super::Origin {
+        let reference = match &source.reference {
+            Reference::Branch(name) | Reference::Commit(name) => name.clone(),
+            Reference::Tag(name) => format!("refs/tags/{name}"),
+        };
+        super::Origin { repo: source.repo.clone(), reference, path: source.path.clone() }
+    }
+}
+
 impl From<&SourceRef> for Reference {
     fn from(reference: &SourceRef) -> Reference {
         match reference {

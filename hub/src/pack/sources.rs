@@ -22,6 +22,9 @@ use crate::git::{Mirrors, Trust};
 pub trait Sources: Send + Sync + fmt::Debug {
     /// The commit of a branch, tag or commit, which is in the mirror then. The last good one while the server fails.
     async fn resolve(&self, repo: &str, reference: &SourceRef) -> Result<SourceHead, SourceFault>;
+
+    /// The tags of a repository and the commits they lead to, as its server says now.
+    async fn tags(&self, repo: &str) -> Result<Vec<(String, String)>, SourceFault>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,13 +49,18 @@ impl Sources for Mirrors {
             Err(error) => Err(SourceFault { message: chain(&error), hint: error.hint() }),
         }
     }
+
+    async fn tags(&self, repo: &str) -> Result<Vec<(String, String)>, SourceFault> {
+        let tags = Mirrors::tags(self, repo, Trust::Application).await;
+        tags.map_err(|error| SourceFault { message: chain(&error), hint: error.hint() })
+    }
 }
 
 /// By repository and reference.
 pub(super) type Heads = BTreeMap<(String, Reference), Result<SourceHead, SourceFault>>;
 
 /// A source that isn't here by then is packed when it comes; its mirror says when.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn resolve(sources: &Arc<dyn Sources>, listed: &Listed) -> Heads {
     let wanted: BTreeSet<(String, Reference)> =
@@ -80,7 +88,7 @@ pub(super) fn head<'a>(heads: &'a Heads, source: &SourceName) -> Option<&'a Resu
 }
 
 impl SourceFault {
-    fn slow() -> SourceFault {
+    pub(super) fn slow() -> SourceFault {
         SourceFault {
             message: "its server hasn't answered yet".to_owned(),
             hint: Some("nothing to do: it is packed as soon as it is fetched".to_owned()),

@@ -2,8 +2,10 @@
 
 mod branches;
 mod hosts;
+mod pins;
 mod repository;
 mod scale;
+mod versions;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,6 +29,12 @@ impl Sources for Shelves {
         let mirror = found.ok_or_else(|| fault("it isn't here"))?;
         let commit = Repository::at(&mirror).resolve(reference).ok_or_else(|| fault("there is no such branch"))?;
         Ok(SourceHead { commit, mirror })
+    }
+
+    async fn tags(&self, repo: &str) -> Result<Vec<(String, String)>, SourceFault> {
+        let found = self.0.lock().unwrap().get(repo).cloned();
+        let mirror = found.ok_or_else(|| SourceFault { message: "it isn't here".to_owned(), hint: None })?;
+        Ok(Repository::at(&mirror).tags())
     }
 }
 

@@ -116,9 +116,7 @@ impl Desk {
         book.head = Some(Arc::new(Head::new(packed, occasion)));
         book.fresh = true;
         if self.parts.shared.policies.of(&packed.environment).is_none() {
-            self.release(term, &packed.environment, &mut book).await?;
-            let issued = self.parts.issuer.issue(term, packed).await?;
-            return Ok(Passed { issued, ..Passed::default() });
+            return self.follow(term, &packed.environment, &mut book).await;
         }
         self.turn_until_still(term, &packed.environment, &mut book).await
     }
@@ -185,6 +183,7 @@ impl Desk {
     /// An environment that no policy names: everything follows the head, and restarts that people asked for are issued.
     async fn follow(&self, term: Term, environment: &str, book: &mut Book) -> Result<Passed, IssueError> {
         self.release(term, environment, book).await?;
+        let now = (self.parts.clock)();
         let held = self.parts.issuer.held(term, environment).await?;
         let streams = match &book.head {
             None => held,
@@ -193,7 +192,8 @@ impl Desk {
                 let all = head.types.keys().map(|name| Stream::new(environment, name, Stream::ALL));
                 let streams: BTreeSet<Stream> = held.into_keys().chain(all).collect();
                 let at_head = |stream: Stream| {
-                    let entries = Arc::clone(head.types.get(&stream.cluster_type).unwrap_or(&empty));
+                    let entries = head.pinned_type(&stream.cluster_type, &stream.ring, now);
+                    let entries = entries.unwrap_or_else(|| Arc::clone(&empty));
                     (stream, entries)
                 };
                 streams.into_iter().map(at_head).collect()
@@ -202,7 +202,8 @@ impl Desk {
         let source = book.head.as_ref().map(|head| head.source.clone());
         let wanted = Wanted { environment: environment.to_owned(), source, streams };
         let issued = self.parts.issuer.issue_streams(term, wanted).await?;
-        Ok(Passed { issued, ..Passed::default() })
+        let unfinished = book.head.as_ref().is_some_and(|head| head.has_deadline(now));
+        Ok(Passed { issued, unfinished, ..Passed::default() })
     }
 
     /// Ends what a policy that is gone had begun.

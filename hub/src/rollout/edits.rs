@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_model::wire::Timestamp;
-use kedge_rollout::{Cause, Lane, Phase, RingState, Rollout, RolloutId};
+use kedge_rollout::{Cause, Item, Lane, Phase, RingState, Rollout, RolloutId};
 
 use super::candidate::{Difference, Known};
+use super::change::Change;
 use super::compose::{Composed, NewKey, Pinned};
 use super::desk::{Parts, Rows};
 use super::limits::Limit;
@@ -25,7 +26,8 @@ pub(super) struct Edits {
     pub before: Vec<(RolloutId, String, Place)>,
     /// Went back or were aborted.
     blocked: BTreeSet<RolloutId>,
-    unblocked: BTreeSet<(String, Place)>,
+    /// Lane, place, and which content; none: whatever it is.
+    unblocked: BTreeSet<(String, Place, Option<String>)>,
     pub waiting: BTreeMap<String, Option<Waiting>>,
     pub words: Vec<(i64, Option<String>)>,
     pub sources: BTreeMap<Place, Option<Known>>,
@@ -80,7 +82,7 @@ impl Edits {
         self.new.insert(new.id());
         let lane = new.rollout.lane.to_string();
         for item in new.rollout.items.iter() {
-            self.unblocked.insert((lane.clone(), super::running::place(item)));
+            self.unblocked.insert((lane.clone(), super::running::place(item), None));
         }
         for (ring, places) in &new.before {
             self.before.extend(places.keys().map(|place| (new.id(), ring.clone(), place.clone())));
@@ -91,17 +93,29 @@ impl Edits {
     pub fn forget_blocked(&mut self, blocked: &[BlockedRow], differences: &BTreeMap<Lane, Vec<Difference>>) {
         for row in blocked {
             let lane = differences.iter().find(|(lane, _)| lane.to_string() == row.lane);
-            let asked = lane.is_some_and(|(_, differences)| {
-                differences.iter().any(|difference| {
-                    difference.item.cluster_type == row.cluster_type
-                        && difference.item.assignment == row.assignment
-                        && difference.change.fingerprint() == row.fingerprint
-                })
-            });
+            let asked =
+                lane.is_some_and(|(_, differences)| differences.iter().any(|difference| row.blocks(difference)));
             if !asked {
-                self.unblocked.insert((row.lane.clone(), (row.cluster_type.clone(), row.assignment.clone())));
+                self.unblocked.insert((row.lane.clone(), row.place(), Some(row.fingerprint.clone())));
             }
         }
+    }
+
+    /// What a word of this pass took back.
+    pub fn newly_blocked(&self, rows: &Rows) -> Vec<BlockedRow> {
+        let of = |running: &Running| -> Vec<BlockedRow> {
+            let lane = running.rollout.lane.to_string();
+            let row = |(item, change): (&Item, &Change)| BlockedRow {
+                lane: lane.clone(),
+                cluster_type: item.cluster_type.clone(),
+                assignment: item.assignment.clone(),
+                workload: item.workload.clone(),
+                fingerprint: change.fingerprint(),
+                rollout: running.id(),
+            };
+            running.items().map(row).collect()
+        };
+        self.blocked.iter().filter_map(|id| rows.running.get(id)).flat_map(of).collect()
     }
 
     pub fn no_longer_waiting(&mut self, rows: &mut Rows, lane: &Lane) {
@@ -187,8 +201,8 @@ impl Edits {
         }
         let mut tx = parts.store.write_as(term).await?;
         let tick = tx.tick().await?;
-        for (lane, place) in &self.unblocked {
-            tx.unblock_place(environment, lane, place).await?;
+        for (lane, place, fingerprint) in &self.unblocked {
+            tx.unblock_place(environment, lane, place, fingerprint.as_deref()).await?;
         }
         for (id, places) in &self.dropped {
             tx.drop_rollout_items(*id, places).await?;

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kedge_model::wire::{Packages, PlatformSource, Timestamp};
+use kedge_model::wire::{PlatformSource, Timestamp};
 use kedge_rollout::Lane;
 
-use crate::pack::{Packed, PackedEntry, PackedType};
+use super::change::Change;
+use crate::pack::{self, Packed, PackedEntry, PackedType, Pinned};
 
 /// What the walk knows beside the packages.
 #[derive(Clone, Debug, Default)]
@@ -32,8 +33,9 @@ pub struct Head {
     pub author: String,
     /// Rendered or packed: neither.
     pub quarantined: BTreeMap<String, String>,
-    pub pins: Pins,
-    origins: BTreeMap<String, BTreeMap<String, Origin>>,
+    /// By cluster type and assignment; the first that fits a ring counts.
+    pub pins: BTreeMap<(String, String), Vec<Pinned>>,
+    origins: BTreeMap<String, Arc<BTreeMap<String, pack::Origin>>>,
     workloads: BTreeMap<String, String>,
 }
 
@@ -44,19 +46,6 @@ pub struct Origin {
     pub repo: String,
     pub reference: String,
     pub path: String,
-}
-
-/// By cluster type and assignment.
-pub type Pins = BTreeMap<(String, String), Vec<PinnedContent>>;
-
-/// Content that a Pin puts on rings.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinnedContent {
-    pub name: String,
-    /// Empty: every ring.
-    pub rings: Vec<String>,
-    pub packages: Arc<Packages>,
-    pub until: Option<Timestamp>,
 }
 
 impl Head {
@@ -80,8 +69,8 @@ impl Head {
             subject: occasion.subject.clone(),
             author: occasion.author.clone(),
             quarantined,
-            pins: Pins::new(),
-            origins: BTreeMap::new(),
+            pins: packed.pinned.clone(),
+            origins: packed.origins.clone(),
             workloads: occasion.workloads.clone(),
         }
     }
@@ -91,14 +80,13 @@ impl Head {
     }
 
     pub fn origin(&self, cluster_type: &str, assignment: &str) -> Origin {
-        if let Some(origin) = self.origins.get(cluster_type).and_then(|origins| origins.get(assignment)) {
-            return origin.clone();
+        let workload = self.workload(assignment);
+        match self.origins.get(cluster_type).and_then(|origins| origins.get(assignment)) {
+            Some(pack::Origin { repo, reference, path }) => {
+                Origin { workload, repo: repo.clone(), reference: reference.clone(), path: path.clone() }
+            }
+            None => Origin { workload, repo: String::new(), reference: String::new(), path: String::new() },
         }
-        let repo = match self.entry(cluster_type, assignment) {
-            Some(PackedEntry::Apply(packages)) => packages.workload.repo.clone(),
-            _ => String::new(),
-        };
-        Origin { workload: self.workload(assignment), repo, reference: String::new(), path: String::new() }
     }
 
     /// The workload's name; of an assignment that is gone from the schedule, the assignment's.
@@ -107,13 +95,33 @@ impl Head {
     }
 
     /// Pins that are in force for a ring.
-    pub fn pin(&self, cluster_type: &str, assignment: &str, ring: &str, now: Timestamp) -> Option<&PinnedContent> {
+    pub fn pin(&self, cluster_type: &str, assignment: &str, ring: &str, now: Timestamp) -> Option<&Pinned> {
         let pins = self.pins.get(&(cluster_type.to_owned(), assignment.to_owned()))?;
-        pins.iter().find(|pin| {
-            pin.until.is_none_or(|until| now < until)
-                && (pin.rings.is_empty() || pin.rings.iter().any(|named| named == ring))
-        })
+        pins.iter().find(|pin| is_in_force(pin, ring, now))
     }
+
+    /// The head of a cluster type as a ring without rollouts has it: with its pins.
+    pub fn pinned_type(&self, cluster_type: &str, ring: &str, now: Timestamp) -> Option<Arc<PackedType>> {
+        let mut entries = Arc::clone(self.types.get(cluster_type)?);
+        for (named, assignment) in self.pins.keys().filter(|(named, _)| named == cluster_type) {
+            let Some(pin) = self.pin(named, assignment, ring, now) else { continue };
+            let Some(entry @ PackedEntry::Apply(_)) = entries.get(assignment) else { continue };
+            if let Some(next) = Change::workload(&pin.packages).apply(Some(entry)) {
+                Arc::make_mut(&mut entries).insert(assignment.clone(), next);
+            }
+        }
+        Some(entries)
+    }
+
+    /// Whether a pin ends by itself.
+    pub fn has_deadline(&self, now: Timestamp) -> bool {
+        self.pins.values().flatten().any(|pin| pin.until.is_some_and(|until| now < until))
+    }
+}
+
+/// Whether a pin fits a ring and its time.
+fn is_in_force(pin: &Pinned, ring: &str, now: Timestamp) -> bool {
+    pin.until.is_none_or(|until| now < until) && (pin.rings.is_empty() || pin.rings.iter().any(|named| named == ring))
 }
 
 impl Origin {

@@ -9,14 +9,15 @@ use std::time::Duration;
 
 use kedge_model::kinds::{EnvironmentPolicy, Members, Promoter, PromotionPolicy, Ring};
 use kedge_model::wire::{
-    DesiredState, Digest, Envelope, EnvelopeError, Generation, Mode, PackageRef, Packages, PackagesKey, Stream, Timestamp,
+    DesiredState, Digest, Envelope, EnvelopeError, Generation, Mode, PackageRef, Packages, PackagesKey, Stream,
+    Timestamp,
 };
 use kedge_rollout::{Lane, RingState, RolloutId, Say, Word};
 
 use super::desk::{Describe, Desk, Parts, Passed, Shared};
 use super::head::Occasion;
 use super::words;
-use crate::pack::{Packed, PackedEntry};
+use crate::pack::{Origin, Packed, PackedEntry};
 use crate::state::testing::{Unconfirmed, key, ours, packed};
 use crate::state::{Board, Issuer, Signer};
 use crate::store::rollout::{RolloutFilter, StoredRollout};
@@ -67,7 +68,6 @@ impl Describe for Nobody {
 #[derive(Clone, Copy, Debug)]
 pub enum Says {
     Converged,
-    Converging,
     Failed,
 }
 
@@ -130,6 +130,10 @@ impl Lab {
         self.broken.store(true, Ordering::SeqCst);
     }
 
+    pub fn now(&self) -> Timestamp {
+        clock()
+    }
+
     pub fn wait(&self, time: Duration) {
         NOW.set(NOW.get() + i64::try_from(time.as_millis()).unwrap());
     }
@@ -139,12 +143,7 @@ impl Lab {
         self.head_of(commit, None, &[("drone", entries)]).await
     }
 
-    pub async fn head_of(
-        &self,
-        commit: &str,
-        main: Option<&str>,
-        types: &[(&str, &[(&str, PackedEntry)])],
-    ) -> Passed {
+    pub async fn head_of(&self, commit: &str, main: Option<&str>, types: &[(&str, &[(&str, PackedEntry)])]) -> Passed {
         self.desk.issue(TERM, &at(commit, types), &occasion(main)).await.unwrap()
     }
 
@@ -258,6 +257,15 @@ impl Lab {
 pub fn at(commit: &str, types: &[(&str, &[(&str, PackedEntry)])]) -> Packed {
     let mut packed = packed(types);
     packed.source.commit = commit.to_owned();
+    for (cluster_type, entries) in types {
+        let origin = |entry: &PackedEntry| match entry {
+            PackedEntry::Apply(packages) => packages.workload.repo.clone(),
+            _ => "https://h/seen".to_owned(),
+        };
+        let place = |repo: String| Origin { repo, reference: "main".to_owned(), path: "./app".to_owned() };
+        let origins = entries.iter().map(|(name, entry)| ((*name).to_owned(), place(origin(entry)))).collect();
+        packed.origins.insert((*cluster_type).to_owned(), Arc::new(origins));
+    }
     packed
 }
 
@@ -273,7 +281,7 @@ pub fn occasion(main: Option<&str>) -> Occasion {
 }
 
 pub fn source_lane() -> Lane {
-    Lane::Source { repo: "https://h/app".to_owned(), reference: String::new() }
+    Lane::Source { repo: "https://h/app".to_owned(), reference: "main".to_owned() }
 }
 
 fn desk(store: &Store, board: &Arc<Board>, shared: &Shared, broken: &Arc<AtomicBool>) -> Desk {

@@ -64,7 +64,9 @@ impl Turn<'_> {
         };
         let issued = parts.issuer.issue_streams(self.term, wanted).await?;
         edits.conclude(parts, self.term, rows, composed.pinned).await?;
-        let unfinished = rows.running.values().any(Running::is_unfinished) || !rows.waiting.is_empty();
+        let unfinished = rows.running.values().any(Running::is_unfinished)
+            || !rows.waiting.is_empty()
+            || self.head.is_some_and(|head| head.has_deadline(now));
         Ok(Passed { issued, moved: edits.saved, unfinished })
     }
 
@@ -155,6 +157,7 @@ impl Turn<'_> {
         let mut differences = candidate::differences(&asked);
         let blocked = self.desk.parts.store.rollouts_blocked(self.environment).await?;
         edits.forget_blocked(&blocked, &differences);
+        let blocked: Vec<BlockedRow> = blocked.into_iter().chain(edits.newly_blocked(rows)).collect();
         // Lanes with nothing to ask may still hold something that the head took back.
         for running in rows.running.values().filter(|running| running.is_unfinished()) {
             differences.entry(running.rollout.lane.clone()).or_default();
@@ -408,12 +411,7 @@ fn shared(new: &Running, old: &Running) -> BTreeSet<Place> {
 
 fn is_blocked(blocked: &[BlockedRow], lane: &Lane, difference: &Difference) -> bool {
     let lane = lane.to_string();
-    let found = blocked.iter().find(|row| {
-        row.lane == lane
-            && row.cluster_type == difference.item.cluster_type
-            && row.assignment == difference.item.assignment
-    });
-    found.is_some_and(|row| row.fingerprint == difference.change.fingerprint())
+    blocked.iter().any(|row| row.lane == lane && row.blocks(difference))
 }
 
 /// What this rollout's commit quarantined.

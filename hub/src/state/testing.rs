@@ -76,7 +76,16 @@ pub fn packed_type(entries: &[(&str, PackedEntry)]) -> PackedType {
 pub fn packed(types: &[(&str, &[(&str, PackedEntry)])]) -> Packed {
     let types: BTreeMap<String, Arc<PackedType>> =
         types.iter().map(|(name, entries)| ((*name).to_owned(), Arc::new(packed_type(entries)))).collect();
-    Packed { environment: "dev".to_owned(), source: source("c1"), types, problems: Vec::new(), built: 0 }
+    let (origins, pinned) = (BTreeMap::new(), BTreeMap::new());
+    Packed {
+        environment: "dev".to_owned(),
+        source: source("c1"),
+        types,
+        origins,
+        pinned,
+        problems: Vec::new(),
+        built: 0,
+    }
 }
 
 pub fn source(commit: &str) -> PlatformSource {

@@ -13,7 +13,9 @@ use sqlx::any::AnyRow;
 use super::pack::corrupt;
 use super::statement::Statement;
 use super::{Store, StoreError};
+use crate::rollout::candidate::Difference;
 use crate::rollout::change::Change;
+use crate::rollout::running::Place;
 
 /// A rollout as it is stored, without its items.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +97,22 @@ pub struct SourceRow {
     pub repo: String,
     pub reference: String,
     pub commit: String,
+}
+
+impl BlockedRow {
+    pub fn place(&self) -> Place {
+        (self.cluster_type.clone(), self.assignment.clone())
+    }
+
+    /// Whether it speaks of this change: of all its parts, or of the platform's, which then can't come with another either.
+    pub fn blocks(&self, difference: &Difference) -> bool {
+        let (item, change) = (&difference.item, &difference.change);
+        let platform = Change { platform: change.platform.clone(), ..Change::default() };
+        item.cluster_type == self.cluster_type
+            && item.assignment == self.assignment
+            && (change.fingerprint() == self.fingerprint
+                || (!platform.removes() && platform.fingerprint() == self.fingerprint))
+    }
 }
 
 const ROLLOUT: &str = "SELECT r.id, r.body, r.skipped, r.updated_at, r.ended_at, r.tick FROM rollouts r";

@@ -17,7 +17,7 @@ use super::{DEBOUNCE, Mail, RESYNC, Walks};
 use crate::catalog::CatalogNotes;
 use crate::git::{Head, RefName, RepoChange, Trust, What};
 use crate::metrics::{StepName, WalkOutcome};
-use crate::pack::Packed;
+use crate::pack::{Packed, Pins};
 use crate::platform::{Environment, EnvironmentReader, Input, PlatformReader, ReadError};
 use crate::publish::{Cause, GitOpsTarget, Next, Outcome, PublishJob, Published, PullState};
 use crate::rollout::Occasion;
@@ -373,7 +373,8 @@ impl<S: Steps> EnvironmentWalk<S> {
         }
         let Some(head) = head else { return delivered };
         let occasion = self.occasion(scheduler.schedule(), &delivered);
-        if let Err(stop) = self.pack(&head, &occasion, &mut delivered).await {
+        let pins = Pins::of(scheduler.platform());
+        if let Err(stop) = self.pack(&head, &pins, &occasion, &mut delivered).await {
             delivered.stop.get_or_insert((From::Pack, stop));
         }
         delivered
@@ -402,9 +403,9 @@ impl<S: Steps> EnvironmentWalk<S> {
         }
     }
 
-    async fn pack(&self, head: &Head, occasion: &Occasion, delivered: &mut Delivered) -> Result<(), Stop> {
+    async fn pack(&self, head: &Head, pins: &Pins, occasion: &Occasion, delivered: &mut Delivered) -> Result<(), Stop> {
         let begun = Instant::now();
-        let packed = self.steps.pack(&self.environment.name, head).await?;
+        let packed = self.steps.pack(&self.environment.name, head, pins).await?;
         self.measured(StepName::Pack, begun);
         let begun = Instant::now();
         let issued = self.steps.issue(self.term, &packed, occasion).await;

@@ -9,7 +9,7 @@ use kedge_scheduler::{Delta, Scheduler};
 use crate::catalog::CatalogNotes;
 use crate::git::Head;
 use crate::metrics::{StepName, WalkOutcome};
-use crate::pack::Packed;
+use crate::pack::{Packed, Pins};
 use crate::publish::{Next, PublishJob, Published};
 use crate::rollout::Occasion;
 use crate::store::{StoreError, Term};
@@ -48,7 +48,7 @@ pub trait Steps: Send + Sync + 'static {
 
     async fn publish(&self, term: Term, job: PublishJob<'_>) -> Result<Published, Stop>;
 
-    async fn pack(&self, environment: &str, head: &Head) -> Result<Packed, Stop>;
+    async fn pack(&self, environment: &str, head: &Head, pins: &Pins) -> Result<Packed, Stop>;
 
     /// How many new generations there are.
     async fn issue(&self, term: Term, packed: &Packed, occasion: &Occasion) -> Result<usize, Stop>;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use kedge_tests::agent::Agent;
 use kedge_tests::agent::link::{Link, Reply};
-use kedge_tests::agent::trust::Trust;
+use kedge_tests::agent::trust::{Trust, settings};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::hub::Hub;
@@ -151,7 +151,7 @@ async fn past_the_bound_of_connections_new_ones_are_closed_and_old_ones_go_on() 
 async fn an_empty_and_a_strange_join_are_malformed() {
     let hub = Hub::start().await;
     let agent = hub.agent().await;
-    let config = Trust::Authorities(agent.keys.authorities.clone()).config(None);
+    let config = settings(Trust::Authorities(agent.keys.authorities.clone()), None);
     let mut link = Link::open(&agent.hub, config).await.unwrap();
     let token = hub.token(1).await;
     let strange = format!(

@@ -132,7 +132,7 @@ impl Hub {
             intake: Arc::clone(&rooms) as Arc<dyn Intake>,
             proofs: Arc::clone(&rooms) as Arc<dyn Proofs>,
             slots: Slots::new(store.clone()),
- policies: Policies::new(),
+            policies: Policies::new(),
             config,
             metrics: Arc::clone(&metrics),
         }));

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use kedge_model::wire::RenewRequest;
 use kedge_tests::agent::identity::Identity;
 use kedge_tests::agent::link::Link;
-use kedge_tests::agent::trust::Trust;
+use kedge_tests::agent::trust::{Trust, settings};
 use kedge_tests::agent::{AgentError, body, read};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
@@ -86,7 +86,7 @@ async fn another_hubs_revocation_counts_within_a_second() {
 async fn without_a_certificate_there_is_nothing_but_the_join() {
     let hub = Hub::start().await;
     let agent = hub.agent().await;
-    let config = Trust::Authorities(agent.keys.authorities.clone()).config(None);
+    let config = settings(Trust::Authorities(agent.keys.authorities.clone()), None);
     let mut link = Link::open(&agent.hub, config).await.unwrap();
     for path in ["/agent/v1/poll", "/agent/v1/renew", "/agent/v1/status", "/agent/v1/proof"] {
         let reply = link.post(path, b"").await.unwrap();
@@ -126,7 +126,7 @@ async fn a_good_certificate_with_another_key_is_no_identity() {
     let thief = Arc::new(Identity::generate());
     // rustls itself refuses to pair them; who does it by hand fails at the signature.
     let made = std::panic::catch_unwind(|| {
-        Trust::Authorities(agent.keys.authorities.clone()).config(Some((&agent.certificate, &thief)))
+        settings(Trust::Authorities(agent.keys.authorities.clone()), Some((&agent.certificate, &thief)))
     });
     assert!(made.is_err());
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use kedge_model::wire::{Envelope, JoinToken, PackagesKey};
 use kedge_status::{Condition, Nonce, PAYLOAD_TYPE, StatusDocument};
 use kedge_tests::agent::identity::Identity;
+use kedge_tests::agent::trust::{Trust, settings};
 use kedge_tests::agent::{AgentError, body};
 use kedge_tests::lab::{await_some, await_true};
 use kedge_tests::world::cluster::{self, Cluster, block_on, now, report, within};
@@ -79,7 +80,7 @@ fn a_certificate_of_another_authority_gets_no_connection() {
     drone.agent.use_certificate(good);
     drone.look().unwrap();
     // Without any certificate there is nothing but the join.
-    let stranger = kedge_tests::agent::trust::Trust::Authorities(drone.agent.keys.authorities.clone()).config(None);
+    let stranger = settings(Trust::Authorities(drone.agent.keys.authorities.clone()), None);
     let reply = block_on(async {
         let mut link = kedge_tests::agent::link::Link::open(&drone.agent.hub, stranger).await.unwrap();
         link.post("/agent/v1/poll", &body(&drone.agent.request())).await.unwrap()

@@ -18,8 +18,8 @@ use kedge_tests::lab::{await_some, await_true, skip};
 use kedge_tests::world::cluster::{Cluster, report, within};
 use kedge_tests::world::{Database, SOON, World};
 
-use crate::chance::{Chance, rounds};
 use crate::each_database::on_each_database;
+use kedge_tests::lab::chance::{Chance, rounds};
 
 on_each_database![
     a_kill_while_documents_arrive_loses_none_that_was_acknowledged,

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod agents;
-mod chance;
+mod artifacts;
 mod database;
 mod each_database;
 mod git_faults;

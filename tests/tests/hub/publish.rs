@@ -10,8 +10,8 @@ use kedge_tests::lab::git_server::Refusal;
 use kedge_tests::lab::{await_some, await_true};
 use kedge_tests::world::{Database, SOON, World};
 
-use crate::chance::Chance;
 use crate::each_database::on_each_database;
+use kedge_tests::lab::chance::Chance;
 
 on_each_database![
     a_kill_at_any_moment_loses_no_generation_and_doubles_no_commit,
@@ -131,7 +131,7 @@ fn a_kill_at_any_moment_loses_no_generation_and_doubles_no_commit(database: Data
     let mut chance = Chance::seeded(0x006b_6564_6765);
     let mut seen: BTreeMap<u64, String> = BTreeMap::new();
     let state = |world: &World, generation: u64| world.api.envelope("dev", "drone", generation);
-    for round in 0..crate::chance::rounds(6) {
+    for round in 0..kedge_tests::lab::chance::rounds(6) {
         world.sample.change_drones(&format!("Round {round}"));
         thread::sleep(Duration::from_millis(chance.below(500)));
         let newest = world.api.generation("dev", "drone").unwrap_or_default();

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use gix::ObjectId;
-use gix::bstr::BString;
+use gix::bstr::{BString, ByteSlice as _};
 use gix::protocol::transport::client::blocking_io::http;
 use gix::remote::fetch::{Shallow, Tags};
 use gix::remote::{Direction, ref_map};
@@ -242,6 +242,26 @@ impl Mirror {
             guard::guarded(&packs, self.link.limits, |stop| prepared.receive(gix::progress::Discard, stop))?;
         }
         wants.iter().zip(there).map(|(want, there)| there.map(|_| self.commit_of(want)).transpose()).collect()
+    }
+
+    /// The server's tags and what they lead to, at most so many. Nothing is fetched.
+    pub fn tags(&self, most: usize) -> Result<Vec<(String, ObjectId)>, gix::Error> {
+        let remote = self
+            .repo
+            .remote_at_without_url_rewrite(self.url.as_str())?
+            .with_fetch_tags(Tags::None)
+            .with_refspecs([BString::from("+refs/tags/*:refs/kedge/listed/*")], Direction::Fetch)?;
+        let (map, _) = remote
+            .connect(Direction::Fetch)?
+            .with_transport_options(Box::new(self.http_options()))
+            .with_credentials(|_| Ok(None))
+            .ref_map(gix::progress::Discard, ref_map::Options::default())?;
+        let tags = map.remote_refs.iter().filter_map(|found| {
+            let (name, direct, peeled) = found.unpack();
+            let name = name.to_str().ok()?.strip_prefix("refs/tags/")?;
+            Some((name.to_owned(), peeled.or(direct)?.to_owned()))
+        });
+        Ok(tags.take(most).collect())
     }
 
     /// The commit that a ref led to when it was last fetched.

@@ -295,8 +295,10 @@ fn record(next: &mut Rollout, facts: &Facts, place: usize) {
 fn settle(next: &mut Rollout) {
     for ring in &mut next.rings {
         ring.waits_for.clear();
-        ring.steady_since = None;
         ring.empty = false;
+        if ring.passed_at.is_none() {
+            ring.steady_since = None;
+        }
     }
 }
 

@@ -65,7 +65,11 @@ spec:
 pub fn read(platform: &mut Platform, file: &str, text: &str, application: Option<&str>) {
     let source = Arc::new(Source { repo: "test".to_owned(), revision: None });
     let origin = Origin { source, file: Arc::from(file), line: 0, column: 0 };
-    let decoded = decode::objects(text.as_bytes(), &origin, &Options { application: application.map(str::to_owned), ..Options::default() });
+    let decoded = decode::objects(
+        text.as_bytes(),
+        &origin,
+        &Options { application: application.map(str::to_owned), ..Options::default() },
+    );
     for object in decoded.objects {
         platform.objects.insert(object.id(), Arc::new(object));
     }

@@ -1,9 +1,12 @@
 //! Clusters go where the policy in force says.
 
 use kedge_model::kinds::{EnvironmentPolicy, Members, Promoter, PromotionPolicy, Ring};
+use kedge_model::wire::{Envelope, Generation};
 
 use super::*;
 use crate::agents::testing::fleet;
+use crate::state::testing::{ours, packed_type, source};
+use crate::state::{Issued, plan};
 use crate::store::agents::ClusterRow;
 
 fn policy(environment: &str) -> PromotionPolicy {
@@ -93,6 +96,31 @@ async fn rings_that_people_named_stay_where_there_never_was_a_policy() {
     tx.commit().await.unwrap();
     assert_eq!(pass(&world.fleet, &world.store, &InForce::default(), Term(0)).await.unwrap(), Pass::Done(0));
     assert_eq!(rings(&world.store).await, ["mine"]);
+}
+
+#[tokio::test]
+async fn a_ring_without_a_state_yet_takes_nothing_away() {
+    let world = fleet().await;
+    let drone = world.member(1, "small").await;
+    let stream = Stream::new("dev", "drone", Stream::ALL);
+    let entries = packed_type(&[("hello", ours("1"))]);
+    let settled = std::collections::BTreeSet::new();
+    let inputs = plan::Inputs {
+        stream: &stream,
+        generation: Generation(1),
+        packed: &entries,
+        confirmed: None,
+        source: Some(&source("c1")),
+        settled: &settled,
+        restarts: &std::collections::BTreeMap::new(),
+    };
+    let envelope = world.fleet.sign(&plan::next(None, &inputs)).unwrap().to_json().unwrap();
+    world.board.show(&stream, Issued { generation: Generation(1), envelope: envelope.into() });
+    enforce(&world.store, &world.policies, Some(&policy("dev"))).await;
+    assert_eq!(pass(&world.fleet, &world.store, &world.policies.all(), Term(0)).await.unwrap(), Pass::Done(1));
+    let envelope = Envelope::from_json(&row(&world.store, &drone).await.membership).unwrap();
+    let told: kedge_model::wire::Membership = serde_json::from_slice(&envelope.payload).unwrap();
+    assert_eq!((told.stream.ring.as_str(), told.remove.len()), ("canary", 0));
 }
 
 #[tokio::test]

@@ -246,3 +246,24 @@ async fn packages_that_nobody_picked_go_after_their_time() {
     assert_eq!(world.packer.collect().await.unwrap().deleted, 2);
     assert!(world.packer.blobs().size(&digest).is_none());
 }
+
+#[tokio::test]
+async fn every_assignment_says_where_its_workload_is() {
+    let world = World::new().await;
+    plain(&world);
+    let mut files = [kubernetes("drone", "hello-a", "./hello", "1"), flux("large", "hello-a")].concat();
+    let tagged = kubernetes("drone", "hello-b", "hello", "1")
+        .into_iter()
+        .map(|(path, text)| (path, text.replace("branch: dev", "tag: v1")));
+    files.extend(tagged);
+    let first = world.pack(&files).await;
+    let origin = |name: &str| first.origins["drone"][name].clone();
+    let expected = Origin { repo: APP.to_owned(), reference: "dev".to_owned(), path: "./hello".to_owned() };
+    assert_eq!(origin("hello-a"), expected);
+    assert_eq!(origin("hello-b").reference, "refs/tags/v1");
+    assert_eq!(first.origins["large"]["hello-a"].reference, "dev");
+    let second = world.pack(&files).await;
+    assert!(Arc::ptr_eq(&first.origins["drone"], &second.origins["drone"]));
+    // A quarantined one is named all the same: what a commit stopped is seen by comparing.
+    assert_eq!(first.types["drone"]["hello-b"], PackedEntry::Quarantined);
+}

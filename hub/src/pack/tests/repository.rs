@@ -68,11 +68,26 @@ impl Repository {
         self.repo.commit_as(who, who, name.as_str(), "change", tree, parents).unwrap().to_string()
     }
 
+    pub fn tag(&self, name: &str, commit: &str) {
+        let id = ObjectId::from_hex(commit.as_bytes()).unwrap();
+        self.repo.reference(format!("refs/tags/{name}"), id, gix::refs::transaction::PreviousValue::Any, "").unwrap();
+    }
+
+    pub fn tags(&self) -> Vec<(String, String)> {
+        let references = self.repo.references().unwrap();
+        let read =
+            |mut tag: gix::Reference<'_>| (tag.name().shorten().to_string(), tag.peel_to_id().unwrap().to_string());
+        references.tags().unwrap().flatten().map(read).collect()
+    }
+
     pub fn resolve(&self, reference: &SourceRef) -> Option<String> {
         let name = match reference {
             SourceRef::Branch(name) => format!("refs/heads/{name}"),
             SourceRef::Tag(name) => format!("refs/tags/{name}"),
-            SourceRef::Commit(commit) => return Some(commit.clone()),
+            SourceRef::Commit(commit) => {
+                let id = ObjectId::from_hex(commit.as_bytes()).ok()?;
+                return self.repo.find_commit(id).ok().map(|found| found.id.to_string());
+            }
         };
         let mut found = self.repo.try_find_reference(name.as_str()).ok()??;
         Some(found.peel_to_id().ok()?.to_string())

@@ -7,7 +7,7 @@ use kedge_model::kinds::{ArtifactSource, Deb, HostWorkload};
 use kedge_model::wire::{BlobRef, Digest};
 use kedge_model::{Options, Problem, Spec, decode};
 
-use super::descriptor;
+use super::descriptor::{self, Versions};
 use super::kustomization::{self, Kustomization};
 use super::{Download, Made, Place};
 use crate::pack::Blobs;
@@ -32,7 +32,7 @@ const MAX_YAML: u64 = decode::MAX_FILE_BYTES as u64;
 const MAX_DOWNLOADS: usize = 100;
 
 pub(in crate::pack) fn read(place: &Place<'_>, blobs: &Blobs) -> Result<Made, Fault> {
-    let mut made = Made::default();
+    let (mut made, mut versions) = (Made::default(), Versions::default());
     let mut found: Vec<(String, HostWorkload, kedge_model::Origin)> = Vec::new();
     for (path, item) in manifests(place)? {
         let origin = in_folder(place.origin, &path);
@@ -45,9 +45,11 @@ pub(in crate::pack) fn read(place: &Place<'_>, blobs: &Blobs) -> Result<Made, Fa
             continue;
         };
         for document in documents {
-            if let Some(version) = descriptor::version(&document.node) {
-                made.version = made.version.or(version);
-            } else if text(&document.node, &["kind"]) == Some("HostWorkload") {
+            if versions.read(&document.node) {
+                continue;
+            }
+            if text(&document.node, &["kind"]) == Some("HostWorkload") {
+                versions.read_host(&document.node);
                 let workload = decoded(&bytes, &origin)?;
                 found.push((document.text.trim_start_matches("---").trim_start().to_owned(), workload, origin.clone()));
             }
@@ -64,6 +66,7 @@ pub(in crate::pack) fn read(place: &Place<'_>, blobs: &Blobs) -> Result<Made, Fa
                 .hint("a Delivery with `to: host` names a folder with one HostWorkload"),
         ));
     };
+    made.version = versions.best();
     made.contents.add(DOCUMENT, document.into_bytes(), false)?;
     add_files(place, &workload, &origin, blobs, &mut made)?;
     Ok(made)

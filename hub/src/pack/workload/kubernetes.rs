@@ -5,7 +5,7 @@ use gix::ObjectId;
 use kedge_model::Problem;
 use kedge_model::wire::Digest;
 
-use super::descriptor::{self, Document};
+use super::descriptor::{self, Document, Versions};
 use super::kustomization::{self, Kustomization};
 use super::program::{self, Program};
 use super::{Made, Place, Read};
@@ -29,7 +29,7 @@ const MAX_DEPTH: usize = 20;
 struct Gather<'a> {
     place: &'a Place<'a>,
     contents: Contents,
-    version: Option<String>,
+    versions: Versions,
     objects: usize,
     seen: usize,
 }
@@ -43,7 +43,8 @@ enum Ask {
 }
 
 pub(in crate::pack) fn read(place: &Place<'_>) -> Result<Read, Fault> {
-    let mut gather = Gather { place, contents: Contents::default(), version: None, objects: 0, seen: 0 };
+    let mut gather =
+        Gather { place, contents: Contents::default(), versions: Versions::default(), objects: 0, seen: 0 };
     let read = match gather.ask(place.folder, "")? {
         Ask::Kustomize => return program::job(place, Program::Kustomize).map(Read::Render),
         Ask::Helm => return program::job(place, Program::Helm).map(Read::Render),
@@ -56,16 +57,14 @@ pub(in crate::pack) fn read(place: &Place<'_>) -> Result<Read, Fault> {
 /// The output of a program as a package.
 pub(in crate::pack) fn rendered(output: Vec<u8>, file: &kedge_model::Origin) -> Result<Made, Fault> {
     let mut made = Made::default();
-    let mut objects = 0;
+    let (mut objects, mut versions) = (0, Versions::default());
     for document in descriptor::documents(&output, file)? {
-        match descriptor::version(&document.node) {
-            Some(version) => made.version = made.version.or(version),
-            None => {
-                check_object(&document, file)?;
-                objects += 1;
-            }
+        if !versions.read(&document.node) {
+            check_object(&document, file)?;
+            objects += 1;
         }
     }
+    made.version = versions.best();
     if objects == 0 {
         return Err(nothing(file));
     }
@@ -171,8 +170,7 @@ impl Gather<'_> {
         let mut kept = Vec::new();
         let mut left_out = false;
         for document in &documents {
-            if let Some(version) = descriptor::version(&document.node) {
-                self.version = self.version.take().or(version);
+            if self.versions.read(&document.node) {
                 left_out = true;
                 continue;
             }
@@ -203,7 +201,7 @@ impl Gather<'_> {
         if self.objects == 0 {
             return Err(nothing(self.place.origin));
         }
-        Ok(Made { contents: self.contents, version: self.version, ..Made::default() })
+        Ok(Made { contents: self.contents, version: self.versions.best(), ..Made::default() })
     }
 
     fn shown(&self, path: &str) -> String {

@@ -61,7 +61,8 @@ async fn going_back_by_policy_is_a_new_generation_with_the_old_content_and_is_no
     lab.head("c3", &[("a", bad.clone())]).await;
     lab.pass().await;
     assert_eq!(lab.rollouts().await.len(), 2, "the same content isn't started again");
-    // Until a person says so.
+    // Until a person says so. The clusters run the old content by then.
+    lab.report("canary", "a", &bad, Says::Failed, 0).await;
     let mut tx = lab.store.write().await.unwrap();
     assert_eq!(tx.unblock("dev", None, Some("workload-a")).await.unwrap(), 1);
     tx.commit().await.unwrap();
@@ -156,7 +157,8 @@ async fn a_quarantine_that_the_commit_caused_fails_it_and_one_of_before_does_not
     let state = outcome(&lab.store, "dev", "m3").await.unwrap().state;
     assert_eq!(state, OutcomeState::Complete { late_failed: 0 });
     // An application's commit that can't be packed is not the platform's.
-    lab.head_of("c3", Some("m3"), &[("drone", &[("a", PackedEntry::Quarantined), ("b", PackedEntry::Quarantined)])]).await;
+    lab.head_of("c3", Some("m3"), &[("drone", &[("a", PackedEntry::Quarantined), ("b", PackedEntry::Quarantined)])])
+        .await;
     let state = outcome(&lab.store, "dev", "m3").await.unwrap().state;
     assert_eq!(state, OutcomeState::Complete { late_failed: 0 });
     drop(first);

@@ -1,9 +1,11 @@
 //! What moves independently, what waits and what takes over.
 
+use std::sync::Arc;
+
 use kedge_rollout::{Lane, Phase, RingState};
 
-use crate::pack::PackedEntry;
-use crate::rollout::testing::{Lab, SOAK, Says, content, policy, source_lane};
+use crate::pack::{Origin, PackedEntry};
+use crate::rollout::testing::{Lab, SOAK, Says, TERM, at, content, occasion, policy, source_lane};
 
 async fn settled() -> (Lab, PackedEntry) {
     let lab = Lab::new(Some(policy(&["canary", "rest"]))).await;
@@ -119,6 +121,24 @@ async fn a_source_that_moves_elsewhere_goes_with_the_platform() {
     let items = lab.store.rollout_items(newest.id).await.unwrap();
     assert_eq!((newest.lane, lab.rollouts().await.len()), (Lane::Platform, 2));
     assert!(items[0].change.platform.is_some() && items[0].change.workload.is_some());
+}
+
+#[tokio::test]
+async fn another_folder_or_branch_of_the_same_repository_goes_with_the_platform_too() {
+    let (lab, _) = settled().await;
+    let mut packed = at("c2", &[("drone", &[("a", content("p1", "w2"))])]);
+    let elsewhere =
+        Origin { repo: "https://h/app".to_owned(), reference: "release".to_owned(), path: "./app".to_owned() };
+    packed.origins.insert("drone".to_owned(), Arc::new([("a".to_owned(), elsewhere)].into()));
+    lab.desk.issue(TERM, &packed, &occasion(None)).await.unwrap();
+    assert_eq!(lab.newest().await.rollout.lane, Lane::Platform);
+    let items = lab.store.rollout_items(lab.newest().await.rollout.id).await.unwrap();
+    assert!(items[0].change.workload.is_some());
+    // The next commit there belongs to it as long as it is on its way.
+    let later = at("c2", &[("drone", &[("a", content("p1", "w3"))])]);
+    lab.desk.issue(TERM, &crate::pack::Packed { origins: packed.origins, ..later }, &occasion(None)).await.unwrap();
+    assert_eq!((lab.newest().await.rollout.lane, lab.rollouts().await.len()), (Lane::Platform, 3));
+    assert!(lab.has("canary", "a", &content("p1", "w3")).await);
 }
 
 #[tokio::test]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kedge_model::kinds::Amount;
-use kedge_model::wire::{Mode, Stream};
+use kedge_model::wire::{Mode, Stream, Timestamp};
 use kedge_rollout::{Phase, RingState, Say};
 
-use crate::pack::{PackedEntry, PackedType};
+use crate::pack::{Packed, PackedEntry, PackedType, Pinned};
 use crate::rollout::testing::{Lab, Says, TERM, at, content, key_of, occasion, policy};
 use crate::state::testing::observed;
 
@@ -119,6 +119,60 @@ async fn failures_count_by_content_also_after_the_hub_was_replaced() {
     lab.report("canary", "a", &second, Says::Failed, 1).await;
     lab.pass().await;
     assert!(matches!(lab.newest().await.rollout.phase, Phase::Stopped { .. }));
+}
+
+fn pinned(workload: &str, rings: &[&str], until: Option<Timestamp>) -> Packed {
+    let PackedEntry::Apply(packages) = content("p9", workload) else { panic!() };
+    let mut packed = at("c2", &[("drone", &[("a", content("p2", "w2"))])]);
+    let pin = Pinned {
+        name: "hold-back".to_owned(),
+        reason: "the line is slow".to_owned(),
+        rings: rings.iter().map(|ring| (*ring).to_owned()).collect(),
+        packages,
+        until,
+    };
+    packed.pinned.insert(("drone".to_owned(), "a".to_owned()), vec![pin]);
+    packed
+}
+
+#[tokio::test]
+async fn a_pin_holds_its_version_on_its_rings_until_its_date_and_rollouts_go_on_below_it() {
+    let (lab, first) = settled(&["canary", "rest"]).await;
+    let until = Timestamp(lab.now().0 + 10 * 60_000);
+    lab.desk.issue(TERM, &pinned("w0", &["rest"], Some(until)), &occasion(None)).await.unwrap();
+    let (second, kept) = (content("p2", "w2"), content("p1", "w0"));
+    assert!(lab.has("canary", "a", &second).await, "the change begins");
+    assert!(lab.has("rest", "a", &kept).await, "the pinned version, with the platform's part of the ring");
+    // Both lanes go on; where the pin is, its content is what should run.
+    lab.report("rest", "a", &kept, Says::Converged, 1).await;
+    lab.report("rest", "a", &first, Says::Converged, 0).await;
+    lab.through("canary", "a", &second, 1).await;
+    let kept = content("p2", "w0");
+    assert!(lab.has("rest", "a", &kept).await);
+    lab.through("rest", "a", &kept, 1).await;
+    lab.pass().await;
+    for stored in lab.rollouts().await {
+        assert!(matches!(stored.rollout.phase, Phase::Complete { .. }), "{:?}", stored.rollout);
+    }
+    let mut lab = lab;
+    lab.restart();
+    lab.pass().await;
+    assert!(lab.has("rest", "a", &kept).await, "whether it ended isn't known before the head is");
+    lab.desk.issue(TERM, &pinned("w0", &["rest"], Some(until)), &occasion(None)).await.unwrap();
+    lab.wait(std::time::Duration::from_secs(600));
+    assert!(lab.pass().await.issued.len() == 1, "its date came");
+    assert!(lab.has("rest", "a", &second).await);
+    assert!(lab.store.pinned_of("dev").await.unwrap().is_empty());
+    assert_eq!(lab.rollouts().await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_pin_counts_without_a_policy_too() {
+    let lab = Lab::new(None).await;
+    lab.desk.issue(TERM, &pinned("w0", &[], None), &occasion(None)).await.unwrap();
+    assert!(lab.has("all", "a", &content("p2", "w0")).await);
+    lab.head("c3", &[("a", content("p2", "w2"))]).await;
+    assert!(lab.has("all", "a", &content("p2", "w2")).await);
 }
 
 /// Twenty rings of five types: rows as a hundred thousand clusters leave them.

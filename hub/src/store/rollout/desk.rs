@@ -338,8 +338,8 @@ impl Tx {
         for (item, change) in running.items() {
             sqlx::query(
                 "INSERT INTO rollout_blocked (environment, lane, cluster_type, assignment, workload, fingerprint, rollout) \
-                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (environment, lane, cluster_type, assignment) \
-                 DO UPDATE SET fingerprint = excluded.fingerprint, rollout = excluded.rollout, workload = excluded.workload",
+                 VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (environment, lane, cluster_type, assignment, fingerprint) \
+                 DO UPDATE SET rollout = excluded.rollout, workload = excluded.workload",
             )
             .bind(running.rollout.environment.as_str())
             .bind(running.rollout.lane.to_string())
@@ -355,12 +355,19 @@ impl Tx {
     }
 
     /// The head asks for something else now, or a rollout of it begins.
-    pub async fn unblock_place(&mut self, environment: &str, lane: &str, place: &Place) -> Result<(), StoreError> {
+    pub async fn unblock_place(
+        &mut self,
+        environment: &str,
+        lane: &str,
+        place: &Place,
+        fingerprint: Option<&str>,
+    ) -> Result<(), StoreError> {
         let gone = sqlx::query(
-            "DELETE FROM rollout_blocked WHERE environment = $1 AND lane = $2 AND cluster_type = $3 AND assignment = $4",
+            "DELETE FROM rollout_blocked WHERE environment = $1 AND lane = $2 AND cluster_type = $3 AND assignment = $4 \
+             AND ($5 = '' OR fingerprint = $5)",
         );
         let gone = gone.bind(environment).bind(lane).bind(place.0.as_str()).bind(place.1.as_str());
-        gone.execute(self.connection()).await?;
+        gone.bind(fingerprint.unwrap_or_default()).execute(self.connection()).await?;
         Ok(())
     }
 

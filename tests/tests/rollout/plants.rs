@@ -1,0 +1,44 @@
+//! Plants that several tests begin with.
+
+use std::time::Duration;
+
+use kedge_tests::world::plant::{LINE, PRESS, Plant};
+use kedge_tests::world::policy::Policy;
+
+/// What must not happen would have happened by then.
+pub(crate) const A_WHILE: Duration = Duration::from_secs(6);
+
+pub(crate) const CHAIN: [&str; 3] = ["dev", "stage", "prod"];
+
+/// Names of an environment's boxes.
+pub(crate) fn names(plant: &Plant, environment: &str) -> Vec<String> {
+    plant.boxes(environment).map(str::to_owned).collect()
+}
+
+/// One box of each type in every environment, converged.
+pub(crate) fn small(policy: &Policy) -> Option<Plant> {
+    let mut plant = Plant::start(Some(policy))?;
+    for environment in CHAIN {
+        plant.add(environment, LINE, "", 1);
+        plant.add(environment, PRESS, "", 1);
+    }
+    CHAIN.iter().for_each(|environment| plant.await_converged(environment));
+    Some(plant)
+}
+
+/// Only dev has boxes: two canaries and three others of one type, one canary of the other type; the rings are `canary` and
+/// `rest`.
+pub(crate) fn with_rings(policy: Policy) -> Option<Plant> {
+    let policy = policy.ring("dev", "canary", &["selector: {matchLabels: {ring: canary}}"]).ring("dev", "rest", &[]);
+    let mut plant = Plant::start(Some(&policy))?;
+    plant.add("dev", LINE, "ring=canary", 2);
+    plant.add("dev", LINE, "", 3);
+    plant.add("dev", PRESS, "ring=canary", 1);
+    plant.add("dev", PRESS, "", 1);
+    plant.await_converged("dev");
+    Some(plant)
+}
+
+/// The boxes of `with_rings`.
+pub(crate) const CANARIES: [&str; 3] = ["dev-factory-line-1", "dev-factory-line-2", "dev-press-1"];
+pub(crate) const OTHERS: [&str; 4] = ["dev-factory-line-3", "dev-factory-line-4", "dev-factory-line-5", "dev-press-2"];
