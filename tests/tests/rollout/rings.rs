@@ -142,7 +142,7 @@ fn a_new_cluster_joins_its_rings_present_state_and_a_relabelled_one_moves() {
     let rollout = plant.rollout_of("dev", &commit).unwrap();
     assert_eq!(rollout["state"], "Stopped", "members never restart a rollout: {rollout}");
 
-    plant.world.kedge.run(["cluster", "label", "dev-factory-line-6", "ring=canary"]);
+    plant.world.kedge.run(["cluster", "relabel", "dev-factory-line-6", "ring=canary"]);
     plant.await_so("it is a canary", MOVED_WITHIN, |plant| plant.seen("dev-factory-line-6")["ring"] == "canary");
     plant.await_condition("dev-factory-line-6", "Failed");
     assert_eq!(plant.rollout("dev", Lane::Source).unwrap()["id"], rollout["id"], "nor begin another");
