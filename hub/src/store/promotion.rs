@@ -331,3 +331,6 @@ fn json<T: Serialize + ?Sized>(what: &T) -> Result<String, StoreError> {
 fn value<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{what}: {error}")))
 }
+
+#[cfg(test)]
+mod tests;
