@@ -52,11 +52,11 @@ CREATE TABLE promotion_requests (
 -- What was true when a commit passed: signed, kept for ever.
 CREATE TABLE evidence (
     id BIGINT PRIMARY KEY,
-    environment TEXT NOT NULL,
+    environment TEXT NOT NULL,      -- empty: all of them
     commit_id TEXT NOT NULL,
-    kind TEXT NOT NULL,             -- promotion, rollout
+    kind TEXT NOT NULL,             -- promotion, rollout, policy
     rollout BIGINT,
-    event TEXT NOT NULL,            -- passed, overridden, reopened, completed, ended
+    event TEXT NOT NULL,            -- passed, overridden, reopened, completed, ended, loosened
     body TEXT NOT NULL,             -- JSON of a DSSE envelope around an in-toto statement
     created_at BIGINT NOT NULL
 );

@@ -184,7 +184,8 @@ impl Packer {
         };
         let keep = i64::try_from(self.keep.as_millis()).unwrap_or(i64::MAX);
         self.store.keep_packings(&keys, now(), now().0.saturating_sub(keep)).await?;
-        let needed = self.store.picked_blobs().await?;
+        let mut needed = self.store.picked_blobs().await?;
+        needed.extend(self.store.rolling_blobs().await?);
         let (blobs, keep) = (self.blobs().clone(), self.keep);
         let swept = tokio::task::spawn_blocking(move || blobs.collect(&needed, keep, SystemTime::now())).await;
         let collected = swept.map_err(|_| PackError::Interrupted)??;

@@ -192,6 +192,7 @@ impl Desk {
                     RETRY
                 }
             };
+            self.rollouts.policies.settle();
             let until = tokio::time::Instant::now() + pause;
             loop {
                 tokio::select! {

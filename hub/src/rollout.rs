@@ -14,6 +14,7 @@ mod lead;
 pub mod limits;
 pub mod outcome;
 pub mod policy;
+mod propose;
 pub mod running;
 pub mod signal;
 #[cfg(test)]

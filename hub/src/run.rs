@@ -224,7 +224,7 @@ impl Hub {
         let stop = self.stop.subscribe();
         let policies = rooms.rollouts.policies.clone();
         let members = Membership { fleet: fleet.clone(), store: self.store.clone(), policies };
-        let work = Work::new(config, &self.store, &self.keys, &self.board, rooms, members, &self.metrics, stop.clone());
+        let work = Work::new(config, self, rooms, members, stop.clone());
         let lead = move |term| work.clone().lead(term);
         let leading = leader::run(self.store.clone(), Arc::clone(&self.metrics), stop.clone(), lead);
         self.spawn("leader", async {

@@ -63,6 +63,9 @@ pub struct Promotion {
     /// Commits of main that it took over, the newest first.
     #[serde(default)]
     pub skipped: Vec<String>,
+    /// Who wrote those, each once: they wrote a part of what comes in.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authors: Vec<String>,
     /// What it waits for now, each a sentence; for people.
     #[serde(default)]
     pub waits_for: Vec<String>,
@@ -249,6 +252,7 @@ impl Promotion {
             rollout: None,
             words: Vec::new(),
             skipped: Vec::new(),
+            authors: Vec::new(),
             waits_for: Vec::new(),
             late_failed: 0,
             heard: None,
@@ -265,6 +269,11 @@ impl Promotion {
     /// A person said that its gate here counts as passed.
     pub fn overridden_here(&self) -> bool {
         self.said_here().iter().any(|word| matches!(word.say, Say::Override { .. }))
+    }
+
+    /// Whoever wrote a part of what comes in.
+    fn all_authors(&self) -> Vec<&str> {
+        std::iter::once(&self.author).chain(&self.authors).map(String::as_str).collect()
     }
 
     /// What was said since it was let in.

@@ -93,7 +93,30 @@ impl Enforced {
                 platform.objects.insert(id, Arc::new(read));
             }
         }
+        platform.problems.extend(self.strays(mirrors, platform));
         platform.problems.extend(self.troubles());
+    }
+
+    /// Other BaseRepos that lead to main are read at the same commit, whatever they name.
+    fn strays(&self, mirrors: &Mirrors, platform: &Platform) -> Vec<Problem> {
+        let Some(in_force) = self.row.in_force.as_deref() else { return Vec::new() };
+        let others = platform.of_kind(Kind::BaseRepo).filter(|object| object.meta.name != base::NAME);
+        let strays = others.filter(|object| match &object.spec {
+            Spec::BaseRepo(base) => {
+                let commit = base.commit.as_deref().map(str::trim);
+                let of_main = base.repo.branch.trim() == self.main || self.is_promoted(commit);
+                of_main && commit != Some(in_force) && mirrors.key(&base.repo.repo) == self.control_plane
+            }
+            _ => false,
+        });
+        let problem = |object: &Arc<Object>| {
+            let (id, at) = (object.id(), short(in_force));
+            let message =
+                format!("{id} leads to main and is read at {at}, the last commit that was promoted, whatever it names");
+            let problem = Problem::warning("NotPromoted", message).at(object.origin.clone());
+            problem.hint("files of main come through BaseRepo main alone: delete this one")
+        };
+        strays.map(problem).collect()
     }
 
     /// The branch names something else than what is in force.
@@ -147,9 +170,10 @@ impl Enforced {
                 waiting.author,
                 waiting.reasons.join("; ")
             );
-            problems.push(Problem::warning("PolicyLoosened", message).hint(
-                "a person of the platform agrees with `POST /api/v1/policy/approve`, or the policy is mended on main",
-            ));
+            problems.push(
+                Problem::warning("PolicyLoosened", message)
+                    .hint("agree with `kedge policy --approve --reason …`, or mend the policy on main"),
+            );
         }
         if let Some(broken) = &self.policies.broken {
             let message = format!(

@@ -9,6 +9,7 @@ use kedge_rollout::{CheckFact, Counts, Promotion, RingState, Rollout, Say, Word}
 use serde::{Deserialize, Serialize};
 
 use crate::keys::Keys;
+use crate::store::promotion::PolicyRow;
 use crate::store::promotion::evidence::{EvidenceKind, NewEvidence};
 use crate::store::{Store, StoreError};
 
@@ -39,7 +40,7 @@ pub struct Subject {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Predicate {
-    /// `passed`, `overridden`, `reopened`, `completed`, `ended`
+    /// `passed`, `overridden`, `reopened`, `completed`, `ended`, `loosened`
     pub event: String,
     pub environment: String,
     pub at: Timestamp,
@@ -60,7 +61,7 @@ pub struct Predicate {
     /// Commits that this one took over.
     #[serde(default)]
     pub skipped: Vec<String>,
-    /// Why, when it ended otherwise than by passing.
+    /// Why, when it ended otherwise than by passing; of a policy, in which ways it is looser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     #[serde(default)]
@@ -217,6 +218,13 @@ pub async fn of_rollout(
     predicate.rollout = Some(gather(store, rollout).await?);
     predicate.late_failed = rollout.late_failed;
     event.sign(witness, &cause.commit, EvidenceKind::Rollout, Some(rollout.id.0), predicate)
+}
+
+/// Of a looser policy that people agreed to.
+pub fn of_policy(witness: &dyn Witness, event: &Event<'_>, row: &PolicyRow) -> Result<NewEvidence, EvidenceError> {
+    let mut predicate = event.predicate(&row.subject, &row.author, row.words.clone());
+    predicate.why = Some(row.reasons.join("; "));
+    event.sign(witness, &row.commit, EvidenceKind::Policy, None, predicate)
 }
 
 impl Event<'_> {

@@ -78,6 +78,7 @@ mod tests {
             passed_at: None,
             rollout: None,
             words: vec![word("bob", Say::Approve { ring: None }, "looks good\r\n")],
+            authors: Vec::new(),
             skipped: vec!["1111111111".to_owned(), "2222222222".to_owned()],
             waits_for: Vec::new(),
             late_failed: 0,

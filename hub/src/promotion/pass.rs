@@ -82,7 +82,14 @@ impl Desk {
         let changes: Vec<_> =
             slots.iter().filter(|(_, old, new)| old != new).map(|(slot, _, new)| (*slot, new.as_ref())).collect();
         if !changes.is_empty() || !settled.taken.is_empty() {
-            self.store.save_policies(term, &changes, &settled.taken).await?;
+            let mut agreed = Vec::new();
+            for (_, row) in changes.iter().filter(|(slot, row)| *slot == PolicySlot::Force && row.is_some()) {
+                let loosened = row.filter(|row| !row.words.is_empty());
+                let event =
+                    self.event("loosened", "", &self.control_plane, loosened.and_then(|row| row.policy.as_deref()));
+                agreed.extend(loosened.map(|row| evidence::of_policy(&*self.witness, &event, row)).transpose()?);
+            }
+            self.store.save_policies(term, &changes, &settled.taken, &agreed).await?;
             for (slot, row) in &changes {
                 match (slot, row) {
                     (PolicySlot::Force, Some(row)) => {
@@ -236,7 +243,8 @@ impl Desk {
                 continue;
             }
             for promotion in &standing.promotions {
-                let known = old.and_then(|old| old.promotion(&promotion.commit));
+                // A commit may come twice; each time is a promotion of its own.
+                let known = old.and_then(|old| old.promotions.iter().find(|known| is_same(known, promotion)));
                 for event in events(known, promotion) {
                     save.evidence.push(self.witness_promotion(chain, name, promotion, event).await?);
                 }
@@ -445,6 +453,10 @@ fn events(before: Option<&Promotion>, after: &Promotion) -> Vec<&'static str> {
         }
     }
     events
+}
+
+fn is_same(one: &Promotion, other: &Promotion) -> bool {
+    one.commit == other.commit && one.created_at == other.created_at
 }
 
 /// Something may still come of it.

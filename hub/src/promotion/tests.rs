@@ -1,5 +1,8 @@
 //! Promotion over real repositories: who is let in where, what Git says afterwards, and what a crash or a race changes.
 
+mod whole;
+mod witnessed;
+
 use kedge_model::{Kind, ObjectId, Spec};
 use kedge_rollout::chain::OutcomeState;
 use kedge_rollout::{PromotionPhase, Say};
@@ -237,6 +240,8 @@ async fn a_looser_policy_and_a_deleted_one_wait_for_people() {
     world.pass().await;
     let policies = world.store.policies().await.unwrap();
     assert_eq!(policies.in_force().unwrap().environments[0].rings[0].soak.as_secs(), 1);
+    let kept = world.store.evidence(&EvidenceFilter { limit: 1, ..EvidenceFilter::default() }).await.unwrap();
+    assert_eq!((kept[0].kind.as_str(), kept[0].event.as_str()), ("policy", "loosened"));
 
     world.with_policy(None).await;
     world.pass().await;

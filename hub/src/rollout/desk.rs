@@ -110,6 +110,7 @@ impl Desk {
 
     /// Takes a new head of an environment, and makes the rings follow as far as they may. Without a policy that is at once.
     pub async fn issue(&self, term: Term, packed: &Packed, occasion: &Occasion) -> Result<Passed, IssueError> {
+        self.parts.shared.policies.known().await;
         let book = self.book(&packed.environment).await;
         let mut book = book.lock().await;
         book.begin(term);

@@ -19,7 +19,7 @@ pub struct Occasion {
     pub author: String,
     /// Workloads by their targets' full names.
     pub workloads: BTreeMap<String, String>,
-    /// Assignments that can't be rendered, as `type/name`, and why.
+    /// Assignments that can't be rendered, as `type/name`, files of main that can't be used, and why.
     pub quarantined: BTreeMap<String, String>,
 }
 

@@ -20,7 +20,9 @@ impl Desk {
         let mut policies = self.parts.shared.policies.changed();
         let mut second = tokio::time::interval(OTHER_HUBS);
         second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        let mut leading = Leading { desk: self, term, unfinished: BTreeSet::new(), governed: BTreeSet::new(), restarts: 0 };
+        let mut leading =
+            Leading { desk: self, term, unfinished: BTreeSet::new(), governed: BTreeSet::new(), restarts: 0 };
+        self.parts.shared.policies.known().await;
         // What was under way in an earlier term goes on at once.
         let mut all = true;
         loop {

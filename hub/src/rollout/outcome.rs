@@ -16,8 +16,7 @@ pub async fn outcome(store: &Store, environment: &str, main: &str) -> Result<Out
     let filter =
         RolloutFilter { environment: Some(environment), lane: Some(&lane), limit: 100, ..RolloutFilter::default() };
     let unfinished = store.rollouts(&RolloutFilter { unfinished: true, ..filter.clone() }).await?;
-    let own =
-        store.rollouts(&RolloutFilter { main_commit: Some(main), limit: 1, ..filter }).await?.into_iter().next();
+    let own = store.rollouts(&RolloutFilter { main_commit: Some(main), limit: 1, ..filter }).await?.into_iter().next();
     let own = follow(store, own).await?;
     let id = own.as_ref().map(|own| own.rollout.id);
     let said = |rollout: Option<RolloutId>, state| Outcome { commit: main.to_owned(), rollout, state };
@@ -27,7 +26,7 @@ pub async fn outcome(store: &Store, environment: &str, main: &str) -> Result<Out
     }
     let quarantines = store.quarantines(environment).await?;
     if let Some((name, quarantine)) = quarantines.iter().find(|(_, quarantine)| quarantine.main == main) {
-        let why = format!("{name} can't be delivered since this commit: {}", quarantine.why);
+        let why = format!("{name} is broken since this commit: {}", quarantine.why);
         return Ok(said(id, OutcomeState::Failed { why }));
     }
     let stopped = unfinished.iter().find_map(|stored| match &stored.rollout.phase {

@@ -11,6 +11,7 @@ use tokio::sync::watch;
 #[derive(Clone, Debug)]
 pub struct Policies {
     shown: Arc<watch::Sender<Arc<InForce>>>,
+    looked: Arc<watch::Sender<bool>>,
 }
 
 /// By the name of the environment.
@@ -19,7 +20,7 @@ pub type InForce = BTreeMap<String, Arc<EnvironmentPolicy>>;
 impl Policies {
     /// No environment is governed.
     pub fn new() -> Policies {
-        Policies { shown: Arc::new(watch::Sender::new(Arc::default())) }
+        Policies { shown: Arc::default(), looked: Arc::default() }
     }
 
     /// None: every ring follows the head at once.
@@ -46,6 +47,22 @@ impl Policies {
             }
             changed
         });
+    }
+
+    /// Git was asked, or couldn't be: no policy means none from here on. One that is known from before counts without it.
+    pub fn settle(&self) {
+        self.looked.send_replace(true);
+    }
+
+    /// Waits until it is known whether there is a policy: before that nothing may follow a head at once.
+    pub async fn known(&self) {
+        let mut looked = self.looked.subscribe();
+        let mut shown = self.shown.subscribe();
+        // Both senders are this value's own: they can't be gone.
+        tokio::select! {
+            _ = looked.wait_for(|looked| *looked) => {}
+            _ = shown.wait_for(|shown| !shown.is_empty()) => {}
+        }
     }
 
     /// Changes when an environment's rules do.
@@ -80,5 +97,17 @@ mod tests {
         assert!(policies.of("dev").is_some() && policies.of("prod").is_none());
         policies.set(None);
         assert!(policies.of("dev").is_none());
+    }
+
+    #[tokio::test]
+    async fn no_policy_is_none_only_after_somebody_looked() {
+        let policies = Policies::new();
+        policies.set(None);
+        let waiting = policies.clone();
+        let known = tokio::spawn(async move { waiting.known().await });
+        tokio::task::yield_now().await;
+        assert!(!known.is_finished());
+        policies.settle();
+        known.await.unwrap();
     }
 }

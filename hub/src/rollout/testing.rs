@@ -40,7 +40,7 @@ pub struct Lab {
     pub store: Store,
     pub board: Arc<Board>,
     pub shared: Shared,
-    pub desk: Desk,
+    pub desk: Arc<Desk>,
     broken: Arc<AtomicBool>,
 }
 
@@ -102,10 +102,21 @@ pub fn key_of(entry: &PackedEntry) -> PackagesKey {
 impl Lab {
     pub async fn new(policy: Option<EnvironmentPolicy>) -> Lab {
         let (folder, store) = trial::sqlite().await;
+        Lab::over(folder, store, policy)
+    }
+
+    /// On the PostgreSQL of the tests, where there is one.
+    pub async fn on_postgres(policy: Option<EnvironmentPolicy>) -> Option<Lab> {
+        let store = trial::postgres().await?;
+        Some(Lab::over(tempfile::tempdir().unwrap(), store, policy))
+    }
+
+    fn over(folder: tempfile::TempDir, store: Store, policy: Option<EnvironmentPolicy>) -> Lab {
         let shared = Shared::default();
+        shared.policies.settle();
         let broken = Arc::new(AtomicBool::new(false));
         let board = Arc::new(Board::default());
-        let desk = desk(&store, &board, &shared, &broken);
+        let desk = Arc::new(desk(&store, &board, &shared, &broken));
         let lab = Lab { _folder: folder, store, board, shared, desk, broken };
         if let Some(policy) = policy {
             lab.govern(Some(policy));
@@ -122,7 +133,7 @@ impl Lab {
     pub fn restart(&mut self) {
         self.board = Arc::new(Board::default());
         self.broken.store(false, Ordering::SeqCst);
-        self.desk = desk(&self.store, &self.board, &self.shared, &self.broken);
+        self.desk = Arc::new(desk(&self.store, &self.board, &self.shared, &self.broken));
     }
 
     /// From now on nothing can be signed: what is decided is saved and not issued.

@@ -7,17 +7,15 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::Rooms;
+use super::{Hub, Rooms};
 use crate::agents::rings::Membership;
 use crate::config::Config;
-use crate::keys::Keys;
-use crate::metrics::Metrics;
 use crate::pack::Packer;
 use crate::platform::PlatformReader;
 use crate::promotion::{self, Rollouts};
 use crate::rollout::{self, Desk};
-use crate::state::{Board, Issuer};
-use crate::store::{Store, Term, now};
+use crate::state::Issuer;
+use crate::store::{Term, now};
 use crate::walk::{self, Signals, Walks};
 
 /// Everything that only a leader does. Cheap to clone: each term has its own.
@@ -40,14 +38,12 @@ const COLLECT: Duration = Duration::from_secs(3600);
 impl Work {
     pub(super) fn new(
         config: &Config,
-        store: &Store,
-        keys: &Keys,
-        board: &Arc<Board>,
+        hub: &Hub,
         rooms: &Rooms,
         members: Membership,
-        metrics: &Arc<Metrics>,
         stop: watch::Receiver<bool>,
     ) -> Work {
+        let Hub { store, keys, board, metrics, .. } = hub;
         let mirrors = rooms.mirrors.clone();
         let scratch = config.data.join("scratch");
         let packer = Arc::new(Packer::new(

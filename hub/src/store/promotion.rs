@@ -128,15 +128,19 @@ impl Store {
         Ok(digest.fetch_optional(self.pool()).await?)
     }
 
-    /// Writes these versions, and takes away those that are none.
+    /// Writes these versions, and takes away those that are none, with the words that led there and the evidence of it.
     pub async fn save_policies(
         &self,
         term: Term,
         changes: &[(PolicySlot, Option<&PolicyRow>)],
         taken: &[TakenWord],
+        evidence: &[NewEvidence],
     ) -> Result<(), StoreError> {
         let mut tx = self.write_as(term).await?;
         tx.take_words(taken).await?;
+        for one in evidence {
+            tx.add_evidence(one).await?;
+        }
         for (slot, row) in changes {
             match row {
                 Some(row) => put_policy(&mut tx, *slot, row).await?,
@@ -327,3 +331,6 @@ fn json<T: Serialize + ?Sized>(what: &T) -> Result<String, StoreError> {
 fn value<T: DeserializeOwned>(text: &str, what: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("{what}: {error}")))
 }
+
+#[cfg(test)]
+mod tests;

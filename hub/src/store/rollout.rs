@@ -1,11 +1,13 @@
-//! The statements of `rollout`: what people ask (this file), the leader's own (`desk`), and what people say (`words`).
+//! The statements of `rollout`: what people ask (this file), the leader's own (`desk`, `save`), and what
+//! people say (`words`).
 
 pub mod desk;
+mod save;
 pub mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use kedge_model::wire::{PackagesKey, Stream, Timestamp};
+use kedge_model::wire::{Digest, PackageRef, PackagesKey, Stream, Timestamp};
 use kedge_rollout::{Cause, Item, Rollout, RolloutId};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
@@ -14,7 +16,7 @@ use super::pack::corrupt;
 use super::statement::Statement;
 use super::{Store, StoreError};
 use crate::rollout::candidate::Difference;
-use crate::rollout::change::Change;
+use crate::rollout::change::{Change, Held};
 use crate::rollout::running::Place;
 
 /// A rollout as it is stored, without its items.
@@ -239,6 +241,30 @@ impl Store {
             })
         };
         statement.fetch(self).await?.iter().map(source).collect()
+    }
+
+    /// Every blob that a rollout may still bring or bring back, and what is below pins.
+    pub async fn rolling_blobs(&self) -> Result<BTreeSet<Digest>, StoreError> {
+        let mut named = BTreeSet::new();
+        let mut name = |package: &PackageRef| {
+            named.insert(package.digest);
+            named.extend(package.artifacts.iter().map(|blob| blob.digest));
+        };
+        let items = "SELECT i.body FROM rollout_items i JOIN rollouts r ON r.id = i.rollout WHERE r.watched = 1";
+        for body in sqlx::query_scalar::<_, String>(items).fetch_all(self.pool()).await? {
+            let change: Change = serde_json::from_str(&body).map_err(corrupt)?;
+            change.platform.iter().for_each(|part| name(&part.package));
+            change.workload.iter().for_each(|part| name(&part.package));
+        }
+        let held = "SELECT b.body FROM rollout_before b JOIN rollouts r ON r.id = b.rollout WHERE r.watched = 1 \
+             UNION ALL SELECT body FROM pinned";
+        for body in sqlx::query_scalar::<_, String>(held).fetch_all(self.pool()).await? {
+            if let Held::Apply(packages) = serde_json::from_str(&body).map_err(corrupt)? {
+                name(&packages.platform);
+                name(&packages.workload);
+            }
+        }
+        Ok(named)
     }
 
     /// How often people asked for restarts in an environment, by stream and assignment.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use kedge_model::{Platform, Problem, Tenant};
+use kedge_model::{Origin, Platform, Problem, Tenant};
 use kedge_platform::RepoKey;
 use kedge_scheduler::{Delta, Schedule, Scheduler};
 use tokio::sync::{broadcast, mpsc};
@@ -372,7 +372,7 @@ impl<S: Steps> EnvironmentWalk<S> {
             }
         }
         let Some(head) = head else { return delivered };
-        let occasion = self.occasion(scheduler.schedule(), &delivered);
+        let occasion = self.occasion(scheduler, &delivered);
         let pins = Pins::of(scheduler.platform());
         if let Err(stop) = self.pack(&head, &pins, &occasion, &mut delivered).await {
             delivered.stop.get_or_insert((From::Pack, stop));
@@ -381,16 +381,22 @@ impl<S: Steps> EnvironmentWalk<S> {
     }
 
     /// What rollouts should know of the head that is packed next.
-    fn occasion(&self, schedule: &Schedule, delivered: &Delivered) -> Occasion {
+    fn occasion(&self, scheduler: &Scheduler, delivered: &Delivered) -> Occasion {
+        let schedule = scheduler.schedule();
         let (subject, author) = self.newest.clone().unwrap_or_default();
+        let main = self.main_of(delivered);
         let named = schedule.assignments.values().map(|assignment| &assignment.target);
         let why = |problems: &[Problem]| problems.first().map(|problem| problem.message.clone()).unwrap_or_default();
+        let mut quarantined: BTreeMap<String, String> =
+            schedule.quarantined().map(|(id, problems)| (id.to_string(), why(problems))).collect();
+        // What was good before stays in force for a file of main that can't be used now; the commit hasn't been tried.
+        quarantined.extend(main.iter().flat_map(|main| broken_files(scheduler.platform(), main)));
         Occasion {
-            main: self.main_of(delivered),
+            main,
             subject,
             author,
             workloads: named.map(|target| (target.name.to_string(), target.workload.to_string())).collect(),
-            quarantined: schedule.quarantined().map(|(id, problems)| (id.to_string(), why(problems))).collect(),
+            quarantined,
         }
     }
 
@@ -522,6 +528,22 @@ impl<S: Steps> EnvironmentWalk<S> {
 /// Whether the branch holds all that was scheduled.
 fn is_whole(published: &Published) -> bool {
     published.waiting.is_empty() && matches!(published.outcome, Outcome::Unchanged | Outcome::Committed(_))
+}
+
+/// Files of a commit of main that can't be used, and why.
+fn broken_files<'a>(platform: &'a Platform, main: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
+    let of_main = move |origin: &&Origin| {
+        origin
+            .source
+            .revision
+            .as_deref()
+            .and_then(|revision| revision.rsplit_once("sha1:"))
+            .is_some_and(|at| at.1 == main)
+    };
+    platform.problems.iter().filter(|problem| problem.is_error()).filter_map(move |problem| {
+        let origin = problem.origin.as_ref().filter(of_main)?;
+        Some((origin.file.to_string(), problem.message.clone()))
+    })
 }
 
 /// Whose each target's name is.

@@ -15,7 +15,7 @@ use crate::ignore::Ignore;
 use crate::policy::DeclaredPolicy;
 use crate::read::Batch;
 use crate::repositories::{RepoKey, local_path};
-use crate::tree::git::{GitError, GitRepository};
+use crate::tree::git::{GitError, GitRepository, GitTree};
 use crate::tree::{Tree, TreeError};
 
 const FOLDER: &str = ".environments";
@@ -40,28 +40,36 @@ pub fn is_main_branch(name: &str) -> bool {
 /// The environments that a Git repository names.
 pub fn environments(path: &Path) -> Result<Environments, LoadError> {
     error::check_folder(path)?;
-    Environments::of(&GitRepository::open(path)?, &path.display().to_string())
+    let tree = main_tree(&GitRepository::open(path)?, &path.display().to_string())?;
+    Ok(Environments::in_tree(&tree, None)?)
+}
+
+/// The main branch of a control plane's repository.
+fn main_tree(repo: &GitRepository, name: &str) -> Result<GitTree, LoadError> {
+    let revision = match repo.first_branch(&MAIN_BRANCHES) {
+        Some(revision) => revision,
+        None => repo.head()?,
+    };
+    Ok(repo.tree(&revision, name)?)
 }
 
 impl Environments {
+    /// Without the policy: whoever wants one environment needn't read all of main for it.
     pub(super) fn of(repo: &GitRepository, name: &str) -> Result<Environments, LoadError> {
-        let revision = match repo.first_branch(&MAIN_BRANCHES) {
-            Some(revision) => revision,
-            None => repo.head()?,
-        };
-        Ok(Environments::in_tree(&repo.tree(&revision, name)?, None)?)
+        let folder = folder(&main_tree(repo, name)?, None)?;
+        Ok(Environments::among(folder, DeclaredPolicy::default()))
     }
 
     /// The environments that a commit of the main branch names, and its policy.
     pub fn in_tree(tree: &dyn Tree, cache: Option<&Cache>) -> Result<Environments, TreeError> {
-        let batch = match Batch::read(tree, FOLDER, Ignore::default(), None, cache) {
-            Ok(batch) => batch,
-            Err(TreeError::Missing { .. }) => Batch::default(),
-            Err(error) => return Err(error),
-        };
-        let policy = DeclaredPolicy::read(tree, &batch, cache);
-        let mut found = Environments { environments: Vec::new(), problems: batch.problems, policy };
-        let mut objects: Vec<Arc<Object>> = batch.objects;
+        let folder = folder(tree, cache)?;
+        let policy = DeclaredPolicy::read(tree, &folder, cache);
+        Ok(Environments::among(folder, policy))
+    }
+
+    fn among(folder: Batch, policy: DeclaredPolicy) -> Environments {
+        let mut found = Environments { environments: Vec::new(), problems: folder.problems, policy };
+        let mut objects: Vec<Arc<Object>> = folder.objects;
         objects.retain(|object| matches!(object.spec, Spec::Environment(_)));
         objects.sort_by(|one, other| (&one.meta.name, &one.origin).cmp(&(&other.meta.name, &other.origin)));
         for same in objects.chunk_by(|one, other| one.meta.name == other.meta.name) {
@@ -76,7 +84,7 @@ impl Environments {
             problem.related = others.iter().map(|object| object.origin.clone()).collect();
             found.problems.push(problem.hint("delete all but one, or rename them"));
         }
-        Ok(found)
+        found
     }
 
     pub fn names(&self) -> Vec<String> {
@@ -115,6 +123,14 @@ impl Environments {
             known: self.names(),
             problems: self.problems,
         }
+    }
+}
+
+/// What the folder of environments holds; nothing when there is none.
+fn folder(tree: &dyn Tree, cache: Option<&Cache>) -> Result<Batch, TreeError> {
+    match Batch::read(tree, FOLDER, Ignore::default(), None, cache) {
+        Err(TreeError::Missing { .. }) => Ok(Batch::default()),
+        read => read,
     }
 }
 

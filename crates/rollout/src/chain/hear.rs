@@ -85,7 +85,7 @@ fn approve(promotion: &Promotion, rule: Option<&Approval>, ring: Option<&str>, w
             return Err(Refused::new("NothingToApprove", message));
         }
     };
-    let authors = [promotion.author.as_str()];
+    let authors = promotion.all_authors();
     counts(rule, word, &authors)?;
     if people(rule, said, ring.unwrap_or_default(), &authors).contains(&word.who.trim().to_lowercase()) {
         let message = format!("{} has approved {} already", word.who, short(&promotion.commit));

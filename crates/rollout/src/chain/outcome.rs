@@ -63,7 +63,7 @@ fn unchanged(promotion: &mut Promotion, rules: &EnvironmentPolicy, now: Timestam
     let first = rules.rings.first();
     let rule = first.and_then(|ring| ring.approval.as_ref()).unwrap_or(&ONE_OF_PLATFORM);
     let ring = first.map(|ring| ring.name.as_str()).unwrap_or_default();
-    let lacks = missing(rule, promotion.said_here(), ring, &[&promotion.author]);
+    let lacks = missing(rule, promotion.said_here(), ring, &promotion.all_authors());
     let by_policy = !rules.rings.is_empty() && rules.rings.iter().all(|ring| ring.gate.empty == Empty::Pass);
     match lacks {
         Some(lacks) if !by_policy => {

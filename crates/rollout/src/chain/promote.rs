@@ -1,7 +1,7 @@
 //! One step of the chain, from what is true now: what may enter where, what has passed. Called by the hub's leader and by the
 //! simulation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_model::kinds::{EnvironmentPolicy, Promoter};
 use kedge_model::wire::Timestamp;
@@ -140,6 +140,8 @@ impl Gatekeeper<'_> {
                 if promotion.phase == PromotionPhase::Waiting {
                     let between = order.main.get(place + 1..base.min(order.main.len())).unwrap_or_default();
                     promotion.skipped = between.iter().take(SKIPPED).map(|commit| commit.commit.clone()).collect();
+                    let authors: BTreeSet<&String> = between.iter().map(|commit| &commit.author).collect();
+                    promotion.authors = authors.into_iter().cloned().collect();
                 }
             }
         });
@@ -193,7 +195,8 @@ impl Gatekeeper<'_> {
             && let Some(rule) = &ring.approval
             && !words.iter().any(|word| matches!(word.say, Say::Override { .. }))
         {
-            why.extend(missing(rule, words, &ring.name, &self.authors(commit, promotion)));
+            let authors = promotion.map(Promotion::all_authors).unwrap_or_default();
+            why.extend(missing(rule, words, &ring.name, &authors));
         }
         if !words.iter().any(|word| word.say == Say::Now)
             && let Opening::Closed { why: closed, .. } = opening(&self.rules.windows, &self.rules.freezes, self.now)
@@ -201,16 +204,6 @@ impl Gatekeeper<'_> {
             why.push(closed);
         }
         why
-    }
-
-    /// Whoever wrote a part of what comes in.
-    fn authors(&self, commit: &str, promotion: Option<&Promotion>) -> Vec<&str> {
-        let skipped = promotion.map(|promotion| promotion.skipped.as_slice()).unwrap_or_default();
-        let commits = std::iter::once(commit).chain(skipped.iter().map(String::as_str));
-        commits
-            .filter_map(|commit| self.order.places.get(commit))
-            .map(|place| self.order.main[*place].author.as_str())
-            .collect()
     }
 
     /// What the branch names and isn't in force, with the reason.

@@ -103,7 +103,16 @@ async fn ask(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn no_listing_panics_or_grows(lines in "([0-9a-f]{40}\t(refs/tags/)?[a-z^{}]{0,6}\n|\\PC{0,20}\n){0,20}") {
+            prop_assert!(listed(&lines).len() <= lines.lines().count());
+        }
+    }
 
     #[test]
     fn an_annotated_tag_leads_to_its_commit() {

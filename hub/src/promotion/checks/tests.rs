@@ -114,3 +114,29 @@ async fn a_check_is_asked_while_its_ring_rolls_and_its_answer_outlives_the_leade
     next.refresh(&mut desk).await.unwrap();
     assert!(desk.questions.is_empty() && next.said.of(RolloutId(7)).is_empty());
 }
+
+#[tokio::test]
+async fn a_status_of_the_commit_on_its_forge_is_an_answer() {
+    let root = tempfile::tempdir().unwrap();
+    let folder = root.path().join("team");
+    std::fs::create_dir_all(&folder).unwrap();
+    let origin = crate::git::testing::Remote::new(&folder, "gitops");
+    let fake = crate::publish::forge::fake::Fake::start(crate::config::ForgeKind::Gitea).await;
+    let url = format!("{}/team/gitops.git", crate::git::testing::Server::start(root.path()).address);
+    let prefix = url.trim_end_matches("/team/gitops.git").to_owned();
+    let forge = crate::config::Forge { prefix, ..fake.config() };
+    let world = World::over(root, origin, url.clone(), vec![forge], &[], NO_POLICY).await;
+    let probe = Probe::CommitStatus { context: "ci/e2e".to_owned() };
+    let check = Check { probe, timeout: Duration::from_secs(5), ..http("x", String::new()) };
+    let about = About { repo: url, commit: "c0ffee".to_owned() };
+    let said = async || {
+        let fact = ask(&check, &about, &world.desk.branches).await;
+        (fact.ok, fact.said)
+    };
+    assert_eq!(said().await, (false, "ci/e2e isn't set on the commit".to_owned()));
+    for (state, ok) in [("pending", false), ("success", true), ("failure", false)] {
+        let told = serde_json::json!({"context": "ci/e2e", "status": state});
+        fake.state().statuses = vec![("c0ffee".to_owned(), told)];
+        assert_eq!(said().await, (ok, format!("ci/e2e is {state}")));
+    }
+}

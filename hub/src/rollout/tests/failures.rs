@@ -142,7 +142,7 @@ async fn a_late_failure_reopens_where_the_policy_says_so() {
 
 #[tokio::test]
 async fn a_quarantine_that_the_commit_caused_fails_it_and_one_of_before_does_not() {
-    let (lab, first) = settled(Then::Pause).await;
+    let (lab, _) = settled(Then::Pause).await;
     let stuck = [("a", content("p2", "w1")), ("b", PackedEntry::Quarantined)];
     lab.head_of("c2", Some("m2"), &[("drone", &stuck)]).await;
     assert!(matches!(lab.newest().await.rollout.phase, Phase::Stopped { .. }));
@@ -161,7 +161,6 @@ async fn a_quarantine_that_the_commit_caused_fails_it_and_one_of_before_does_not
         .await;
     let state = outcome(&lab.store, "dev", "m3").await.unwrap().state;
     assert_eq!(state, OutcomeState::Complete { late_failed: 0 });
-    drop(first);
 }
 
 #[tokio::test]

@@ -89,3 +89,69 @@ async fn a_restart_raises_the_counter_of_whole_streams_with_and_without_a_policy
         assert_eq!(lab.pass().await.issued.len(), 0);
     }
 }
+
+#[tokio::test]
+async fn the_leaders_task_takes_words_restarts_and_policies_by_itself() {
+    let lab = rolling().await;
+    let desk = std::sync::Arc::clone(&lab.desk);
+    let task = tokio::spawn(async move { desk.lead(crate::rollout::testing::TERM).await });
+    let mut moved = lab.shared.moved.listen();
+    lab.say(1, Say::Pause).await.unwrap();
+    lab.shared.nudge.nudge();
+    moved.changed().await.unwrap();
+    assert!(matches!(lab.newest().await.rollout.phase, Phase::Paused { .. }));
+    // Without a nudge: another hub took it.
+    lab.say(1, Say::Resume).await.unwrap();
+    moved.changed().await.unwrap();
+    assert_eq!(lab.newest().await.rollout.phase, Phase::Active);
+    let mut shown = lab.board.watch(&Stream::new("dev", "drone", "canary"));
+    shown.mark_unchanged();
+    let mut tx = lab.store.write().await.unwrap();
+    let tick = tx.tick().await.unwrap();
+    tx.raise_restart(&Stream::new("dev", "drone", "canary"), "a", tick).await.unwrap();
+    tx.commit().await.unwrap();
+    shown.changed().await.unwrap();
+    lab.govern(None);
+    moved.changed().await.unwrap();
+    assert!(matches!(lab.newest().await.rollout.phase, Phase::Aborted { .. }));
+    task.abort();
+}
+
+#[tokio::test]
+async fn rollouts_words_and_ways_back_work_on_postgres() {
+    let Some(lab) = Lab::on_postgres(Some(policy(&["canary", "rest"]))).await else { return };
+    lab.members("canary", "Reporting", 1).await;
+    lab.members("rest", "Reporting", 1).await;
+    let (first, second) = (content("p1", "w1"), content("p2", "w2"));
+    lab.head("c1", &[("a", first.clone()), ("b", first.clone())]).await;
+    for ring in ["canary", "rest"] {
+        lab.report(ring, "b", &first, crate::rollout::testing::Says::Converged, 1).await;
+        lab.through(ring, "a", &first, 1).await;
+    }
+    assert!(matches!(lab.newest().await.rollout.phase, Phase::Complete { .. }));
+    lab.head("c2", &[("a", second.clone())]).await;
+    assert_eq!(lab.rollouts().await.len(), 3);
+    assert!(lab.has("canary", "a", &second).await);
+    lab.say(2, Say::Rollback).await.unwrap();
+    lab.pass().await;
+    assert!(lab.has("canary", "a", &content("p1", "w2")).await);
+    assert_eq!(lab.state_of("canary").await.entries.len(), 2);
+    assert_eq!(lab.store.rollouts_blocked("dev").await.unwrap().len(), 2);
+    let mut tx = lab.store.write().await.unwrap();
+    assert_eq!(tx.unblock("dev", Some("drone"), None).await.unwrap(), 2);
+    let tick = tx.tick().await.unwrap();
+    tx.raise_restart(&Stream::new("dev", "drone", "rest"), "a", tick).await.unwrap();
+    tx.commit().await.unwrap();
+    lab.pass().await;
+    assert_eq!(lab.rollouts().await.len(), 4);
+    assert!(!lab.store.rolling_blobs().await.unwrap().is_empty());
+    let filter = crate::store::rollout::RolloutFilter {
+        source_commit: Some("commit-w2"),
+        workload: Some("workload-a"),
+        unfinished: true,
+        limit: 5,
+        ..Default::default()
+    };
+    assert_eq!(lab.store.rollouts(&filter).await.unwrap().len(), 1);
+    crate::rollout::outcome(&lab.store, "dev", "m1").await.unwrap();
+}

@@ -10,11 +10,12 @@ use crate::store::{Store, StoreError, Tx, now};
 /// A statement that is about to be kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewEvidence {
+    /// Empty: all of them.
     pub environment: String,
     pub commit: String,
     pub kind: EvidenceKind,
     pub rollout: Option<u64>,
-    /// `passed`, `overridden`, `reopened`, `completed`, `ended`
+    /// `passed`, `overridden`, `reopened`, `completed`, `ended`, `loosened`
     pub event: &'static str,
     /// JSON of the envelope.
     pub body: String,
@@ -24,6 +25,8 @@ pub struct NewEvidence {
 pub enum EvidenceKind {
     Promotion,
     Rollout,
+    /// People agreed to a looser policy.
+    Policy,
 }
 
 /// A statement that is kept; its body is asked for apart.
@@ -53,6 +56,7 @@ impl EvidenceKind {
         match self {
             EvidenceKind::Promotion => "promotion",
             EvidenceKind::Rollout => "rollout",
+            EvidenceKind::Policy => "policy",
         }
     }
 }

@@ -1,0 +1,34 @@
+//! What must hold, over many seeds: 2,000 fleets of up to 100 clusters, and five of 5,000.
+#![allow(clippy::panic, reason = "a test")]
+
+use kedge_sim::{Broken, many, replay, size_of};
+
+fn assert_none(broken: &[(u64, Broken)], size: impl Fn(u64) -> usize) {
+    let mut text = String::new();
+    for (seed, broken) in broken.iter().take(5) {
+        text += &format!("seed {seed}: {}\n  {}\n", broken.0, replay(*seed, size(*seed)));
+    }
+    assert!(broken.is_empty(), "{} runs broke:\n{text}", broken.len());
+}
+
+#[test]
+fn two_thousand_fleets_keep_every_promise() {
+    let (reports, broken) = many(0..2_000, size_of);
+    assert_none(&broken, size_of);
+    // The runs are about something: things were rolled out, hubs died, people overrode.
+    assert!(reports.iter().map(|report| report.rollouts).sum::<u64>() > 10_000);
+    assert!(reports.iter().map(|report| report.deaths).sum::<u64>() > 1_000);
+}
+
+#[test]
+fn five_fleets_of_five_thousand_keep_every_promise() {
+    let (reports, broken) = many(0..5, |_| 5_000);
+    assert_none(&broken, |_| 5_000);
+    assert_eq!(reports.len(), 5);
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let (one, other) = (kedge_sim::run(7, 20, false), kedge_sim::run(7, 20, false));
+    assert_eq!(one, other);
+}
