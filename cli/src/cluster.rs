@@ -43,6 +43,7 @@ enum ClusterCommand {
     /// Let it follow another environment, cluster type or ring
     Move(MoveArgs),
     /// Set labels (KEY=VALUE) and take labels away (KEY-)
+    #[command(alias = "label")]
     Relabel(RelabelArgs),
     /// Make a join token with which a new machine takes its place
     Replace(ReplaceArgs),
@@ -66,7 +67,7 @@ struct MoveArgs {
     #[arg(short = 't', long, value_name = "NAME")]
     cluster_type: Option<String>,
 
-    /// The ring to go to [default: it stays]
+    /// The ring to go to [default: it stays, or follows the environment's policy]
     #[arg(long, value_name = "NAME")]
     ring: Option<String>,
 }

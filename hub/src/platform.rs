@@ -117,6 +117,13 @@ impl PlatformReader {
         Some(Input { repo: self.mirrors.key(repo), branch: Some(self.branch.clone()) })
     }
 
+    /// First line and author of a commit of the control plane.
+    pub fn describe_main(&self, commit: &str) -> Option<Cause> {
+        let repo = self.control_plane.clone()?;
+        let told = self.mirrors.open(&repo, Trust::Platform)?.describe(commit)?;
+        Some(Cause { repo, commit: commit.to_owned(), subject: told.subject, author: told.author })
+    }
+
     pub fn store(&self) -> &Store {
         &self.store
     }
@@ -211,14 +218,17 @@ impl EnvironmentReader {
         Err(ReadError::Interrupted)
     }
 
-    /// The newest of the commits that weren't read before.
+    /// The newest of the commits that weren't read before. A commit of main that was promoted goes before the one that promoted
+    /// it: who wrote it is asked for by approvals.
     fn cause(&self, seen: &Seen) -> Option<Cause> {
+        let main = self.shared.main();
         let new = seen.commits.iter().filter(|(input, commit)| self.commits.get(input) != Some(*commit));
-        let described = new.filter_map(|(_, commit)| {
+        let described = new.filter_map(|(input, commit)| {
             let head = seen.heads.iter().find(|head| head.commit == *commit)?;
-            describe_commit(&self.shared.mirrors, head)
+            let (time, cause) = describe_commit(&self.shared.mirrors, head)?;
+            Some(((main.as_ref() == Some(input), time), cause))
         });
-        described.max_by_key(|(time, _)| *time).map(|(_, cause)| cause)
+        described.max_by_key(|(place, _)| *place).map(|(_, cause)| cause)
     }
 }
 

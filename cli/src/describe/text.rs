@@ -22,7 +22,7 @@ const TABLES: [(&str, &str, &[&str]); 16] = [
     ("policies", "Policies", &["name", "clusterTypes", "targets", "origin"]),
     ("files", "Files", &["path", "digest"]),
     ("rollouts", "Rollouts", &["rollout", "lane", "state", "rings", "commit", "subject", "author"]),
-    ("pinned", "Pinned", &["ring", "assignment", "below"]),
+    ("pinned", "Pinned", &["ring", "assignment", "pin", "to", "until", "reason", "below"]),
     ("rings", "Rings", &["ring", "state", "startedAt", "steadySince", "passedAt", "counts", "waitsFor"]),
     ("items", "Moves", &["clusterType", "assignment", "workload", "parts", "version", "sourceCommit"]),
     ("words", "Said", &["at", "who", "role", "said", "ring", "reason"]),

@@ -42,11 +42,11 @@ pub struct StartArgs {
     #[arg(long, value_name = "VERSION", conflicts_with = "commit")]
     version: Option<String>,
 
-    /// Pin the workload to this commit of its source
+    /// Pin the workload to this commit of its source, all its digits
     #[arg(long, value_name = "SHA")]
     commit: Option<String>,
 
-    /// The Pin's last day (2026-12-01), or a moment [default: until it is deleted]
+    /// Until the beginning of this day in UTC (2026-12-01), or a moment [default: until the Pin is deleted]
     #[arg(long, value_name = "DATE")]
     until: Option<String>,
 

@@ -69,6 +69,9 @@ pub struct EntryView {
     /// The commit that another reconciler should have reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected_commit: Option<String>,
+    /// How often people asked for a restart.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub restart: u64,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -263,6 +266,7 @@ fn entry_view(entry: &Entry) -> EntryView {
             platform: Some(package(&packages.platform)),
             workload: Some(package(&packages.workload)),
             expected_commit: None,
+            restart: entry.restart,
         },
         Mode::Observe(observation) => EntryView {
             assignment,
@@ -271,6 +275,11 @@ fn entry_view(entry: &Entry) -> EntryView {
             platform: None,
             workload: None,
             expected_commit: observation.expected_commit.clone(),
+            restart: entry.restart,
         },
     }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }

@@ -24,5 +24,6 @@ macro_rules! on_each_database {
 mod figures;
 mod fixture;
 mod roles;
+mod rollouts;
 mod routes;
 mod watching;

@@ -4,12 +4,12 @@ use kedge_tests::world::plant::{Lane, MOVED_WITHIN, Plant};
 use kedge_tests::world::policy::Policy;
 
 use crate::evidence;
-use crate::plants::{A_WHILE, CANARIES, CHAIN, OTHERS, small, with_rings};
+use crate::plants::{A_WHILE, CANARIES, CHAIN, OTHERS, small, small_then, tighten, with_rings};
 
 #[test]
 fn prod_needs_an_approval_by_somebody_else_than_the_author() {
     let policy = Policy::chain(&CHAIN).with("prod", &["approval: {people: 1, role: platform, notAuthor: true}"]);
-    let Some(plant) = small(&policy) else { return };
+    let Some(plant) = small_then(&policy) else { return };
     let (author, other, viewer) = (
         plant.person("Ada Tester", "platform"),
         plant.person("bea@example.com", "platform"),
@@ -56,10 +56,7 @@ fn with_rings_approved(policy: Policy) -> Option<Plant> {
         "rest",
         &["approval: {people: 1, notAuthor: false}"],
     );
-    let commit = plant.push_policy(&stricter);
-    // Stricter than before: it holds at once.
-    plant.await_named("dev", &commit);
-    assert!(!plant.world.api.has_problem(&["PolicyLoosened"]));
+    tighten(&plant, &stricter);
     Some(plant)
 }
 
@@ -69,7 +66,8 @@ fn an_override_needs_a_reason_and_the_platforms_role_and_is_in_the_evidence_for_
     let bad = plant.push_main("sick");
     let stopped = plant.await_rollout("dev", &bad, "Stopped");
     let app = plant.person("anna", "application");
-    assert_eq!(plant.say(&app, &stopped, "override", "trust me").status, 403);
+    let refused = plant.say(&app, &stopped, "override", "trust me");
+    assert!((400..500).contains(&refused.status), "{} {}", refused.status, refused.text);
     let empty = plant.say(&plant.world.api, &stopped, "override", "");
     assert!((400..500).contains(&empty.status), "{} {}", empty.status, empty.text);
     let old = plant.named("stage").unwrap();
@@ -101,7 +99,7 @@ fn an_override_needs_a_reason_and_the_platforms_role_and_is_in_the_evidence_for_
 #[test]
 fn a_freeze_holds_a_commit_up_until_a_person_says_now() {
     let freeze = "freezes: [{from: 2020-01-01, to: 2120-01-01, timeZone: Europe/Berlin, reason: the fair}]";
-    let Some(plant) = small(&Policy::chain(&CHAIN).with("dev", &[freeze])) else { return };
+    let Some(plant) = small_then(&Policy::chain(&CHAIN).with("dev", &[freeze])) else { return };
     let commit = plant.push_app("dev", "version 2");
     plant.await_so("it waits for the end of the freeze", MOVED_WITHIN, |plant| {
         plant.rollout_of("dev", &commit).is_some_and(|rollout| {

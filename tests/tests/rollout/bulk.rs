@@ -75,7 +75,7 @@ fn a_slot_ends_when_its_cluster_goes_offline_so_that_the_others_go_on() {
 
 #[test]
 fn a_restart_in_bulk_tries_a_failed_content_again_where_the_selector_says() {
-    let policy = Policy::chain(&["dev"]);
+    let policy = Policy::chain(&["dev"]).with("dev", &["failure: {budget: 100%}"]);
     let Some(mut plant) = Plant::start(Some(&policy)) else { return };
     plant.add("dev", LINE, "", 2);
     plant.add("dev", PRESS, "", 1);

@@ -80,7 +80,8 @@ fn a_commit_whose_quarantine_it_caused_itself_fails_its_gate() {
     let commit = control.change(file, &text.replace("\"8080\"", "\"80\""));
     plant.await_named("dev", &commit);
     plant.await_so("the quarantine fails the gate", MOVED_WITHIN, |plant| {
-        plant.promotion("dev").to_string().to_lowercase().contains("quarantine")
+        let newest = plant.promotion("dev")["promotions"][0].clone();
+        newest["state"] == "Failed" && newest["why"].as_str().is_some_and(|why| why.contains("hello-line-test"))
     });
     plant.stays_so("stage keeps what it has", A_WHILE, |plant| plant.named("stage").as_deref() == Some(&old));
     let mended = control.change(file, &text.replace("\"8080\"", "\"8081\""));

@@ -9,7 +9,7 @@ use kedge_tests::world::plant::{LINE, MOVED_WITHIN, PRESS, Plant};
 use kedge_tests::world::policy::Policy;
 
 use crate::evidence;
-use crate::plants::{CANARIES, CHAIN, OTHERS, small, with_rings};
+use crate::plants::{CANARIES, CHAIN, OTHERS, rings_of, small, small_then, tighten, with_rings};
 
 /// Kills the hub a few times at moments by chance, each within a second and a half of being up again.
 fn kill_in_between(plant: &mut Plant, seed: u64) {
@@ -108,7 +108,7 @@ fn killed_while_a_person_stops_it_the_word_is_kept() {
 #[test]
 fn killed_right_after_an_approval_or_an_override_it_counts_once_and_is_in_the_evidence() {
     let policy = Policy::chain(&CHAIN).with("stage", &["approval: {people: 2, notAuthor: true}"]);
-    let Some(mut plant) = small(&policy) else { return };
+    let Some(mut plant) = small_then(&policy) else { return };
     let (bea, cleo) = (plant.person("bea", "platform"), plant.person("cleo", "platform"));
     let old = plant.named("stage").unwrap();
     let commit = plant.push_main("Two of them");
@@ -139,7 +139,8 @@ fn killed_right_after_an_approval_or_an_override_it_counts_once_and_is_in_the_ev
 #[test]
 fn killed_during_a_freeze_nothing_begins_and_a_person_still_ends_it() {
     let freeze = "freezes: [{from: 2020-01-01, to: 2120-01-01, timeZone: Europe/Berlin, reason: the fair}]";
-    let Some(mut plant) = with_rings(Policy::chain(&["dev"]).with("dev", &[freeze])) else { return };
+    let Some(mut plant) = with_rings(Policy::chain(&["dev"])) else { return };
+    tighten(&plant, &rings_of(Policy::chain(&["dev"]).with("dev", &[freeze])));
     let commit = plant.push_app("dev", "version 2");
     kill_in_between(&mut plant, 8);
     plant.await_so("it waits for the end of the freeze", MOVED_WITHIN, |plant| {

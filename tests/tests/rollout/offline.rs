@@ -4,7 +4,7 @@ use kedge_tests::world::plant::{MOVED_WITHIN, Plant};
 use kedge_tests::world::policy::Policy;
 
 use crate::evidence;
-use crate::plants::{CHAIN, small};
+use crate::plants::{CHAIN, small, tighten};
 
 const AWAY: &str = "dev-factory-line-2";
 
@@ -61,13 +61,9 @@ fn a_late_failure_is_shown_on_the_promotion_it_belongs_to() {
 
 #[test]
 fn a_late_failure_reopens_the_promotion_where_the_policy_says_so() {
-    let Some(mut plant) = with_one_away(
-        Policy::chain(&CHAIN)
-            .with("dev", &["late: reopen"])
-            .with("stage", &["approval: {people: 1, notAuthor: false}"]),
-    ) else {
-        return;
-    };
+    let Some(mut plant) = with_one_away(Policy::chain(&CHAIN).with("dev", &["late: reopen"])) else { return };
+    let stricter = Policy::chain(&CHAIN).with("dev", &["late: reopen", "gate: {reached: 50%}"]);
+    tighten(&plant, &stricter.with("stage", &["approval: {people: 1, notAuthor: false}"]));
     let commit = plant.push_main("Late");
     plant.await_rollout("dev", &commit, "Complete");
     let old = plant.named("stage").unwrap();

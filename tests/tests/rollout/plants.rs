@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use kedge_tests::world::plant::{LINE, PRESS, Plant};
+use kedge_tests::world::plant::{LINE, MOVED_WITHIN, PRESS, Plant};
 use kedge_tests::world::policy::Policy;
 
 /// What must not happen would have happened by then.
@@ -26,10 +26,26 @@ pub(crate) fn small(policy: &Policy) -> Option<Plant> {
     Some(plant)
 }
 
+/// The same, and then a policy that is stricter: it holds at once, and what runs already stays.
+pub(crate) fn small_then(policy: &Policy) -> Option<Plant> {
+    let plant = small(&Policy::chain(&CHAIN))?;
+    tighten(&plant, policy);
+    Some(plant)
+}
+
+/// A stricter policy needs nobody's approval.
+pub(crate) fn tighten(plant: &Plant, policy: &Policy) {
+    let commit = plant.push_policy(policy);
+    plant.await_so("the stricter policy is in force", MOVED_WITHIN, |plant| {
+        plant.world.api.get("/api/v1/promotions")["policy"]["commit"] == commit.as_str()
+    });
+    assert!(!plant.world.api.has_problem(&["PolicyLoosened"]));
+}
+
 /// Only dev has boxes: two canaries and three others of one type, one canary of the other type; the rings are `canary` and
 /// `rest`.
 pub(crate) fn with_rings(policy: Policy) -> Option<Plant> {
-    let policy = policy.ring("dev", "canary", &["selector: {matchLabels: {ring: canary}}"]).ring("dev", "rest", &[]);
+    let policy = rings_of(policy);
     let mut plant = Plant::start(Some(&policy))?;
     plant.add("dev", LINE, "ring=canary", 2);
     plant.add("dev", LINE, "", 3);
@@ -37,6 +53,11 @@ pub(crate) fn with_rings(policy: Policy) -> Option<Plant> {
     plant.add("dev", PRESS, "", 1);
     plant.await_converged("dev");
     Some(plant)
+}
+
+/// Its rings.
+pub(crate) fn rings_of(policy: Policy) -> Policy {
+    policy.ring("dev", "canary", &["selector: {matchLabels: {ring: canary}}"]).ring("dev", "rest", &[])
 }
 
 /// The boxes of `with_rings`.

@@ -3,7 +3,7 @@
 use kedge_tests::world::plant::{LINE, Lane, MOVED_WITHIN, PRESS, Plant};
 use kedge_tests::world::policy::Policy;
 
-use crate::plants::{A_WHILE, CHAIN, names, small};
+use crate::plants::{A_WHILE, CHAIN, names, small, small_then};
 
 #[test]
 fn a_commit_on_main_goes_to_dev_and_then_the_same_commit_to_stage_and_prod() {
@@ -69,7 +69,7 @@ fn content_that_fails_in_dev_never_reaches_stage_and_new_content_goes_on() {
 fn several_commits_wait_the_newest_goes_on_and_the_list_shows_what_was_skipped() {
     let policy = Policy::chain(&CHAIN)
         .with("stage", &["freezes: [{from: 2020-01-01, to: 2120-01-01, timeZone: UTC, reason: inventory}]"]);
-    let Some(plant) = small(&policy) else { return };
+    let Some(plant) = small_then(&policy) else { return };
     let old = plant.named("stage").unwrap();
     let mut commits = Vec::new();
     for greeting in ["One", "Two", "Three"] {

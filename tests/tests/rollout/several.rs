@@ -7,7 +7,7 @@ use kedge_tests::world::plant::{LINE, PRESS, Plant};
 use kedge_tests::world::policy::Policy;
 use kedge_tests::world::{Database, SOON};
 
-use crate::plants::{A_WHILE, CHAIN};
+use crate::plants::{A_WHILE, CHAIN, tighten};
 
 fn leads(hub: &str) -> bool {
     let answer = Api::at(hub).try_ask(http::Method::GET, "/metrics", None, &[]);
@@ -19,8 +19,7 @@ fn leads(hub: &str) -> bool {
 #[test]
 fn a_leader_that_is_killed_in_the_middle_is_followed_by_the_other_and_no_word_is_lost() {
     let shared = tempfile::Builder::new().prefix("kedge-shared-").tempdir().unwrap();
-    let policy = Policy::chain(&CHAIN).with("stage", &["approval: {people: 1, notAuthor: false}"]);
-    let Some(mut plant) = Plant::start_with(Database::Postgres, Some(&policy), |settings, _| {
+    let Some(mut plant) = Plant::start_with(Database::Postgres, Some(&Policy::chain(&CHAIN)), |settings, _| {
         settings.poll = "1s".to_owned();
         settings.keys = Some(shared.path().join("keys"));
         settings.packages.push(format!("folder = {:?}", shared.path().join("packages").display().to_string()));
@@ -39,6 +38,7 @@ fn a_leader_that_is_killed_in_the_middle_is_followed_by_the_other_and_no_word_is
         plant.add(environment, PRESS, "", 1);
     }
     CHAIN.iter().for_each(|environment| plant.await_converged(environment));
+    tighten(&plant, &Policy::chain(&CHAIN).with("stage", &["approval: {people: 1, notAuthor: false}"]));
 
     let commit = plant.push_main("Over two hubs");
     plant.await_rollout("dev", &commit, "Complete");

@@ -1,6 +1,11 @@
 //! What the pages of assignments and clusters say about rollouts and pins.
 
+use std::sync::Arc;
+
+use kedge_model::decode::{self, Options};
+use kedge_model::kinds::{Pin, PinnedTo};
 use kedge_model::wire::Stream;
+use kedge_model::{Origin, Source, Spec};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -8,6 +13,7 @@ use super::view::{ring_word, state_word};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::rollout::change::Held;
+use crate::store::api::rollouts::PinFile;
 use crate::store::rollout::RolloutFilter;
 
 /// A rollout that moves, or last moved, something here.
@@ -30,6 +36,20 @@ pub struct AboutView {
 pub struct PinnedView {
     pub ring: String,
     pub assignment: String,
+    /// The Pin's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pin: Option<String>,
+    /// `version 1.4.2` or `commit 4f2a…`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// RFC 3339; none: until it is deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Its file on the environment's branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
     /// What comes back when the Pin ends: a version, a commit, or nothing.
     pub below: String,
 }
@@ -101,19 +121,55 @@ async fn newest(
     Ok(shown)
 }
 
-/// What pins hold back in an environment, where it fits.
+/// What pins hold back in an environment, where it fits, and which Pin does.
 pub async fn pinned(
     state: &ApiState,
     environment: &str,
     fits: impl Fn(&Stream, &str) -> bool,
 ) -> Result<Vec<PinnedView>, ApiError> {
     let mut shown = Vec::new();
-    for (stream, below) in state.store.pinned_of(environment).await? {
+    let held = state.store.pinned_of(environment).await?;
+    if held.is_empty() {
+        return Ok(shown);
+    }
+    let pins: Vec<(PinFile, Pin)> = state.store.pin_files(environment).await?.into_iter().filter_map(read).collect();
+    for (stream, below) in held {
         for (assignment, held) in below.iter().filter(|(assignment, _)| fits(&stream, assignment)) {
-            shown.push(PinnedView { ring: stream.ring.clone(), assignment: assignment.clone(), below: text(held) });
+            let pin = pins.iter().find(|(_, pin)| is_of(pin, &stream, assignment));
+            shown.push(PinnedView {
+                ring: stream.ring.clone(),
+                assignment: assignment.clone(),
+                pin: pin.map(|(file, _)| file.name.clone()),
+                to: pin.map(|(_, pin)| match &pin.to {
+                    PinnedTo::Version(version) => format!("version {version}"),
+                    PinnedTo::Commit(commit) => format!("commit {commit}"),
+                }),
+                until: pin.and_then(|(_, pin)| pin.until.clone()),
+                reason: pin.map(|(_, pin)| pin.reason.clone()),
+                file: pin.map(|(file, _)| file.file.clone()),
+                below: text(held),
+            });
         }
     }
     Ok(shown)
+}
+
+fn read(file: PinFile) -> Option<(PinFile, Pin)> {
+    let source = Source { repo: file.repo.clone(), revision: Some(file.revision.clone()) };
+    let origin = Origin { source: Arc::new(source), file: file.file.as_str().into(), line: 0, column: 0 };
+    let decoded = decode::objects(&file.text, &origin, &Options::default());
+    let pin = decoded.objects.into_iter().find_map(|object| match object.spec {
+        Spec::Pin(pin) if object.meta.name == file.name => Some(pin),
+        _ => None,
+    });
+    pin.map(|pin| (file, pin))
+}
+
+fn is_of(pin: &Pin, stream: &Stream, assignment: &str) -> bool {
+    let named = |list: &[String], name: &str| list.is_empty() || list.iter().any(|one| one == name);
+    let target = assignment.strip_prefix(&pin.workload).and_then(|rest| rest.strip_prefix('-'));
+    let meant = target.is_some_and(|target| pin.target.as_ref().is_none_or(|named| named == target));
+    meant && named(&pin.rings, &stream.ring) && named(&pin.cluster_types, &stream.cluster_type)
 }
 
 fn text(held: &Held) -> String {

@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use kedge_goyaml::{Key, Value as Yaml};
-use kedge_model::wire::Digest;
+use kedge_model::wire::{Digest, Stream};
 use kedge_rollout::{Phase, Rollout, RolloutId, Say, Word};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -121,7 +121,8 @@ pub async fn start_rollout(
         cluster_type: body.cluster_type.clone(),
         ring: body.ring.clone(),
     };
-    let selection = selector.resolve(&state).await?;
+    let again_only = body.version.is_none() && body.commit.is_none();
+    let selection = if again_only { selector.select(&state).await? } else { selector.resolve(&state).await? };
     let answer = match (&body.version, &body.commit) {
         (Some(_), Some(_)) => return Err(ApiError::invalid("BadBody", "give a version or a commit, not both")),
         (None, None) if body.until.is_some() => {
@@ -200,6 +201,8 @@ async fn again(
         ),
         more => format!("{} of {} goes on", counted(more, "rollout"), body.workload),
     };
+    // What others apply was never stopped: it isn't left out.
+    let selection = Selection { unfit: Vec::new(), ..selection };
     told(state, &body.environment, selection, done, rollouts, None).await
 }
 
@@ -218,6 +221,11 @@ async fn pin(
     let plain = |text: &str| !text.is_empty() && text.len() <= MAX_VERSION && !text.contains(char::is_control);
     if !plain(value) {
         return Err(ApiError::invalid("BadVersion", format!("`{key}` is plain text of up to {MAX_VERSION} bytes")));
+    }
+    let digits = |text: &str| text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if key == "commit" && !digits(value) {
+        return Err(ApiError::invalid("BadCommit", "a Pin names a commit with all its digits")
+            .hint("git rev-parse prints them"));
     }
     let until = body.until.as_deref().map(check_until).transpose()?;
     let named = json!([body.workload, body.cluster_type, body.ring]).to_string();
@@ -262,12 +270,14 @@ fn yaml(value: &Value) -> Yaml {
     }
 }
 
-/// A day, or a moment with its zone, that isn't over.
+/// The beginning of a day in UTC, or a moment with its zone, that is to come.
 fn check_until(text: &str) -> Result<String, ApiError> {
-    let day = text.parse::<jiff::civil::Date>().ok().and_then(|day| day.tomorrow().ok());
-    let end = match day {
-        Some(next) => next.to_zoned(jiff::tz::TimeZone::UTC).map(|moment| moment.timestamp()).ok(),
-        None => text.parse::<jiff::Timestamp>().ok(),
+    let end = match text.parse::<jiff::Timestamp>() {
+        Ok(moment) => Some(moment),
+        Err(_) => {
+            let day = text.parse::<jiff::civil::Date>().ok();
+            day.and_then(|day| day.to_zoned(jiff::tz::TimeZone::UTC).ok()).map(|moment| moment.timestamp())
+        }
     };
     match end {
         Some(end) if end.as_millisecond() > now().0 => Ok(text.to_owned()),
@@ -318,7 +328,7 @@ async fn keep_failed(state: &ApiState, selector: &Selector, selection: &mut Sele
         ..Default::default()
     };
     let counts = state.store.counts(&filter).await?;
-    let failed = |stream: &kedge_model::wire::Stream, assignment: &str| {
+    let failed = |stream: &Stream, assignment: &str| {
         counts.iter().any(|count| {
             count.condition == Condition::Failed && count.stream == *stream && count.assignment == assignment
         })

@@ -120,3 +120,41 @@ impl Store {
         statement.fetch(self).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 }
+
+/// A Pin's file, as it was last good.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinFile {
+    pub name: String,
+    pub repo: String,
+    pub revision: String,
+    pub file: String,
+    pub text: Vec<u8>,
+}
+
+impl Store {
+    /// The Pins of an environment, by name: the first that fits counts.
+    pub async fn pin_files(&self, environment: &str) -> Result<Vec<PinFile>, StoreError> {
+        let found = sqlx::query(
+            "SELECT o.name, o.repo, o.revision, o.file, t.text FROM good_objects o JOIN good_texts t ON t.id = o.text_id \
+             WHERE o.environment = $1 AND o.kind = 'Pin'",
+        );
+        let file = |row: &sqlx::any::AnyRow| {
+            Ok(PinFile {
+                name: row.try_get("name")?,
+                repo: row.try_get("repo")?,
+                revision: row.try_get("revision")?,
+                file: row.try_get("file")?,
+                text: row.try_get("text")?,
+            })
+        };
+        let mut files: Vec<PinFile> = found
+            .bind(environment)
+            .fetch_all(self.pool())
+            .await?
+            .iter()
+            .map(file)
+            .collect::<Result<_, StoreError>>()?;
+        files.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(files)
+    }
+}
