@@ -92,8 +92,9 @@ impl Plant {
     ) -> Option<Plant> {
         platform::reshape(&sample, policy);
         let mut world = World::assemble(database, git, sample, |settings, git| {
-            // So that whoever is away is known to be soon: a promise lasts half a minute longer than a poll is held.
-            settings.wait = "2s".to_owned();
+            // So that whoever is away is known to be soon: a promise lasts half a minute longer than a poll is held. An agent takes
+            // answers within two seconds for those of a hub that is in trouble, and asks less often.
+            settings.wait = "4s".to_owned();
             change(settings, git);
         })?;
         world.hub.start_again();
