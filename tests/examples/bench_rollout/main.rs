@@ -52,9 +52,13 @@ fn main() {
     plant.world.hub.start_again();
 
     // The hub reads, packs and begins; the steps from ring to ring are this process's.
-    plant.push_app(ENVIRONMENT, "version 2");
-    plant.await_so("the rollout has begun", SIGNED_WITHIN, |plant| {
-        plant.rollout(ENVIRONMENT, Lane::Source).is_some_and(|rollout| plant.ring_of(&rollout, &ring(0)) == "rolling")
+    let commit = plant.push_app(ENVIRONMENT, "version 2");
+    plant.await_so("the first ring has it", SIGNED_WITHIN, |plant| {
+        let has = |cluster_type: &&str| {
+            let entry = plant.entry(ENVIRONMENT, cluster_type, &ring(0));
+            entry.is_some_and(|(_, entry)| entry["workload"]["commit"] == commit.as_str())
+        };
+        TYPES.iter().all(has)
     });
     let target = keys_of(&plant, &ring(0));
     plant.world.hub.stop();
