@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use kedge_model::wire::SigningKey;
 use kedge_tests::world::plant::{MOVED_WITHIN, Plant};
 use kedge_tests::world::policy::Policy;
 use ring::signature::{ED25519, UnparsedPublicKey};
@@ -9,18 +10,24 @@ use serde_json::Value;
 
 use crate::plants::{CHAIN, small};
 
-/// The statement about a commit in an environment, once it is there; its signature is checked.
+/// The newest statement about a commit in an environment, once it is there; its signature is checked.
 #[track_caller]
 pub(crate) fn await_statement(plant: &Plant, environment: &str, commit: &str) -> Value {
+    await_said(plant, environment, commit, commit)
+}
+
+/// The same for one that has these words: there is one for each time that a person overrode something, and one when it passed.
+#[track_caller]
+pub(crate) fn await_said(plant: &Plant, environment: &str, commit: &str, words: &str) -> Value {
     let mut found = None;
-    plant.await_so(&format!("evidence of {commit} in {environment}"), MOVED_WITHIN, |plant| {
-        let listed = plant.world.api.list(&format!("/api/v1/evidence?environment={environment}"));
-        found = listed.into_iter().find(|item| item.to_string().contains(commit));
+    plant.await_so(&format!("evidence of {commit} in {environment} with {words:?}"), MOVED_WITHIN, |plant| {
+        let listed = plant.world.api.list(&format!("/api/v1/evidence?environment={environment}&commit={commit}"));
+        let mut statements =
+            listed.iter().map(|item| open(plant, &plant.world.api.get(&format!("/api/v1/evidence/{}", item["id"]))));
+        found = statements.find(|statement| statement.to_string().contains(words));
         found.is_some()
     });
-    let id = found.unwrap()["id"].clone();
-    let id = id.as_str().map_or_else(|| id.to_string(), str::to_owned);
-    open(plant, &plant.world.api.get(&format!("/api/v1/evidence/{id}")))
+    found.expect("it was awaited")
 }
 
 /// Checks a DSSE envelope with the hub's own public keys; its statement.
@@ -39,11 +46,11 @@ pub(crate) fn open(plant: &Plant, envelope: &Value) -> Value {
     serde_json::from_slice(&payload).unwrap()
 }
 
-/// As agents got them when they joined.
+/// Of the pairs in the hub's folder of keys; agents get the public ones when they join.
 fn public_keys(plant: &Plant) -> Vec<Vec<u8>> {
-    let token = plant.join_token("dev", kedge_tests::world::plant::LINE, "", 1);
-    let known = kedge_tests::world::cluster::Cluster::join(&token.parse().unwrap(), "dev-reader");
-    known.agent.keys.keys.iter().map(|key| key.public.as_bytes().to_vec()).collect()
+    let folder = plant.world.hub.places().data.join("keys/signing");
+    let files = std::fs::read_dir(folder).unwrap().map(|file| std::fs::read(file.unwrap().path()).unwrap());
+    files.map(|pair| SigningKey::from_pkcs8(&pair).unwrap().public().as_bytes().to_vec()).collect()
 }
 
 #[test]
