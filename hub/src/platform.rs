@@ -81,6 +81,8 @@ pub struct Cause {
     pub commit: String,
     pub subject: String,
     pub author: String,
+    /// The author as `Name <mail>`.
+    pub who: String,
 }
 
 /// Typed by what happens next.
@@ -121,7 +123,8 @@ impl PlatformReader {
     pub fn describe_main(&self, commit: &str) -> Option<Cause> {
         let repo = self.control_plane.clone()?;
         let told = self.mirrors.open(&repo, Trust::Platform)?.describe(commit)?;
-        Some(Cause { repo, commit: commit.to_owned(), subject: told.subject, author: told.author })
+        let who = told.who();
+        Some(Cause { repo, commit: commit.to_owned(), subject: told.subject, author: told.author, who })
     }
 
     pub fn store(&self) -> &Store {
@@ -218,17 +221,14 @@ impl EnvironmentReader {
         Err(ReadError::Interrupted)
     }
 
-    /// The newest of the commits that weren't read before. A commit of main that was promoted goes before the one that promoted
-    /// it: who wrote it is asked for by approvals.
+    /// The newest of the commits that weren't read before.
     fn cause(&self, seen: &Seen) -> Option<Cause> {
-        let main = self.shared.main();
         let new = seen.commits.iter().filter(|(input, commit)| self.commits.get(input) != Some(*commit));
-        let described = new.filter_map(|(input, commit)| {
+        let described = new.filter_map(|(_, commit)| {
             let head = seen.heads.iter().find(|head| head.commit == *commit)?;
-            let (time, cause) = describe_commit(&self.shared.mirrors, head)?;
-            Some(((main.as_ref() == Some(input), time), cause))
+            describe_commit(&self.shared.mirrors, head)
         });
-        described.max_by_key(|(place, _)| *place).map(|(_, cause)| cause)
+        described.max_by_key(|(time, _)| *time).map(|(_, cause)| cause)
     }
 }
 
@@ -333,8 +333,9 @@ fn describe(error: &MirrorError) -> Problem {
 /// A commit's time, first line and author.
 fn describe_commit(mirrors: &Mirrors, head: &Head) -> Option<(i64, Cause)> {
     let told = mirrors.open(&head.repo, Trust::Platform)?.describe(&head.commit)?;
-    let cause =
-        Cause { repo: head.repo.clone(), commit: head.commit.clone(), subject: told.subject, author: told.author };
+    let who = told.who();
+    let (repo, commit) = (head.repo.clone(), head.commit.clone());
+    let cause = Cause { repo, commit, subject: told.subject, author: told.author, who };
     Some((told.time, cause))
 }
 

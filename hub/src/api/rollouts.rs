@@ -11,7 +11,7 @@ pub mod view;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
-use kedge_rollout::RolloutId;
+use kedge_rollout::{Item, RolloutId};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -121,7 +121,9 @@ pub(super) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> R
     }
     let waiting = state.store.rollouts_waiting(&stored.rollout.environment).await?;
     let behind = waiting.get(&stored.rollout.lane.to_string());
-    Ok(RolloutWhole::of(&stored, items, behind.filter(|waiting| waiting.behind == id)))
+    let held = state.store.running_rollout(id).await?;
+    let before = |item: &Item| held.as_ref().and_then(|held| held.version_before(item));
+    Ok(RolloutWhole::of(&stored, items, before, behind.filter(|waiting| waiting.behind == id)))
 }
 
 async fn seen(state: &ApiState, caller: &Caller, found: Vec<StoredRollout>) -> Result<Vec<RolloutView>, ApiError> {

@@ -26,7 +26,7 @@ use crate::store::rollout::Waiting;
 use crate::store::rollout::desk::{ComparedHead, Quarantine};
 use crate::store::{Store, StoreError, Term};
 
-/// First line and author of commits of application repositories, for people.
+/// First line and author, as `Name <mail>`, of commits of application repositories: for people, and for approvals.
 pub trait Describe: Send + Sync {
     fn describe(&self, repo: &str, commit: &str) -> Option<(String, String)>;
 }
@@ -97,7 +97,8 @@ const TURNS: usize = 16;
 impl Describe for Mirrors {
     fn describe(&self, repo: &str, commit: &str) -> Option<(String, String)> {
         let told = self.open(repo, Trust::Application)?.describe(commit)?;
-        Some((told.subject, told.author))
+        let who = told.who();
+        Some((told.subject, who))
     }
 }
 

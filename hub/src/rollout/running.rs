@@ -71,6 +71,16 @@ impl Running {
         self.before.get(ring)?.get(place)
     }
 
+    /// The version of an assignment that the first ring to begin held before.
+    pub fn version_before(&self, item: &Item) -> Option<String> {
+        let place = place(item);
+        let held = self.rollout.rings.iter().find_map(|progress| self.held_before(&progress.ring, &place))?;
+        match held {
+            Held::Apply(packages) => packages.version.clone(),
+            Held::Absent | Held::Observe(_) => None,
+        }
+    }
+
     /// Somebody newer moves these: they are no longer this one's.
     pub fn take_out(&mut self, places: &BTreeSet<Place>) {
         let stays: Vec<bool> = self.rollout.items.iter().map(|item| !places.contains(&place(item))).collect();

@@ -278,15 +278,14 @@ impl<S: Steps> EnvironmentWalk<S> {
         let promoted = self.promoted(&update.commits);
         self.commits = update.commits;
         self.target = update.gitops.map(|at| GitOpsTarget { repo: at.repo, branch: at.branch, path: at.path });
+        let newest = promoted.or_else(|| update.cause.as_ref().map(|cause| (cause.subject.clone(), cause.who.clone())));
+        self.newest = newest.or(self.newest.take());
         let cause = update.cause.map(|cause| Cause {
             repo: cause.repo,
             commit: cause.commit,
             subject: cause.subject,
             author: cause.author,
         });
-        self.newest = promoted
-            .or_else(|| Some((cause.as_ref()?.subject.clone(), cause.as_ref()?.author.clone())))
-            .or(self.newest.take());
         self.causes.splice(0..0, cause);
         self.causes.truncate(CAUSES);
         let begun = Instant::now();
@@ -312,7 +311,7 @@ impl<S: Steps> EnvironmentWalk<S> {
         let main = self.shared.main()?;
         let commit = commits.get(&main).filter(|commit| self.commits.get(&main) != Some(*commit))?;
         let told = self.shared.describe_main(commit)?;
-        Some((told.subject, told.author))
+        Some((told.subject, told.who))
     }
 
     /// There is no platform and never was one: people see why.

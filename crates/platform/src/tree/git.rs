@@ -42,7 +42,19 @@ pub struct Revision {
 pub struct CommitNote {
     pub subject: String,
     pub author: String,
+    /// The author's; may be empty.
+    pub mail: String,
     pub time: i64,
+}
+
+impl CommitNote {
+    /// `Name <mail>`: who it was, also for those who know only one of both.
+    pub fn who(&self) -> String {
+        match self.mail.is_empty() {
+            true => self.author.clone(),
+            false => format!("{} <{}>", self.author, self.mail),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -168,6 +180,7 @@ impl GitRepository {
         Some(CommitNote {
             subject: subject.trim().chars().take(SUBJECT_LIMIT).collect(),
             author: author.name.to_string().chars().take(SUBJECT_LIMIT).collect(),
+            mail: author.email.to_string().chars().take(SUBJECT_LIMIT).collect(),
             time: commit.time().ok()?.seconds,
         })
     }

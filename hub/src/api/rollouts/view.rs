@@ -1,6 +1,9 @@
 //! Rollouts as people see them.
 
-use kedge_rollout::{Cause, Counts, Phase, Progress, RingState, Rollout, Say, Word};
+use std::cmp::Ordering;
+
+use kedge_rollout::version::compare;
+use kedge_rollout::{Cause, Counts, Item, Phase, Progress, RingState, Rollout, Say, Word};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -109,6 +112,12 @@ pub struct ItemView {
     pub parts: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
+    /// The version that a ring held before it began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<String>,
+    /// By SemVer, against the one before: `newer`, `older` or `same`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<&'static str>,
     /// Of the application's source.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source_commit: Option<String>,
@@ -150,10 +159,20 @@ impl RolloutView {
 }
 
 impl RolloutWhole {
-    pub fn of(stored: &StoredRollout, items: Vec<StoredItem>, next: Option<&Waiting>) -> RolloutWhole {
+    /// `before` tells the version of an assignment that a ring held before.
+    pub fn of(
+        stored: &StoredRollout,
+        items: Vec<StoredItem>,
+        before: impl Fn(&Item) -> Option<String>,
+        next: Option<&Waiting>,
+    ) -> RolloutWhole {
+        let item = |stored: StoredItem| {
+            let before = before(&stored.item);
+            ItemView::of(stored, before)
+        };
         RolloutWhole {
             rollout: RolloutView::of(stored, items.len()),
-            items: items.into_iter().map(ItemView::of).collect(),
+            items: items.into_iter().map(item).collect(),
             skipped: stored.skipped.iter().map(CauseView::of).collect(),
             next: next.map(|waiting| CauseView::of(&waiting.cause)),
             words: stored.rollout.words.iter().map(WordView::of).collect(),
@@ -162,8 +181,15 @@ impl RolloutWhole {
 }
 
 impl ItemView {
-    fn of(stored: StoredItem) -> ItemView {
+    fn of(stored: StoredItem, before: Option<String>) -> ItemView {
         let StoredItem { item, change } = stored;
+        let version = change.workload.as_ref().and_then(|part| part.version.clone());
+        let before = before.filter(|_| change.workload.is_some());
+        let order = before.as_ref().zip(version.as_ref()).map(|(before, version)| match compare(version, before) {
+            Ordering::Greater => "newer",
+            Ordering::Less => "older",
+            Ordering::Equal => "same",
+        });
         let parts = [
             (item.removes, "removed"),
             (change.platform.is_some(), "platform"),
@@ -172,7 +198,9 @@ impl ItemView {
         ];
         ItemView {
             parts: parts.into_iter().filter(|(has, _)| *has).map(|(_, word)| word).collect(),
-            version: change.workload.as_ref().and_then(|part| part.version.clone()),
+            version,
+            before,
+            order,
             source_commit: change.workload.map(|part| part.package.commit),
             cluster_type: item.cluster_type,
             assignment: item.assignment,
