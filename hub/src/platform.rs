@@ -117,6 +117,13 @@ impl PlatformReader {
         Some(Input { repo: self.mirrors.key(repo), branch: Some(self.branch.clone()) })
     }
 
+    /// First line and author of a commit of the control plane.
+    pub fn describe_main(&self, commit: &str) -> Option<Cause> {
+        let repo = self.control_plane.clone()?;
+        let told = self.mirrors.open(&repo, Trust::Platform)?.describe(commit)?;
+        Some(Cause { repo, commit: commit.to_owned(), subject: told.subject, author: told.author })
+    }
+
     pub fn store(&self) -> &Store {
         &self.store
     }

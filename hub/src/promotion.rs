@@ -11,6 +11,7 @@ pub mod checks;
 pub mod evidence;
 mod facts;
 mod follow;
+mod gather;
 mod message;
 pub mod outcomes;
 mod pass;
@@ -22,6 +23,7 @@ pub mod statuses;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod witness;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

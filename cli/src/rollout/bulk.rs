@@ -61,7 +61,7 @@ pub struct StartArgs {
 
 /// Restart a workload, or try again what failed, on every cluster that the selectors name
 ///
-/// The next generation of each stream tells its clusters, as many at once as the ring's maxUnavailable lets. `restart` restarts the
+/// The next generation of each stream tells its clusters, all of them at once. `restart` restarts the
 /// workload's units or pods; `reapply` does so only in streams where something failed, and tries the failed content again.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\

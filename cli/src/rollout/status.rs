@@ -190,12 +190,13 @@ fn told(answer: &Value) -> String {
     for rollout in answer["rollouts"].as_array().into_iter().flatten() {
         let commit = text(&rollout["commit"]);
         out.push_str(&format!(
-            "rollout {} {} of {}: {} ({}): {}\n",
+            "rollout {} of {} in {} ({} {}) is {}: {}\n",
             text(&rollout["id"]),
-            text(&rollout["state"]),
             text(&rollout["lane"]),
+            text(&rollout["environment"]),
             commit.get(..10).unwrap_or(&commit),
             text(&rollout["subject"]),
+            text(&rollout["state"]),
             super::list::rings(rollout),
         ));
     }

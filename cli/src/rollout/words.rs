@@ -104,7 +104,7 @@ impl WhichArgs {
         }
         let found = self.find(hub, true)?;
         let found = match (verb, found.is_empty()) {
-            // What is complete can still be taken back: the newest of each lane.
+            // What is complete can still be taken back: the newest, and that alone.
             ("rollback", true) => newest(self.find(hub, false)?),
             _ => found,
         };
@@ -129,18 +129,9 @@ impl WhichArgs {
     }
 }
 
-/// The newest of each lane that wasn't taken over; they come the newest first.
+/// The newest that wasn't taken over or taken back; they come the newest first.
 fn newest(items: Vec<Value>) -> Vec<Value> {
-    let mut lanes = Vec::new();
-    let mut kept = Vec::new();
-    for item in items {
-        let lane = text(&item["lane"]);
-        if item["state"] != "Superseded" && !lanes.contains(&lane) {
-            lanes.push(lane);
-            kept.push(item);
-        }
-    }
-    kept
+    items.into_iter().find(|item| item["state"] == "Complete" || item["state"] == "Aborted").into_iter().collect()
 }
 
 fn told(rollout: &Value) -> String {

@@ -2,7 +2,7 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 23] = [
     "init",
     "validate",
     "plan",
@@ -17,6 +17,12 @@ const COMMANDS: [&str; 17] = [
     "hold",
     "unhold",
     "publish",
+    "rollout",
+    "promote",
+    "policy",
+    "evidence",
+    "restart",
+    "reapply",
     "audit",
     "completions",
     "man",
@@ -47,6 +53,12 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       hold         Let nothing change an assignment on a cluster
       unhold       Let Kedge change an assignment on a cluster again
       publish      Confirm a publish that waits because it removes much
+      rollout      Follow and steer changes on their way through the rings
+      promote      Show where commits of main are, and let one into an environment
+      policy       Show the promotion policy in force, or agree to a looser one
+      evidence     List and export the evidence of promotions and rollouts
+      restart      Restart a workload on every cluster that the selectors name
+      reapply      Try again what failed, on every cluster that the selectors name
       audit        Show who changed what on the hub, newest first
       completions  Print a completion script for a shell
       man          Print the manual page, or write one for each command
@@ -75,8 +87,12 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
         kedge get clusters --watch
         kedge describe assignment drone/hello-functional-test -e dev
 
-    Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined or left
-    out.
+      Let a change through the rings, and ask whether everybody has it:
+        kedge promote
+        kedge rollout status -e prod --workload hello --wait
+
+    Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined, left
+    out or isn't complete yet.
     ");
 }
 
@@ -178,7 +194,7 @@ fn manual_pages_are_printed_or_written_one_a_command() {
             "{command}"
         );
     }
-    for page in ["kedge", "kedge-token-create", "kedge-cluster-move", "kedge-publish-confirm"] {
+    for page in ["kedge", "kedge-token-create", "kedge-cluster-move", "kedge-publish-confirm", "kedge-rollout-status"] {
         assert!(stage.file(&format!("man/man1/{page}.1")).is_file(), "{page}");
     }
 }

@@ -9,24 +9,24 @@ impl Chance {
         Chance(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub fn draw(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         mix(self.0)
     }
 
     /// Below `end`; 0 if that is 0.
     pub fn below(&mut self, end: usize) -> usize {
-        if end == 0 { 0 } else { usize::try_from(self.next() % end as u64).unwrap_or_default() }
+        if end == 0 { 0 } else { usize::try_from(self.draw() % end as u64).unwrap_or_default() }
     }
 
     /// From `from` to `to`, both inclusive.
     pub fn between(&mut self, from: i64, to: i64) -> i64 {
-        from + i64::try_from(self.next() % (to - from + 1).unsigned_abs().max(1)).unwrap_or_default()
+        from + i64::try_from(self.draw() % (to - from + 1).unsigned_abs().max(1)).unwrap_or_default()
     }
 
     /// True so many times in a thousand.
     pub fn permille(&mut self, times: u64) -> bool {
-        self.next() % 1_000 < times
+        self.draw() % 1_000 < times
     }
 
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {

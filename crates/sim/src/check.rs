@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_model::kinds::{Empty, WHOLE};
 use kedge_model::wire::Timestamp;
-use kedge_rollout::{Chain, Facts, Phase, PromotionPhase, RingState, Rollout, Say};
+use kedge_rollout::{Chain, Facts, Phase, Promotion, PromotionPhase, RingState, Rollout, Say};
 
 use crate::database::{Condition, State};
 use crate::git::number;
@@ -60,8 +60,14 @@ impl World {
             let name = &rules.name;
             let Some(standing) = next.environments.get(name) else { continue };
             let before = self.db.chain.environments.get(name);
-            for promotion in &standing.promotions {
+            // Of a commit that came twice, the newest counts.
+            let newest =
+                |one: &&Promotion| standing.promotion(&one.commit).is_some_and(|known| std::ptr::eq(known, *one));
+            for promotion in standing.promotions.iter().filter(newest) {
                 let was = before.and_then(|before| before.promotion(&promotion.commit)).map(|one| &one.phase);
+                if was != Some(&promotion.phase) {
+                    self.tell(|| format!("{name}: {} is {:?}", promotion.commit, promotion.phase));
+                }
                 if promotion.phase == PromotionPhase::Passed && was != Some(&PromotionPhase::Passed) {
                     let words = &promotion.words[promotion.heard.unwrap_or_default()..];
                     let by_person =
@@ -133,10 +139,9 @@ impl World {
         }
         for (place, ring) in next.rings.iter().enumerate() {
             let was = before.rings[place].state;
-            if was == RingState::Waiting && ring.state != RingState::Waiting {
-                if next.rings[..place].iter().any(|earlier| earlier.passed_at.is_none()) {
-                    return Err(Broken(format!("rollout {}: ring {} is ahead of its order", next.id, ring.ring)));
-                }
+            let began = was == RingState::Waiting && ring.state != RingState::Waiting;
+            if began && next.rings[..place].iter().any(|earlier| earlier.passed_at.is_none()) {
+                return Err(Broken(format!("rollout {}: ring {} is ahead of its order", next.id, ring.ring)));
             }
             if before.rings[place].passed_at.is_none() && ring.passed_at.is_some() {
                 self.check_pass(next, place, facts, now)?;
@@ -270,3 +275,6 @@ impl World {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

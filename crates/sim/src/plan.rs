@@ -83,7 +83,7 @@ impl Plan {
                 ClusterType { name: format!("type-{number}"), workloads: list }
             })
             .collect::<Vec<_>>();
-        let policy = policy(&mut chance);
+        let policy = policy(&mut chance, clusters);
         let fleet = (0..clusters).map(|_| place(&mut chance, policy.environments.len(), types.len())).collect();
         let severity = chance.below(4) as u64;
         let faults = Faults {
@@ -118,10 +118,17 @@ impl Plan {
     }
 }
 
-fn policy(chance: &mut Chance) -> PromotionPolicy {
+fn policy(chance: &mut Chance, clusters: usize) -> PromotionPolicy {
     let mut names: Vec<&str> = NAMES.to_vec();
     names.truncate(2 + chance.below(3));
-    let environments = names.iter().enumerate().map(|(place, name)| environment(chance, place, name, &names)).collect();
+    let mut environments: Vec<EnvironmentPolicy> =
+        names.iter().enumerate().map(|(place, name)| environment(chance, place, name, &names)).collect();
+    for ring in environments.iter_mut().flat_map(|rules| &mut rules.rings) {
+        // One by one through thousands takes longer than a run should.
+        if let Amount::Number(number) = &mut ring.max_unavailable {
+            *number += clusters as u64 / 100;
+        }
+    }
     let promoter = if chance.permille(200) { Promoter::External } else { Promoter::Kedge };
     PromotionPolicy { promoter, environments }
 }

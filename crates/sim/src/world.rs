@@ -1,5 +1,7 @@
 //! The run itself: what happens when, links that lose and delay, agents that crash. Owns everything that is simulated.
 
+mod fleet;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -9,7 +11,7 @@ use crate::Report;
 use crate::agent::{Agent, Answer, Request};
 use crate::chance::{Chance, mix_all};
 use crate::check::Oracle;
-use crate::database::{Condition, Database, Row};
+use crate::database::{Database, Row};
 use crate::git::{Commit, Git};
 use crate::plan::{MINUTE, Plan, RINGS, SECOND, START, labels};
 
@@ -111,7 +113,7 @@ impl World {
             members: BTreeMap::new(),
         };
         let mut chance = Chance::new(mix_all(&[plan.seed, 1]));
-        let agents = (0..plan.fleet.len()).map(|number| agent(&plan, number, &mut chance)).collect();
+        let agents = (0..plan.fleet.len()).map(|number| fleet::agent(&plan, number, &mut chance)).collect();
         let report = Report { seed: plan.seed, clusters: plan.fleet.len(), ..Report::default() };
         let oracle = Oracle::new(&db.states);
         let hub = HubProcess { down_until: 0, clock: 0, nested: false };
@@ -223,125 +225,6 @@ impl World {
         self.soon(0, 20 * SECOND, Moment::Poll(cluster));
     }
 
-    fn poll(&mut self, cluster: usize) {
-        let lost = self.lost();
-        let agent = &self.agents[cluster];
-        let interval = agent.interval;
-        if self.now >= agent.off_until && self.now >= agent.cut_until && !lost {
-            let request = agent.request();
-            let id = self.send(Message::Request(request));
-            self.soon(5, 500, Moment::Arrive(cluster, id));
-        }
-        self.soon(interval, interval + 5 * SECOND, Moment::Poll(cluster));
-    }
-
-    fn arrive(&mut self, cluster: usize, message: u64) -> Result<(), Broken> {
-        let Some(Message::Request(request)) = self.sent.remove(&message) else { return Ok(()) };
-        if self.now < self.hub.down_until {
-            return Ok(());
-        }
-        if let Some(mut answer) = self.serve(cluster, request)? {
-            if !self.calm() && self.chance.permille(self.plan.faults.forgery) {
-                self.forge(cluster, &mut answer);
-            }
-            if !self.lost() {
-                let id = self.send(Message::Answer(answer));
-                // Now and then much later than the next one.
-                let slow = if self.chance.permille(5) && !self.calm() { 90 * SECOND } else { 500 };
-                self.soon(5, slow, Moment::Reach(cluster, id));
-            }
-        }
-        Ok(())
-    }
-
-    fn reach(&mut self, cluster: usize, message: u64) -> Result<(), Broken> {
-        let Some(Message::Answer(answer)) = self.sent.remove(&message) else { return Ok(()) };
-        let now = self.now;
-        let agent = &mut self.agents[cluster];
-        if now < agent.off_until || now < agent.cut_until {
-            return Ok(());
-        }
-        agent.acknowledged = agent.acknowledged.max(answer.acknowledged);
-        if let Some((stream, sequence)) = answer.membership.filter(|(_, sequence)| *sequence > agent.sequence) {
-            (agent.stream, agent.sequence) = (Some(stream), sequence);
-            agent.write(now);
-        }
-        self.check_acknowledged(cluster)?;
-        let Some(offer) = answer.state else { return Ok(()) };
-        let signed = self.oracle.issued(offer.stream, offer.generation) == Some(&offer.state);
-        let agent = &mut self.agents[cluster];
-        if !agent.believes(&offer, signed) {
-            return Ok(());
-        }
-        let before = agent.generation();
-        let applies = agent.accept(&offer, now);
-        self.oracle.check_generation(cluster, offer.stream, before, offer.generation)?;
-        if applies {
-            let epoch = self.agents[cluster].epoch;
-            self.soon(2 * SECOND, 25 * SECOND, Moment::Applied(cluster, epoch));
-        }
-        Ok(())
-    }
-
-    fn applied(&mut self, cluster: usize, epoch: u32) -> Result<(), Broken> {
-        let (now, calm) = (self.now, self.calm());
-        let agent = &mut self.agents[cluster];
-        if agent.epoch != epoch {
-            return Ok(());
-        }
-        if now < agent.off_until {
-            let at = agent.off_until;
-            self.at(at, Moment::Applied(cluster, epoch));
-            return Ok(());
-        }
-        if !calm && self.chance.permille(self.plan.faults.crash) {
-            // Starts again with what is on its disk.
-            agent.epoch += 1;
-            let epoch = agent.epoch;
-            self.soon(5 * SECOND, 60 * SECOND, Moment::Applied(cluster, epoch));
-            return Ok(());
-        }
-        let place = &self.plan.fleet[cluster];
-        let mut again = false;
-        for (position, entry) in
-            agent.entries.iter_mut().enumerate().filter(|(_, entry)| entry.1 == Condition::Converging)
-        {
-            let assignment = self.plan.of_type[place.cluster_type][position];
-            let fails = self.git.fails(&self.plan, place.environment, assignment, entry.0, cluster);
-            entry.1 = match fails {
-                None => Condition::Converged,
-                Some(true) if !agent.tried.insert((position, entry.0)) => Condition::Converged,
-                Some(passing) => {
-                    again |= passing;
-                    Condition::Failed
-                }
-            };
-        }
-        agent.write(now);
-        if again {
-            self.soon(30 * SECOND, 3 * MINUTE, Moment::Retry(cluster, epoch));
-        }
-        self.check_converged(cluster)
-    }
-
-    /// What failed for a cause that passes is tried again.
-    fn retry(&mut self, cluster: usize, epoch: u32) {
-        let agent = &mut self.agents[cluster];
-        if agent.epoch != epoch {
-            return;
-        }
-        let place = &self.plan.fleet[cluster];
-        for (position, entry) in agent.entries.iter_mut().enumerate().filter(|(_, entry)| entry.1 == Condition::Failed)
-        {
-            let assignment = self.plan.of_type[place.cluster_type][position];
-            if self.git.fails(&self.plan, place.environment, assignment, entry.0, cluster) == Some(true) {
-                entry.1 = Condition::Converging;
-            }
-        }
-        agent.write(self.now);
-        self.soon(2 * SECOND, 25 * SECOND, Moment::Applied(cluster, epoch));
-    }
-
     fn fault(&mut self) {
         let now = self.now;
         let until = now + self.chance.between(SECOND, 15 * MINUTE).min(self.plan.calm - now);
@@ -349,7 +232,7 @@ impl World {
         match self.chance.below(5) {
             // A part of the fleet is cut off.
             0 => {
-                let times = self.chance.next() % 500;
+                let times = self.chance.draw() % 500;
                 for cluster in 0..clusters {
                     if self.chance.permille(times) {
                         self.agents[cluster].cut_until = until;
@@ -389,56 +272,9 @@ impl World {
         self.dirty = true;
     }
 
-    /// Somebody between the hub and the agent tries.
-    fn forge(&mut self, cluster: usize, answer: &mut Answer) {
-        let Some(stream) = self.agents[cluster].stream else { return };
-        let states = &self.db.states[stream];
-        let generation = 1 + self.chance.below(states.len()) as u64;
-        let mut state = states[generation as usize - 1].clone();
-        let old = self.chance.permille(500);
-        if !old && let Some(entry) = state.first_mut() {
-            entry[0] += 1;
-        }
-        let generation = if old { generation } else { states.len() as u64 + 1 };
-        answer.state = Some(crate::agent::Offer { stream, generation, state });
-    }
-
-    fn send(&mut self, message: Message) -> u64 {
-        self.order += 1;
-        self.sent.insert(self.order, message);
-        self.order
-    }
-
-    fn lost(&mut self) -> bool {
-        !self.calm() && self.chance.permille(self.plan.faults.loss)
-    }
-
     pub(crate) fn tell(&self, what: impl FnOnce() -> String) {
         if self.verbose {
             println!("{:>9.3} {}", (self.now - START) as f64 / 1_000.0, what());
         }
-    }
-}
-
-fn agent(plan: &Plan, number: usize, chance: &mut Chance) -> Agent {
-    let mut key = [0; 32];
-    for (place, byte) in key.iter_mut().enumerate() {
-        *byte = (mix_all(&[plan.seed, number as u64, place as u64]) & 0xff) as u8;
-    }
-    Agent {
-        id: kedge_model::wire::ClusterId::of_public_key(&key),
-        off_until: 0,
-        cut_until: 0,
-        interval: chance.between(8 * SECOND, 20 * SECOND),
-        clock: if chance.permille(200) { chance.between(-900 * MINUTE, 900 * MINUTE) } else { 0 },
-        sequence: 0,
-        stream: None,
-        generations: BTreeMap::new(),
-        entries: Vec::new(),
-        version: 0,
-        written_at: 0,
-        acknowledged: 0,
-        epoch: 0,
-        tried: Default::default(),
     }
 }

@@ -68,23 +68,17 @@ mod tests {
             reason: reason.to_owned(),
             say,
         };
-        let promotion = Promotion {
-            commit: "abcdef1234abcdef1234abcdef1234abcdef1234".to_owned(),
-            subject: "Raise the\nvalue".to_owned(),
-            author: "Ann <ann@example.org>".to_owned(),
-            phase: PromotionPhase::Entered,
-            created_at: Timestamp(0),
-            entered_at: None,
-            passed_at: None,
-            rollout: None,
-            words: vec![word("bob", Say::Approve { ring: None }, "looks good\r\n")],
-            authors: Vec::new(),
-            skipped: vec!["1111111111".to_owned(), "2222222222".to_owned()],
-            waits_for: Vec::new(),
-            late_failed: 0,
-            heard: Some(1),
-            empty: false,
-        };
+        let promotion: Promotion = serde_json::from_value(serde_json::json!({
+            "commit": "abcdef1234abcdef1234abcdef1234abcdef1234",
+            "subject": "Raise the\nvalue",
+            "author": "Ann <ann@example.org>",
+            "phase": PromotionPhase::Entered,
+            "createdAt": Timestamp(0),
+            "words": [word("bob", Say::Approve { ring: None }, "looks good\r\n")],
+            "skipped": ["1111111111", "2222222222"],
+            "heard": 1,
+        }))
+        .unwrap();
         let told = commit("stage", &promotion, &["dev".to_owned()]);
         assert_eq!(
             told,

@@ -1,28 +1,16 @@
 //! One look at everything: the policy, people's words, what Git says, what became of commits; then decisions, which are
 //! saved with their evidence before Git is made to follow. Called by the desk's task.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kedge_model::kinds::PromotionPolicy;
-use kedge_platform::{Environments, PolicyState, Revision};
-use kedge_rollout::chain::{EnvironmentFacts, MainCommit};
 use kedge_rollout::{Chain, ChainFacts, Promotion, PromotionPhase, Say, hear_promotion, promote};
 
-use super::evidence::{self, Event};
-use super::facts::{self, Base, Branch};
-use super::policy::{self, Found, Source};
-use super::statuses::Wanted;
-use super::{After, Desk, PassError};
+use super::{After, Desk, PassError, evidence, policy};
 use crate::git::{Head, Trust};
-use crate::platform::Environment;
-use crate::store::promotion::evidence::NewEvidence;
 use crate::store::promotion::words::{About, TakenWord, WaitingWord};
 use crate::store::promotion::{Policies, PolicySlot, PromotionRow, PromotionSave};
 use crate::store::{Term, now};
-
-/// Promotions of an environment whose commits show a status; older ones don't change.
-const SHOWN: usize = 10;
 
 /// A chain comes to rest in one step; more would be a fault of ours.
 const STEPS: usize = 16;
@@ -111,20 +99,6 @@ impl Desk {
         Ok(after)
     }
 
-    async fn read_policy(&self, head: &Head) -> Result<(Found, Source), PassError> {
-        if let Some((commit, found, source)) = &self.remembered().policy
-            && *commit == head.commit
-        {
-            return Ok((found.clone(), source.clone()));
-        }
-        let (mirrors, cache, repo, at) =
-            (self.mirrors.clone(), Arc::clone(&self.cache), self.control_plane.clone(), head.clone());
-        let work = move || read_policy(&mirrors, &cache, &repo, &at);
-        let (found, source) = tokio::task::spawn_blocking(work).await.map_err(|_| PassError::Interrupted)?;
-        self.remembered().policy = Some((head.commit.clone(), found.clone(), source.clone()));
-        Ok((found, source))
-    }
-
     /// Nothing is governed: environments are read as their branches say.
     async fn release(
         &self,
@@ -141,87 +115,6 @@ impl Desk {
             self.moved.send_modify(|count| *count += 1);
         }
         Ok(())
-    }
-
-    async fn read_main(&self, head: &Head) -> Result<Arc<[MainCommit]>, PassError> {
-        if let Some((commit, log)) = &self.remembered().main
-            && *commit == head.commit
-        {
-            return Ok(Arc::clone(log));
-        }
-        let at = head.clone();
-        let log =
-            tokio::task::spawn_blocking(move || facts::main_log(&at)).await.map_err(|_| PassError::Interrupted)?;
-        let log: Arc<[MainCommit]> = log.into();
-        self.remembered().main = Some((head.commit.clone(), Arc::clone(&log)));
-        Ok(log)
-    }
-
-    /// What the branches of the policy's environments say. One that can't be had isn't there.
-    async fn read_branches(
-        &self,
-        environments: &BTreeMap<String, Environment>,
-        policy: &PromotionPolicy,
-    ) -> Result<BTreeMap<String, Branch>, PassError> {
-        let mut found = BTreeMap::new();
-        for rules in &policy.environments {
-            let Some(environment) = environments.get(&rules.name) else { continue };
-            let at = &environment.control_plane;
-            // What is described on main itself is always at main's head.
-            if at.branch.trim() == self.main {
-                continue;
-            }
-            let Ok(head) = self.mirrors.head(&at.repo, at.branch.trim(), Trust::Platform).await else { continue };
-            let known = self.remembered().branches.get(&rules.name).filter(|known| known.head == head.commit).cloned();
-            let branch = match known {
-                Some(known) => known,
-                None => {
-                    let (mirrors, cache, environment, key) =
-                        (self.mirrors.clone(), Arc::clone(&self.cache), environment.clone(), self.key());
-                    let work = move || facts::branch(&mirrors, &cache, &head, &environment, &key);
-                    tokio::task::spawn_blocking(work).await.map_err(|_| PassError::Interrupted)?
-                }
-            };
-            self.remembered().branches.insert(rules.name.clone(), branch.clone());
-            found.insert(rules.name.clone(), branch);
-        }
-        Ok(found)
-    }
-
-    async fn gather(
-        &self,
-        chain: &Chain,
-        rows: &BTreeMap<String, PromotionRow>,
-        branches: &BTreeMap<String, Branch>,
-        main: Arc<[MainCommit]>,
-    ) -> Result<ChainFacts, PassError> {
-        let mut environments = BTreeMap::new();
-        for (name, branch) in branches {
-            let standing = chain.environments.get(name);
-            let named = match &branch.base {
-                // Nobody knows what it names: it stays as it is.
-                Base::Unclear { .. } | Base::Elsewhere { .. } => continue,
-                Base::Missing => None,
-                Base::Here(written) => match written.commit() {
-                    Some(commit) => Some(written.named(&commit)),
-                    // It follows main's head: that is what it runs when the policy comes, and may have later on.
-                    None => main
-                        .first()
-                        .filter(|head| standing.is_none() || chain.permits(name, &head.commit))
-                        .map(|head| written.named(&head.commit)),
-                },
-            };
-            let row = rows.get(name);
-            let current = standing.and_then(|standing| standing.current.as_deref());
-            // What isn't read yet has no outcome.
-            let read = current.filter(|current| row.is_some_and(|row| row.in_force.as_deref() == Some(*current)));
-            let outcome = match read {
-                Some(commit) => self.outcomes.outcome(name, commit).await?,
-                None => None,
-            };
-            environments.insert(name.clone(), EnvironmentFacts { named, outcome });
-        }
-        Ok(ChainFacts { main: main.to_vec(), environments })
     }
 
     /// Writes down what was decided, with evidence of what passed and of what people overrode.
@@ -282,129 +175,6 @@ impl Desk {
         }
         Ok(rows)
     }
-
-    async fn witness_promotion(
-        &self,
-        chain: &Chain,
-        environment: &str,
-        promotion: &Promotion,
-        event: &'static str,
-    ) -> Result<NewEvidence, PassError> {
-        let rollout = match promotion.rollout {
-            Some(id) => self.outcomes.rollout(id).await?,
-            None => None,
-        };
-        let rules = chain.policy.environment(environment);
-        let after = rules.iter().flat_map(|rules| &rules.after).map(|before| {
-            let passed = chain.environments.get(before).and_then(|standing| standing.promotion(&promotion.commit));
-            (before.clone(), passed.and_then(|passed| passed.passed_at))
-        });
-        let event = self.event(event, environment, &self.control_plane, Some(&chain.policy));
-        let made =
-            evidence::of_promotion(&self.store, &*self.witness, &event, promotion, after.collect(), rollout.as_ref());
-        Ok(made.await?)
-    }
-
-    /// Evidence of rollouts that ended: of applications, and of environments' own changes.
-    async fn witness_rollouts(&self, term: Term, policy: Option<&PromotionPolicy>) -> Result<(), PassError> {
-        let ended = self.outcomes.unwitnessed().await?;
-        let mut made = Vec::new();
-        for rollout in &ended {
-            let repo = match &rollout.lane {
-                kedge_rollout::Lane::Platform => self.control_plane.as_str(),
-                kedge_rollout::Lane::Source { repo, .. } => repo.as_str(),
-            };
-            let word = match rollout.phase {
-                kedge_rollout::Phase::Complete { .. } => "completed",
-                _ => "ended",
-            };
-            let event = self.event(word, &rollout.environment, repo, policy);
-            made.push(evidence::of_rollout(&self.store, &*self.witness, &event, rollout).await?);
-        }
-        if !made.is_empty() {
-            self.store.keep_evidence(term, &made).await?;
-        }
-        Ok(())
-    }
-
-    fn event<'a>(
-        &self,
-        event: &'static str,
-        environment: &'a str,
-        repo: &'a str,
-        policy: Option<&'a PromotionPolicy>,
-    ) -> Event<'a> {
-        Event { event, environment, repo, at: now(), policy }
-    }
-
-    /// What Git servers shall show of commits.
-    async fn wish(&self, chain: Option<&Chain>, rows: &BTreeMap<String, PromotionRow>) -> Result<(), PassError> {
-        let mut wanted = Vec::new();
-        for (name, standing) in chain.iter().flat_map(|chain| &chain.environments) {
-            for promotion in standing.promotions.iter().take(SHOWN) {
-                let headline = self.headline(promotion).await?;
-                let trouble = rows.get(name).and_then(|row| row.trouble.clone());
-                let current = standing.current.as_deref() == Some(promotion.commit.as_str());
-                let headline = headline.or(trouble.filter(|_| current));
-                wanted.extend(Wanted::of_promotion(&self.control_plane, name, promotion, headline.as_deref()));
-            }
-        }
-        for rollout in self.outcomes.of_sources().await? {
-            if let kedge_rollout::Lane::Source { repo, .. } = &rollout.lane {
-                let headline = self.outcomes.headline(&rollout).await?;
-                wanted.push(Wanted::of_rollout(repo, &rollout, &headline));
-            }
-        }
-        // Of a commit that came twice the newest word counts.
-        let mut known = BTreeSet::new();
-        wanted.retain(|one| known.insert((one.repo.clone(), one.commit.clone(), one.context.clone())));
-        self.statuses.wish(wanted);
-        Ok(())
-    }
-
-    async fn headline(&self, promotion: &Promotion) -> Result<Option<String>, PassError> {
-        let (Some(id), PromotionPhase::Entered) = (promotion.rollout, &promotion.phase) else { return Ok(None) };
-        match self.outcomes.rollout(id).await? {
-            Some(rollout) => Ok(Some(self.outcomes.headline(&rollout).await?)),
-            None => Ok(None),
-        }
-    }
-}
-
-/// Main's head says this about promotion, and this is who wrote it.
-fn read_policy(
-    mirrors: &crate::git::Mirrors,
-    cache: &kedge_platform::Cache,
-    repo: &str,
-    head: &Head,
-) -> (Found, Source) {
-    let mut source = facts::source(head, None);
-    let opened = mirrors.open(repo, Trust::Platform).ok_or("the mirror can't be opened".to_owned());
-    let tree = opened.and_then(|opened| {
-        let revision = opened.commit(&head.commit).map_err(|error| error.to_string())?;
-        opened.tree(&Revision { name: Some(head.branch.clone()), ..revision }, repo).map_err(|error| error.to_string())
-    });
-    let found = tree.and_then(|tree| Environments::in_tree(&tree, Some(cache)).map_err(|error| error.to_string()));
-    let declared = match found {
-        Ok(found) => found.policy,
-        Err(error) => return (Found::Broken(vec![error]), source),
-    };
-    let found = match (&declared.state, declared.get()) {
-        (PolicyState::Absent, _) => Found::Absent,
-        (_, Some((object, policy))) => {
-            source = facts::source(head, Some(&object.origin.file));
-            Found::Policy(Arc::new(policy.clone()))
-        }
-        _ => {
-            let errors = declared.problems.iter().filter(|problem| problem.is_error());
-            let mut said: Vec<String> = errors.map(|problem| problem.message.clone()).collect();
-            if said.is_empty() {
-                said.push("main has files that can't be read, and one of them may be the policy".to_owned());
-            }
-            Found::Broken(said)
-        }
-    };
-    (found, source)
 }
 
 /// The chain at rest.

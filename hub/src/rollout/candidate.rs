@@ -50,9 +50,15 @@ pub struct Known {
 pub enum Decision {
     Nothing,
     /// Begin with these, in the place of those.
-    Begin { differences: Vec<Difference>, supersedes: Vec<RolloutId> },
+    Begin {
+        differences: Vec<Difference>,
+        supersedes: Vec<RolloutId>,
+    },
     /// An older one is too far on its way.
-    Wait { behind: RolloutId, fingerprint: String },
+    Wait {
+        behind: RolloutId,
+        fingerprint: String,
+    },
     /// The head doesn't ask for these any more, nor for anything else in their place.
     Drop(Vec<(RolloutId, BTreeSet<Place>)>),
 }
@@ -81,9 +87,12 @@ pub fn differences(asked: &Comparison<'_>) -> BTreeMap<Lane, Vec<Difference>> {
                 let item = Item {
                     cluster_type: cluster_type.to_owned(),
                     assignment: name.clone(),
-                    workload: asked.known.get(&(cluster_type.to_owned(), name.clone())).map_or(workload.clone(), |known| {
-                        if workload == *name { known.origin.workload.clone() } else { workload.clone() }
-                    }),
+                    workload: asked.known.get(&(cluster_type.to_owned(), name.clone())).map_or(
+                        workload.clone(),
+                        |known| {
+                            if workload == *name { known.origin.workload.clone() } else { workload.clone() }
+                        },
+                    ),
                     removes: change.removes(),
                 };
                 found.entry(lane).or_default().push(Difference { item, change });
@@ -97,7 +106,11 @@ fn types<'a>(asked: &Comparison<'a>) -> BTreeSet<&'a str> {
     let mut types: BTreeSet<&str> = asked.head.types.keys().map(String::as_str).collect();
     let rings: BTreeSet<&str> = asked.rings.iter().map(String::as_str).collect();
     types.extend(
-        asked.held.keys().filter(|stream| rings.contains(stream.ring.as_str())).map(|stream| stream.cluster_type.as_str()),
+        asked
+            .held
+            .keys()
+            .filter(|stream| rings.contains(stream.ring.as_str()))
+            .map(|stream| stream.cluster_type.as_str()),
     );
     types
 }
@@ -132,9 +145,9 @@ fn compare(
         })
         .collect();
     let absent = held.len() < rings.len();
-    let platform = held.iter().any(|held| {
-        held.parameters != packages.parameters || !same_package(&held.platform, &packages.platform)
-    });
+    let platform = held
+        .iter()
+        .any(|held| held.parameters != packages.parameters || !same_package(&held.platform, &packages.platform));
     let workload = held.iter().any(|held| !same_package(&held.workload, &packages.workload));
     if !absent && !platform && !workload {
         return Vec::new();
@@ -172,11 +185,14 @@ pub fn decide(
     differences: &[Difference],
     unfinished: &[&Running],
     head: &Head,
+    rings: &[String],
     is_blocked: impl Fn(&Difference) -> bool,
 ) -> Decision {
+    // Its turn is that of a ring which is gone from the policy: nobody is there to let it go on.
+    let stranded = |running: &Running| running.rollout.current().is_some_and(|ring| !rings.contains(&ring.ring));
     let brought = |difference: &Difference| {
         let (cluster_type, name) = (&difference.item.cluster_type, &difference.item.assignment);
-        unfinished.iter().any(|running| {
+        unfinished.iter().filter(|running| !stranded(running)).any(|running| {
             running.change_at(cluster_type, name).is_some_and(|change| change.is_same(&difference.change))
         })
     };
@@ -206,7 +222,7 @@ pub fn decide(
         })
         .cloned()
         .collect();
-    match concerned.iter().find(|running| !running.rollout.yields()) {
+    match concerned.iter().find(|running| !running.rollout.yields() && !stranded(running)) {
         Some(behind) => Decision::Wait { behind: behind.id(), fingerprint: fingerprint(&chosen) },
         None => {
             Decision::Begin { differences: chosen, supersedes: concerned.iter().map(|running| running.id()).collect() }

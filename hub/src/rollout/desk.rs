@@ -19,6 +19,7 @@ use super::running::{Place, Running};
 use super::signal::Nudge;
 use super::turn::Turn;
 use crate::git::{Mirrors, Trust};
+use crate::metrics::Metrics;
 use crate::pack::{Packed, PackedType};
 use crate::state::{IssueError, Issuer, Wanted};
 use crate::store::rollout::Waiting;
@@ -48,6 +49,7 @@ pub struct Parts {
     pub issuer: Arc<Issuer>,
     pub shared: Shared,
     pub describe: Arc<dyn Describe>,
+    pub metrics: Arc<Metrics>,
     pub clock: fn() -> Timestamp,
 }
 
@@ -133,12 +135,7 @@ impl Desk {
         self.turn_until_still(term, environment, &mut book).await
     }
 
-    async fn turn_until_still(
-        &self,
-        term: Term,
-        environment: &str,
-        book: &mut Book,
-    ) -> Result<Passed, IssueError> {
+    async fn turn_until_still(&self, term: Term, environment: &str, book: &mut Book) -> Result<Passed, IssueError> {
         let mut all = Passed::default();
         for _ in 0..TURNS {
             let Some(policy) = self.parts.shared.policies.of(environment) else { break };

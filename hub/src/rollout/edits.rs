@@ -255,13 +255,7 @@ impl Edits {
     }
 
     /// After issuing: nothing lags any more, and what pins that ended had covered is in force again.
-    pub async fn conclude(
-        &self,
-        parts: &Parts,
-        term: Term,
-        rows: &mut Rows,
-        pinned: Pinned,
-    ) -> Result<(), StoreError> {
+    pub async fn conclude(&self, parts: &Parts, term: Term, rows: &mut Rows, pinned: Pinned) -> Result<(), StoreError> {
         let lagging: Vec<RolloutId> =
             rows.running.values().filter(|running| !running.issued).map(Running::id).collect();
         let mut unpinned = Vec::new();

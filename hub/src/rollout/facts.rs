@@ -45,8 +45,10 @@ pub fn asked<'a>(
     held: &BTreeMap<Stream, Arc<PackedType>>,
     pinned: &Pinned,
 ) -> BTreeSet<PackagesKey> {
-    let mut keys: BTreeSet<PackagesKey> =
-        rollouts.flat_map(|running| running.keys.values().flat_map(|places| places.values().flatten())).copied().collect();
+    let mut keys: BTreeSet<PackagesKey> = rollouts
+        .flat_map(|running| running.keys.values().flat_map(|places| places.values().flatten()))
+        .copied()
+        .collect();
     for (stream, below) in pinned {
         let Some(entries) = held.get(stream) else { continue };
         keys.extend(below.keys().filter_map(|assignment| key_of(entries.get(assignment)?)));

@@ -60,7 +60,10 @@ impl Leading<'_> {
             }
         };
         for environment in due {
-            match self.desk.pass(self.term, &environment).await {
+            let passed = self.desk.pass(self.term, &environment).await;
+            let issued = passed.as_ref().map_or(0, |passed| passed.issued.len());
+            self.desk.parts.metrics.states_issued.inc_by(issued as u64);
+            match passed {
                 Ok(passed) if passed.unfinished => {
                     self.unfinished.insert(environment);
                 }

@@ -77,7 +77,7 @@ impl Turn<'_> {
             let unfinished: Vec<&Running> = rows.running.values().filter(|running| running.is_unfinished()).collect();
             let is_blocked = |difference: &Difference| is_blocked(&blocked, lane, difference);
             waits.extend(differences.iter().filter(|one| is_blocked(one)).map(|one| place(&one.item)));
-            match candidate::decide(lane, differences, &unfinished, head, is_blocked) {
+            match candidate::decide(lane, differences, &unfinished, head, rings, is_blocked) {
                 Decision::Nothing => edits.no_longer_waiting(rows, lane),
                 Decision::Drop(dropped) => {
                     edits.no_longer_waiting(rows, lane);

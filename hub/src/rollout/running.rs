@@ -84,8 +84,14 @@ impl Running {
                 });
             }
         }
-        let items: Vec<Item> =
-            self.rollout.items.iter().enumerate().filter(|(index, _)| kept(*index)).map(|(_, item)| item.clone()).collect();
+        let items: Vec<Item> = self
+            .rollout
+            .items
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| kept(*index))
+            .map(|(_, item)| item.clone())
+            .collect();
         let mut index = 0;
         self.changes.retain(|_| {
             index += 1;

@@ -17,6 +17,7 @@ use kedge_rollout::{Lane, RingState, RolloutId, Say, Word};
 use super::desk::{Describe, Desk, Parts, Passed, Shared};
 use super::head::Occasion;
 use super::words;
+use crate::metrics::Metrics;
 use crate::pack::{Origin, Packed, PackedEntry};
 use crate::state::testing::{Unconfirmed, key, ours, packed};
 use crate::state::{Board, Issuer, Signer};
@@ -303,6 +304,7 @@ fn desk(store: &Store, board: &Arc<Board>, shared: &Shared, broken: &Arc<AtomicB
         issuer: Arc::new(issuer),
         shared: shared.clone(),
         describe: Arc::new(Nobody),
+        metrics: Arc::new(Metrics::new()),
         clock,
     })
 }

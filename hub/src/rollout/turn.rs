@@ -156,7 +156,8 @@ impl Turn<'_> {
                 edits.put(running, next, now);
             }
             remember(running, edits, present);
-            let is_old = matches!(running.rollout.phase, Phase::Complete { at } if at.0 + LATE < now.0);
+            let is_old = matches!(running.rollout.phase,
+                Phase::Complete { at } | Phase::Aborted { at, .. } if at.0 + LATE < now.0);
             if is_old {
                 running.watched = false;
                 edits.saved.insert(running.id());

@@ -58,9 +58,10 @@ pub(super) async fn obstacle(store: &Store, rollout: &Rollout, say: &Say) -> Res
         }
         let items = store.rollout_items(other.id).await?;
         let shares = items.iter().any(|stored| {
-            rollout.items.iter().any(|item| {
-                item.cluster_type == stored.item.cluster_type && item.assignment == stored.item.assignment
-            })
+            rollout
+                .items
+                .iter()
+                .any(|item| item.cluster_type == stored.item.cluster_type && item.assignment == stored.item.assignment)
         });
         if !shares {
             continue;

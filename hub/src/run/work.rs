@@ -60,6 +60,7 @@ impl Work {
             issuer: Arc::clone(&issuer),
             shared: rooms.rollouts.clone(),
             describe: Arc::new(mirrors.clone()),
+            metrics: Arc::clone(metrics),
             clock: now,
         }));
         let parts = promotion::Parts {

@@ -120,11 +120,7 @@ impl Issuer {
     }
 
     /// What every stream of an environment holds now. Given back unchanged it is known to be nothing new.
-    pub async fn held(
-        &self,
-        term: Term,
-        environment: &str,
-    ) -> Result<BTreeMap<Stream, Arc<PackedType>>, IssueError> {
+    pub async fn held(&self, term: Term, environment: &str) -> Result<BTreeMap<Stream, Arc<PackedType>>, IssueError> {
         let mut known = self.known.lock().await;
         let newest = self.load(&mut known, term, environment).await?;
         Ok(newest.iter_mut().map(|(stream, newest)| (stream.clone(), newest.held())).collect())

@@ -179,8 +179,7 @@ impl Store {
     }
 
     pub async fn rollout_keys(&self, id: RolloutId) -> Result<Vec<ItemKey>, StoreError> {
-        let rows =
-            sqlx::query("SELECT ring, cluster_type, assignment, packages FROM rollout_keys WHERE rollout = $1");
+        let rows = sqlx::query("SELECT ring, cluster_type, assignment, packages FROM rollout_keys WHERE rollout = $1");
         let key = |row: &AnyRow| {
             Ok(ItemKey {
                 ring: row.try_get(0)?,
@@ -269,8 +268,7 @@ impl Store {
 
     /// How often people asked for restarts in an environment, by stream and assignment.
     pub async fn restarts_of(&self, environment: &str) -> Result<BTreeMap<Stream, BTreeMap<String, u64>>, StoreError> {
-        let rows =
-            sqlx::query("SELECT cluster_type, ring, assignment, counter FROM restarts WHERE environment = $1");
+        let rows = sqlx::query("SELECT cluster_type, ring, assignment, counter FROM restarts WHERE environment = $1");
         let mut restarts: BTreeMap<Stream, BTreeMap<String, u64>> = BTreeMap::new();
         for row in rows.bind(environment).fetch_all(self.pool()).await? {
             let stream = Stream::new(environment, row.try_get(0)?, row.try_get(1)?);

@@ -275,6 +275,7 @@ impl<S: Steps> EnvironmentWalk<S> {
         };
         self.measured(StepName::Read, begun);
         self.inputs = update.inputs;
+        let promoted = self.promoted(&update.commits);
         self.commits = update.commits;
         self.target = update.gitops.map(|at| GitOpsTarget { repo: at.repo, branch: at.branch, path: at.path });
         let cause = update.cause.map(|cause| Cause {
@@ -283,9 +284,9 @@ impl<S: Steps> EnvironmentWalk<S> {
             subject: cause.subject,
             author: cause.author,
         });
-        if let Some(cause) = &cause {
-            self.newest = Some((cause.subject.clone(), cause.author.clone()));
-        }
+        self.newest = promoted
+            .or_else(|| Some((cause.as_ref()?.subject.clone(), cause.as_ref()?.author.clone())))
+            .or(self.newest.take());
         self.causes.splice(0..0, cause);
         self.causes.truncate(CAUSES);
         let begun = Instant::now();
@@ -304,6 +305,14 @@ impl<S: Steps> EnvironmentWalk<S> {
         self.scheduler = Some(scheduler);
         self.measured(StepName::Schedule, begun);
         Ok(delta)
+    }
+
+    /// First line and author of a main commit that is new here: who wrote it counts, not who let it in.
+    fn promoted(&self, commits: &BTreeMap<Input, String>) -> Option<(String, String)> {
+        let main = self.shared.main()?;
+        let commit = commits.get(&main).filter(|commit| self.commits.get(&main) != Some(*commit))?;
+        let told = self.shared.describe_main(commit)?;
+        Some((told.subject, told.author))
     }
 
     /// There is no platform and never was one: people see why.

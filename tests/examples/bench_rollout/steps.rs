@@ -66,6 +66,7 @@ pub fn measure(plant: &Plant, rings: Vec<Ring>, members: &Members, target: &BTre
             issuer,
             shared: Shared { policies, ..Shared::default() },
             describe: Arc::new(Nobody),
+            metrics: Arc::default(),
             clock: now,
         });
         let pool = pool(plant).await;

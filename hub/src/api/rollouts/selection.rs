@@ -77,8 +77,17 @@ pub struct ChosenView {
 pub type Scheduled = BTreeMap<String, BTreeMap<String, String>>;
 
 impl Selector {
-    /// Whole streams, and what doesn't fit.
+    /// Whole streams, and what doesn't fit; nothing at all is refused.
     pub async fn resolve(&self, state: &ApiState) -> Result<Selection, ApiError> {
+        let selection = self.select(state).await?;
+        match selection.streams.is_empty() {
+            true => Err(self.nothing(&selection)),
+            false => Ok(selection),
+        }
+    }
+
+    /// The same, and what went back may be nowhere now.
+    pub async fn select(&self, state: &ApiState) -> Result<Selection, ApiError> {
         let rings = self.rings(state).await?;
         let scheduled = scheduled(state, &Visible::All, &self.environment).await?;
         self.check_names(&scheduled)?;
@@ -129,9 +138,6 @@ impl Selector {
             });
         }
         selection.held = self.held(state, &selection).await?;
-        if selection.streams.is_empty() {
-            return Err(self.nothing(&selection));
-        }
         Ok(selection)
     }
 

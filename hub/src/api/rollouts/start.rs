@@ -121,7 +121,8 @@ pub async fn start_rollout(
         cluster_type: body.cluster_type.clone(),
         ring: body.ring.clone(),
     };
-    let selection = selector.resolve(&state).await?;
+    let again_only = body.version.is_none() && body.commit.is_none();
+    let selection = if again_only { selector.select(&state).await? } else { selector.resolve(&state).await? };
     let answer = match (&body.version, &body.commit) {
         (Some(_), Some(_)) => return Err(ApiError::invalid("BadBody", "give a version or a commit, not both")),
         (None, None) if body.until.is_some() => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kedge_model::kinds::{EnvironmentPolicy, Members, Offline, PromotionPolicy, Promoter, Ring};
+use kedge_model::kinds::{EnvironmentPolicy, Members, Offline, Promoter, PromotionPolicy, Ring};
 use kedge_model::wire::{ClusterId, PackagesKey, Timestamp};
 use kedge_rollout::{Cause, Lane, Phase, RingState, Rollout, RolloutId};
 use serde_json::{Value, json};
@@ -13,7 +13,8 @@ use crate::store::now;
 const COMMIT: &str = "1f0e0d0c0b0a09080706050403020100f0e0d0c0";
 
 fn rules(offline: Offline) -> EnvironmentPolicy {
-    let rings = vec![Ring::new("canary", Members::Selected("size=small".parse().unwrap())), Ring::new("rest", Members::Rest)];
+    let rings =
+        vec![Ring::new("canary", Members::Selected("size=small".parse().unwrap())), Ring::new("rest", Members::Rest)];
     EnvironmentPolicy { rings, offline, ..EnvironmentPolicy::new("dev", Vec::new()) }
 }
 
@@ -125,7 +126,10 @@ async fn one_question_is_answered_with_one_sentence(hub: Hub) {
         "73 of 100: 66 converged, 2 converging, 1 failed (ImagePull), 4 offline since 2026-11-16T12:00:00Z; \
          27 not targeted; not complete: 2 converging, 1 failed"
     );
-    assert_eq!((&answer["complete"], &answer["state"], &answer["unit"]), (&json!(false), &json!("Active"), &json!("clusters")));
+    assert_eq!(
+        (&answer["complete"], &answer["state"], &answer["unit"]),
+        (&json!(false), &json!("Active"), &json!("clusters"))
+    );
     assert_eq!(answer["lines"][0]["version"], "1.4.2");
     assert_eq!(answer["lines"][0]["notYet"], 27);
     assert_eq!(answer["notes"][0], "rollout 7: ring canary: 2 of 4 minutes soaked");
@@ -175,8 +179,12 @@ async fn a_commit_that_nobody_knows_or_that_was_taken_over_is_said_so(hub: Hub) 
     let unseen = hub.get(&hub.viewer, &format!("/rollout-status?sourceCommit={}", "ab".repeat(20))).await.ok().body;
     assert_eq!((&unseen["state"], &unseen["over"]), (&json!("Unseen"), &json!(false)));
     assert_eq!(unseen["headline"], "commit ababababab hasn't reached the hub yet");
-    let taken = hub.get(&hub.viewer, "/rollout-status?sourceCommit=0123456789abcdef0123456789abcdef01234567").await.ok().body;
-    assert_eq!((&taken["state"], &taken["over"], &taken["complete"]), (&json!("Superseded"), &json!(true), &json!(false)));
+    let taken =
+        hub.get(&hub.viewer, "/rollout-status?sourceCommit=0123456789abcdef0123456789abcdef01234567").await.ok().body;
+    assert_eq!(
+        (&taken["state"], &taken["over"], &taken["complete"]),
+        (&json!("Superseded"), &json!(true), &json!(false))
+    );
     assert_eq!(taken["notes"][0], "0123456789 was taken over by 1f0e0d0c0b in dev before its turn");
     hub.get(&hub.viewer, "/rollout-status?sourceCommit=nonsense").await.refused(400, "BadCommit");
 }
@@ -184,8 +192,7 @@ async fn a_commit_that_nobody_knows_or_that_was_taken_over_is_said_so(hub: Hub) 
 async fn a_stopped_rollout_is_over_and_says_why(hub: Hub) {
     govern(&hub, Offline::Complete).await;
     rolls(&hub, Offline::Complete, |rollout| {
-        rollout.phase =
-            Phase::Stopped { ring: "canary".to_owned(), why: "3 failed of 1".to_owned(), at: Timestamp(9) };
+        rollout.phase = Phase::Stopped { ring: "canary".to_owned(), why: "3 failed of 1".to_owned(), at: Timestamp(9) };
         rollout.rings[0].state = RingState::Stopped;
     })
     .await;
@@ -225,7 +232,10 @@ async fn words_are_for_the_platform_team_and_are_in_the_audit_log(hub: Hub) {
     assert!(hub.rooms.asked().contains(&"spoken".to_owned()));
     let audit = hub.get(&hub.viewer, "/audit?action=rollout.").await.ok().body;
     let entry = &audit["items"][0];
-    assert_eq!((&entry["action"], &entry["who"], &entry["object"]), (&json!("rollout.pause"), &json!("anna"), &json!("rollout 7")));
+    assert_eq!(
+        (&entry["action"], &entry["who"], &entry["object"]),
+        (&json!("rollout.pause"), &json!("anna"), &json!("rollout 7"))
+    );
     assert_eq!(entry["detail"]["reason"], "line 4");
     leads.abort();
     let leads = leader(&hub, Some("the leader knows better"));
@@ -261,7 +271,10 @@ async fn without_a_policy_the_question_is_about_what_is_desired(hub: Hub) {
     assert_eq!((&answer["headline"], &answer["state"]), (&json!("5 of 5: 5 converged; complete"), &json!("Settled")));
     members(&hub, "all", "Joined", 1).await;
     let answer = hub.get(&hub.viewer, &path).await.ok().body;
-    assert_eq!((&answer["headline"], &answer["state"]), (&json!("6 of 6: 5 converged, 1 waiting; not complete: 1 waiting"), &json!("Moving")));
+    assert_eq!(
+        (&answer["headline"], &answer["state"]),
+        (&json!("6 of 6: 5 converged, 1 waiting; not complete: 1 waiting"), &json!("Moving"))
+    );
 }
 
 async fn a_restart_is_for_whole_streams_and_says_what_does_not_fit(hub: Hub) {
@@ -270,7 +283,8 @@ async fn a_restart_is_for_whole_streams_and_says_what_does_not_fit(hub: Hub) {
     hub.post(&hub.viewer, "/operations", body(json!({"environment": "dev"}))).await.refused(403, "Forbidden");
     let done = hub.post(&hub.platform, "/operations", body(json!({"environment": "dev"}))).await.ok().body;
     assert_eq!(done["done"], "restart asked for 1 assignment in 1 stream");
-    let unfit: Vec<&str> = done["unfit"].as_array().unwrap().iter().map(|unfit| unfit["clusterType"].as_str().unwrap()).collect();
+    let unfit: Vec<&str> =
+        done["unfit"].as_array().unwrap().iter().map(|unfit| unfit["clusterType"].as_str().unwrap()).collect();
     assert_eq!(unfit, ["drone", "large"], "observed, and never issued: {done}");
     let counter: i64 = sqlx::query_scalar("SELECT counter FROM restarts WHERE assignment = 'hello-functional-test'")
         .fetch_one(hub.store.pool())
@@ -300,7 +314,14 @@ async fn a_version_that_should_last_is_written_to_git(hub: Hub) {
     let file = done["written"]["file"].as_str().unwrap();
     assert!(file.starts_with("pins/hello-") && file.ends_with(".yaml"), "{file}");
     let text = asked.split_once(".yaml\n").unwrap().1;
-    for line in ["kind: Pin", "  workload: hello", "  version: 1.4.2", "    - drone", "2999-12-01", "Pin hello to version 1.4.2"] {
+    for line in [
+        "kind: Pin",
+        "  workload: hello",
+        "  version: 1.4.2",
+        "    - drone",
+        "2999-12-01",
+        "Pin hello to version 1.4.2",
+    ] {
         assert!(text.contains(line), "{line} in {text}");
     }
     let audit = hub.get(&hub.viewer, "/audit?action=rollout.pin").await.ok().body;

@@ -40,6 +40,10 @@ fn running(id: u64, lane: &Lane, name: &str, change: Change, states: [RingState;
     Running::new(rollout, vec![change])
 }
 
+fn rings_named() -> [String; 2] {
+    ["canary", "rest"].map(str::to_owned)
+}
+
 #[test]
 fn each_part_that_any_ring_lacks_is_a_difference_of_its_own_lane() {
     let head = head(&[("a", content("p2", "w2"))]);
@@ -86,19 +90,19 @@ fn unrelated_content_begins_beside_what_is_under_way_and_related_content_waits_o
 
     let unrelated = head(&[("a", content("p2", "w1")), ("b", content("p2", "w1"))]);
     let differences = &found(&unrelated, &rings, &[])[&Lane::Platform];
-    let decided = decide(&Lane::Platform, differences, &[&far], &unrelated, |_| false);
+    let decided = decide(&Lane::Platform, differences, &[&far], &unrelated, &rings_named(), |_| false);
     let Decision::Begin { differences, supersedes } = decided else { panic!("{decided:?}") };
     assert_eq!((differences[0].item.assignment.as_str(), differences.len(), supersedes.len()), ("b", 1, 0));
 
     let related = head(&[("a", content("p3", "w1")), ("b", content("p1", "w1"))]);
     let differences = &found(&related, &rings, &[])[&Lane::Platform];
-    let decided = decide(&Lane::Platform, differences, &[&far], &related, |_| false);
+    let decided = decide(&Lane::Platform, differences, &[&far], &related, &rings_named(), |_| false);
     assert!(matches!(decided, Decision::Wait { behind: RolloutId(7), .. }), "{decided:?}");
-    let decided = decide(&Lane::Platform, differences, &[&near], &related, |_| false);
+    let decided = decide(&Lane::Platform, differences, &[&near], &related, &rings_named(), |_| false);
     assert!(matches!(&decided, Decision::Begin { supersedes, .. } if *supersedes == [RolloutId(7)]), "{decided:?}");
-    assert_eq!(decide(&Lane::Platform, differences, &[], &related, |_| true), Decision::Nothing);
+    assert_eq!(decide(&Lane::Platform, differences, &[], &related, &rings_named(), |_| true), Decision::Nothing);
 
     let taken_back = head(&[("a", content("p1", "w1")), ("b", content("p1", "w1"))]);
-    let decided = decide(&Lane::Platform, &[], &[&near], &taken_back, |_| false);
+    let decided = decide(&Lane::Platform, &[], &[&near], &taken_back, &rings_named(), |_| false);
     assert!(matches!(&decided, Decision::Drop(dropped) if dropped[0].0 == RolloutId(7)), "{decided:?}");
 }

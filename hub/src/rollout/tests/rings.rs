@@ -64,6 +64,24 @@ async fn a_ring_that_is_gone_keeps_its_last_state_and_an_environment_without_a_p
 }
 
 #[tokio::test]
+async fn a_rollout_whose_ring_is_gone_begins_anew_in_the_rings_that_are_left() {
+    let (lab, first) = settled(&["canary", "early", "rest"]).await;
+    let second = content("p2", "w1");
+    lab.head("c2", &[("a", second.clone())]).await;
+    lab.through("canary", "a", &second, 1).await;
+    assert!(lab.has("early", "a", &second).await, "beyond its first ring");
+    lab.govern(Some(policy(&["canary", "rest"])));
+    lab.pass().await;
+    let all = lab.rollouts().await;
+    assert!(matches!(all[1].rollout.phase, Phase::Superseded { by, .. } if by == all[0].rollout.id), "{:?}", all[1]);
+    assert!(lab.has("rest", "a", &first).await);
+    for ring in ["canary", "rest"] {
+        lab.through(ring, "a", &second, 1).await;
+    }
+    assert!(matches!(lab.newest().await.rollout.phase, Phase::Complete { .. }));
+}
+
+#[tokio::test]
 async fn a_new_cluster_type_goes_through_the_rings_too() {
     let (lab, first) = settled(&["canary", "rest"]).await;
     let drone = [("a", first)];

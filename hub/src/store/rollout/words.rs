@@ -56,12 +56,7 @@ impl Store {
 
 impl Tx {
     /// Writes a person's word for the leader. Its number.
-    pub async fn add_word(
-        &mut self,
-        environment: &str,
-        rollout: RolloutId,
-        word: &Word,
-    ) -> Result<i64, StoreError> {
+    pub async fn add_word(&mut self, environment: &str, rollout: RolloutId, word: &Word) -> Result<i64, StoreError> {
         let id = self.tick().await?;
         sqlx::query("INSERT INTO rollout_words (id, rollout, environment, body, said_at) VALUES ($1, $2, $3, $4, $5)")
             .bind(id)
@@ -111,12 +106,7 @@ impl Tx {
         Ok(())
     }
 
-    pub(crate) async fn take_word(
-        &mut self,
-        id: i64,
-        at: Timestamp,
-        refused: Option<&str>,
-    ) -> Result<(), StoreError> {
+    pub(crate) async fn take_word(&mut self, id: i64, at: Timestamp, refused: Option<&str>) -> Result<(), StoreError> {
         sqlx::query("UPDATE rollout_words SET taken_at = $2, refused = $3 WHERE id = $1")
             .bind(id)
             .bind(at.0)

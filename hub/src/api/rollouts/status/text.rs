@@ -15,7 +15,8 @@ pub fn headline(answer: &Answer, settled: bool, found: &Found, unit: &str) -> St
         _ => whole,
     };
     // What was reached is settled, and the rollout isn't at its end: that is what it hangs on.
-    if settled && !answer.complete {
+    let nobody = answer.targeted == 0 && !found.notes.is_empty();
+    if (settled || nobody) && !answer.complete {
         let rest = counted.strip_suffix(&answer.completeness()).unwrap_or(&counted);
         let why = found.notes.first().map_or("a ring waits for its turn", String::as_str);
         return format!("{rest}not complete: {why}");
