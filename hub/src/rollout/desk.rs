@@ -122,7 +122,12 @@ impl Desk {
         if self.parts.shared.policies.of(&packed.environment).is_none() {
             return self.follow(term, &packed.environment, &mut book).await;
         }
-        self.turn_until_still(term, &packed.environment, &mut book).await
+        let passed = self.turn_until_still(term, &packed.environment, &mut book).await?;
+        if passed.unfinished {
+            // What begins here goes on by the leader's task, also when only other hubs hear of it.
+            self.parts.shared.nudge.nudge();
+        }
+        Ok(passed)
     }
 
     /// Looks again at an environment, with the head as it was handed in last.
