@@ -87,3 +87,17 @@ fn a_commit_whose_quarantine_it_caused_itself_fails_its_gate() {
     let mended = control.change(file, &text.replace("\"8080\"", "\"8081\""));
     plant.await_named("prod", &mended);
 }
+
+#[test]
+fn a_commit_with_a_file_that_cannot_be_read_fails_its_gate_although_nothing_changed() {
+    let Some(plant) = small(&Policy::chain(&CHAIN).with("dev", &["gate: {empty: pass}"])) else { return };
+    let old = plant.named("stage").unwrap();
+    let control = &plant.world.sample.control_plane;
+    control.switch("main");
+    let broken = control.change("configs/common.yaml", "data: {not: closed\n");
+    plant.await_so("dev says which file", MOVED_WITHIN, |plant| {
+        let shown = plant.promotion("dev").to_string();
+        shown.contains(&broken) && shown.contains("Failed") && shown.contains("configs/common.yaml")
+    });
+    plant.stays_so("stage doesn't get it", A_WHILE, |plant| plant.named("stage").as_deref() == Some(&old));
+}
