@@ -125,6 +125,11 @@ impl Fleet {
         tx.revoke_join_token(id, now()).await
     }
 
+    /// Whether the policy in force names the environment.
+    pub(super) fn is_governed(&self, environment: &str) -> bool {
+        self.policies.of(environment).is_some()
+    }
+
     /// Where a cluster belongs in a place: its ring follows the policy in force, if that names the environment.
     pub(super) fn stream_of(&self, place: &Stream, cluster: &ClusterId, labels: &Labels) -> Stream {
         let rules = self.policies.all();
