@@ -145,7 +145,7 @@ impl Turnstile {
         for ask in &*queue {
             let newest = self.board.watch(&ask.stream).borrow().as_ref().map(|issued| issued.generation);
             let verdict = match newest {
-                Some(newest) => gate.judge(&mut tx, ask, newest).await?,
+                Some(newest) => gate.judge(&mut tx, &self.slots, ask, newest).await?,
                 None => Verdict::Wait,
             };
             wrote |= matches!(verdict, Verdict::Slot(_));
@@ -202,7 +202,13 @@ impl Gate {
         Ok(Gate { limit, holders, taken })
     }
 
-    async fn judge(&mut self, tx: &mut Tx, ask: &Ask, newest: Generation) -> Result<Verdict, StoreError> {
+    async fn judge(
+        &mut self,
+        tx: &mut Tx,
+        slots: &Slots,
+        ask: &Ask,
+        newest: Generation,
+    ) -> Result<Verdict, StoreError> {
         let Some(limit) = self.limit else { return Ok(Verdict::Free(newest)) };
         if self.holders.contains(&ask.cluster) {
             return take(tx, ask, newest).await;
@@ -214,7 +220,11 @@ impl Gate {
         }
         // One that was moved here isn't left without a state because it isn't the time for changes.
         if limit.closed && !newcomer {
-            return Ok(Verdict::Wait);
+            // A restart brings nothing new, and is asked for most where something failed.
+            return Ok(match slots.asks_the_same(tx, &ask.stream, ask.has, newest).await? {
+                true => Verdict::Free(newest),
+                false => Verdict::Wait,
+            });
         }
         match limit.slots {
             None => Ok(Verdict::Free(newest)),

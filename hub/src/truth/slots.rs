@@ -177,6 +177,18 @@ impl Slots {
         if over { tx.end_slot(cluster).await } else { Ok(false) }
     }
 
+    /// Whether two states of a stream want the same content.
+    pub async fn asks_the_same(
+        &self,
+        tx: &mut Tx,
+        stream: &Stream,
+        one: Generation,
+        other: Generation,
+    ) -> Result<bool, StoreError> {
+        let (one, other) = (self.asked(tx, stream, one).await?, self.asked(tx, stream, other).await?);
+        Ok(one.is_some() && one == other)
+    }
+
     async fn asked(
         &self,
         tx: &mut Tx,

@@ -286,6 +286,21 @@ async fn a_closed_ring_lets_nobody_begin_but_goes_on_with_who_did() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_closed_ring_hears_of_a_restart_of_what_it_has_and_of_nothing_new() {
+    let hub = Hub::over(sqlite().await).await;
+    let (behind, there) = (hub.drone(1).await, hub.drone(2).await);
+    hub.issue(1, vec![shop(1)]).await;
+    hub.issue(2, vec![shop(2)]).await;
+    hub.issue(3, vec![Entry { restart: 1, ..shop(2) }]).await;
+    hub.limit(5, true).await;
+    let mut old = hub.ask(&behind);
+    let mut new = hub.turnstile.ask(there.id, Arc::new(canary()), Generation(2), true);
+    assert_eq!(hub.turn(&mut new).await, Some(Generation(3)));
+    assert!(old.try_recv().is_err(), "it would get the content that the ring was closed for");
+    hub.fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_cannot_wait_hears_at_once_that_nothing_is_free() {
     let hub = Hub::over(sqlite().await).await;
     let (one, two) = (hub.drone(1).await, hub.drone(2).await);
