@@ -168,7 +168,7 @@ fn killed_while_a_cluster_is_away_and_while_it_returns_it_still_gets_what_is_cur
     kill_in_between(&mut plant, 10);
     plant.await_rollout("dev", &commit, "Complete");
     assert_eq!(plant.text_on(AWAY).as_deref(), Some("version 1"));
-    plant.agent(AWAY).cable.as_ref().unwrap().mend();
+    plant.comes_back(AWAY);
     kill_in_between(&mut plant, 11);
     plant.await_text(&[AWAY], "version 2");
     plant.await_condition(AWAY, "Converged");

@@ -33,7 +33,7 @@ fn an_offline_cluster_does_not_block_and_gets_the_present_state_when_it_returns_
     let said = plant.status("dev", &[]);
     assert!(said.stdout.contains("1 offline"), "{}", said.stdout);
 
-    plant.agent(AWAY).cable.as_ref().unwrap().mend();
+    plant.comes_back(AWAY);
     plant.await_greeting(&[AWAY], "Second");
     plant.await_condition(AWAY, "Converged");
     plant.await_so("nobody is offline any more", MOVED_WITHIN, |plant| {
@@ -49,7 +49,7 @@ fn a_late_failure_is_shown_on_the_promotion_it_belongs_to() {
     plant.await_named("prod", &commit);
     plant.await_rollout("dev", &commit, "Complete");
     plant.agent(AWAY).write("sick-of", "Late\n");
-    plant.agent(AWAY).cable.as_ref().unwrap().mend();
+    plant.comes_back(AWAY);
     plant.await_condition(AWAY, "Failed");
     plant.await_so("it is shown on the promotion", MOVED_WITHIN, |plant| {
         let promotion = plant.promotion("dev");
@@ -68,7 +68,7 @@ fn a_late_failure_reopens_the_promotion_where_the_policy_says_so() {
     plant.await_rollout("dev", &commit, "Complete");
     let old = plant.named("stage").unwrap();
     plant.agent(AWAY).write("sick-of", "Late\n");
-    plant.agent(AWAY).cable.as_ref().unwrap().mend();
+    plant.comes_back(AWAY);
     plant.await_condition(AWAY, "Failed");
     plant.await_so("it is open again", MOVED_WITHIN, |plant| {
         plant.promotion("dev").to_string().to_lowercase().contains("reopened")

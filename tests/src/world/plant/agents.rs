@@ -44,6 +44,14 @@ impl Plant {
     }
 
     #[track_caller]
+    /// Its cable is mended, and it starts anew: after a while without the hub it would ask again in minutes only.
+    pub fn comes_back(&mut self, name: &str) {
+        let agent = self.agent(name);
+        agent.stop();
+        agent.cable.as_ref().expect("it has a cable of its own").mend();
+        agent.start_again();
+    }
+
     pub fn agent(&mut self, name: &str) -> &mut RootAgent {
         self.agents.iter_mut().find(|agent| agent.name() == name).unwrap_or_else(|| panic!("there is no {name}"))
     }
