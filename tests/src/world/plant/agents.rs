@@ -43,7 +43,6 @@ impl Plant {
         self.world.kedge.run(arguments).trim().to_owned()
     }
 
-    #[track_caller]
     /// Its cable is mended, and it starts anew: after a while without the hub it would ask again in minutes only.
     pub fn comes_back(&mut self, name: &str) {
         let agent = self.agent(name);
@@ -52,6 +51,7 @@ impl Plant {
         agent.start_again();
     }
 
+    #[track_caller]
     pub fn agent(&mut self, name: &str) -> &mut RootAgent {
         self.agents.iter_mut().find(|agent| agent.name() == name).unwrap_or_else(|| panic!("there is no {name}"))
     }
