@@ -9,10 +9,11 @@ use kedge_model::{Origin, Source, Spec};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::view::{ring_word, state_word};
+use super::view::ring_word;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::rollout::change::Held;
+use crate::rollout::running::state_word;
 use crate::store::api::rollouts::PinFile;
 use crate::store::rollout::RolloutFilter;
 

@@ -81,7 +81,7 @@ pub(super) async fn tell(
     allowed(caller, &rollout, &word.say, seen_items)?;
     let mut tx = state.store.write().await?;
     let number = words::say(&mut tx, &rollout, &word).await?;
-    let action = format!("rollout.{}", verb_of(&word.say));
+    let action = format!("rollout.{}", word.say.verb());
     let ring = match &word.say {
         Say::Approve { ring } | Say::Override { ring } => ring.clone(),
         _ => None,
@@ -158,18 +158,6 @@ fn say_of(verb: &str, ring: Option<String>) -> Result<Say, ApiError> {
         }
     };
     Ok(say)
-}
-
-fn verb_of(say: &Say) -> &'static str {
-    match say {
-        Say::Approve { .. } => "approve",
-        Say::Override { .. } => "override",
-        Say::Now => "now",
-        Say::Pause => "pause",
-        Say::Resume => "resume",
-        Say::Abort => "abort",
-        Say::Rollback => "rollback",
-    }
 }
 
 fn refuse(error: SayError) -> ApiError {

@@ -8,6 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::api::page::moment;
+use crate::rollout::running::state_word;
 use crate::store::rollout::{StoredItem, StoredRollout, Waiting};
 
 /// A change on its way through the rings of an environment.
@@ -276,18 +277,6 @@ pub fn ring_word(state: RingState) -> &'static str {
         RingState::Passed => "passed",
         RingState::Stopped => "stopped",
         RingState::Returned => "returned",
-    }
-}
-
-pub fn state_word(phase: &Phase) -> &'static str {
-    match phase {
-        Phase::Active => "Active",
-        Phase::Paused { .. } => "Paused",
-        Phase::Stopped { .. } => "Stopped",
-        Phase::Complete { .. } => "Complete",
-        Phase::RolledBack { .. } => "RolledBack",
-        Phase::Aborted { .. } => "Aborted",
-        Phase::Superseded { .. } => "Superseded",
     }
 }
 

@@ -1,3 +1,5 @@
+//! Blobs: read back by digest, stored once, kept while somebody needs them.
+
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 

@@ -1,3 +1,5 @@
+//! Artifacts that the hub fetches from a server on loopback, which breaks off, lies or is slow.
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};

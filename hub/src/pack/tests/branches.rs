@@ -1,3 +1,5 @@
+//! What a branch asks for becomes packages, observations or quarantines.
+
 use super::*;
 use kedge_model::wire::Digest;
 

@@ -1,3 +1,5 @@
+//! Packages for hosts: files, blobs, the environment file.
+
 use super::*;
 use kedge_model::wire::Digest;
 

@@ -1,3 +1,5 @@
+//! What one change costs among many assignments.
+
 use std::time::Instant;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Pull requests on a stand-in for both forges.
+
 use serde_json::json;
 
 use super::fake::{Fake, REPO};

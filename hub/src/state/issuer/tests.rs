@@ -1,3 +1,5 @@
+//! States are numbered, signed, stored, then shown; never twice, never backwards.
+
 use super::*;
 use kedge_model::wire::{Envelope, Mode};
 

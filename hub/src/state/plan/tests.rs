@@ -1,3 +1,5 @@
+//! What the next state says: entries, tombstones, picks.
+
 use super::*;
 use crate::state::testing::{observed, ours, ours_at, packed_type, source};
 use proptest::prelude::*;

@@ -1,3 +1,5 @@
+//! Generations that a cluster proves and the hub has forgotten.
+
 use super::*;
 use std::sync::Arc;
 

@@ -1,3 +1,5 @@
+//! Programs that render: what they see, their limits, and their absence.
+
 use std::time::Instant;
 
 use super::*;
