@@ -200,7 +200,7 @@ impl Browser {
     pub fn resize(&self, width: u32, height: u32) {
         self.devtools(
             "Emulation.setDeviceMetricsOverride",
-            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}),
+            json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}),
         );
     }
 

@@ -3,3 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod lab_browser;
+mod looks;
+mod safety;
+mod scene;
