@@ -8,8 +8,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, counts, evidence, holds, join, objects, promotions, publish, rollouts,
-    states,
+    ApiState, access, audit, caller, clusters, counts, evidence, holds, join, login, objects, promotions, publish,
+    rollouts, states,
 };
 
 const SCHEME: &str = "accessToken";
@@ -33,6 +33,7 @@ const REFUSALS: [(&str, &str); 7] = [
 pub fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(caller::whoami))
+        .routes(routes!(login::create_login_link))
         .routes(routes!(objects::environments))
         .routes(routes!(objects::environment))
         .routes(routes!(objects::cluster_types))
