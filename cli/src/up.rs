@@ -19,6 +19,7 @@ use serde_json::json;
 
 use crate::error::Exit;
 use crate::hub::Hub;
+use crate::open;
 use agents::Agents;
 use board::Board;
 use fleet::Picture;
@@ -117,7 +118,8 @@ fn serve(
     let Some(hub) = LocalHub::start(programs, place, signals)? else { return Ok(Exit::Success) };
     let api = hub.api()?;
     tries::write_environment(place, programs, &hub)?;
-    board.ready(place, &hub, args.open);
+    let could_open = !args.open || program::start_apart("xdg-open", &open::login_link(&api)?);
+    board.ready(place, &hub, &open::login_link(&api)?, could_open);
 
     let mut fleet = Fleet { agents: Agents::plan(place, wanted), hub };
     let mut told = false;
@@ -133,13 +135,20 @@ fn serve(
         // A hub that is busy for a moment is asked again.
         let Ok(picture) = Picture::take(&api, &fleet.agents) else { continue };
         board.show(&picture, begun.elapsed());
-        if !place.is_settled() {
-            fleet::approve_first_content(&api, &picture)?;
-        }
+        approve(&api, &picture, place)?;
         if !told && picture.is_converged() {
             told = true;
-            place.settle()?;
-            board.settled(&picture, begun.elapsed(), place);
+            board.settled(&picture, begun.elapsed(), place, &tries::list(&fleet.agents));
+            if !place.made().settled {
+                let commit = tries::push_first_change(place)?;
+                place.change(|made| (made.settled, made.change) = (true, Some(commit)))?;
+                board.say("A first change was pushed to main: watch it move from dev to stage to prod.");
+            }
+        }
+        let change = place.made().change.clone().filter(|_| !place.made().arrived);
+        if change.is_some_and(|commit| picture.is_everywhere(&commit) && picture.is_converged()) {
+            place.change(|made| made.arrived = true)?;
+            board.arrived(begun.elapsed());
         }
     }
     board.clear();
@@ -156,9 +165,14 @@ impl Fleet {
     }
 }
 
-/// Opens the page, if there is something that opens pages. Nobody waits for it.
-fn open(page: &str) -> bool {
-    program::start_apart("xdg-open", page)
+/// The sample asks for a person's word before production. For what it begins with `up` gives it, and says so; later people do.
+fn approve(api: &Hub, picture: &Picture, place: &Place) -> Result<()> {
+    let made = place.made();
+    match &made.change {
+        _ if !made.settled => fleet::approve_first_content(api, picture),
+        Some(commit) if !made.arrived => fleet::approve_change(api, picture, commit),
+        _ => Ok(()),
+    }
 }
 
 /// A document for programs that follow: one a line.

@@ -3,7 +3,7 @@
 
 /// A file of a branch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SampleFile {
+pub struct SampleFile {
     pub path: &'static str,
     pub text: &'static str,
 }
@@ -146,14 +146,14 @@ pub(super) mod files_only {
 }
 
 impl Flavour {
-    pub fn readme(self) -> &'static str {
+    pub(super) fn readme(self) -> &'static str {
         match self {
             Flavour::Whole => README,
             Flavour::FilesOnly => files_only::README,
         }
     }
 
-    pub fn sources(self) -> &'static str {
+    pub(super) fn sources(self) -> &'static str {
         match self {
             Flavour::Whole => SOURCES,
             Flavour::FilesOnly => files_only::SOURCES,

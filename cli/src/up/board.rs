@@ -6,10 +6,11 @@ use std::time::Duration;
 use anstyle::{AnsiColor, Style};
 use serde_json::json;
 
-use super::fleet::{Counts, Environment, Picture};
+use super::fleet::{Counts, Environment, Next, Picture, short};
 use super::hub::LocalHub;
 use super::place::{Left, Place};
-use super::{Form, line, tries};
+use super::tries::{self, Try};
+use super::{Form, line};
 use crate::init::commands::quote;
 use crate::output::harmless;
 
@@ -44,20 +45,19 @@ impl Board {
     }
 
     /// The page can be opened.
-    pub fn ready(&mut self, place: &Place, hub: &LocalHub, open: bool) {
-        let (page, token) = (tries::page(hub), tries::token(hub));
-        let opened = open && super::open(&page);
+    pub fn ready(&mut self, place: &Place, hub: &LocalHub, link: &str, could_open: bool) {
         self.clear();
         if self.form == Form::Json {
             let folder = place.path().display().to_string();
             let token_file = hub.token_file().display().to_string();
-            let told = json!({"page": page, "api": hub.address(), "tokenFile": token_file, "folder": folder});
+            let told = json!({"page": link, "api": hub.address(), "tokenFile": token_file, "folder": folder});
             return print(&line("ready", told));
         }
         let bold = Style::new().bold();
-        print(&format!("\n  {bold}{page}{bold:#}\n  log in with the token {token}\n"));
-        if open && !opened {
-            print("  (xdg-open isn't here: open it yourself)\n");
+        print(&format!("\n  {bold}{link}{bold:#}\n"));
+        print("  This link logs a browser in, once, within ten minutes; `kedge open` makes another (after `. ./env`, see below).\n");
+        if !could_open {
+            print("  There is no xdg-open here: open it yourself.\n");
         }
         let end = match place.stays() {
             true => format!("Ctrl-C ends it; the folder stays. Again: kedge up {}", quote(&place.path().display().to_string())),
@@ -82,17 +82,26 @@ impl Board {
     }
 
     /// Everything is there for the first time in this run.
-    pub fn settled(&mut self, picture: &Picture, since: Duration, place: &Place) {
+    pub fn settled(&mut self, picture: &Picture, since: Duration, place: &Place, tries: &[Try]) {
         let placements: u64 = picture.environments.iter().map(|environment| environment.counts.converged).sum();
         if self.form == Form::Json {
-            let tries: Vec<_> = tries::list().iter().map(|one| json!({"title": one.title, "commands": one.commands})).collect();
+            let tries: Vec<_> =
+                tries.iter().map(|one| json!({"title": one.title, "commands": one.commands})).collect();
             let told = json!({"seconds": since.as_secs(), "placements": placements, "folder": place.path(), "try": tries});
             return print(&line("converged", told));
         }
         self.clear();
         print(&format!("Everything is Converged, {} s after the start: {placements} placements.\n\n", since.as_secs()));
-        print(&tries::text(place));
+        print(&tries::text(place, tries));
         self.draw_last();
+    }
+
+    /// The first change is everywhere.
+    pub fn arrived(&mut self, since: Duration) {
+        match self.form {
+            Form::Text => self.say(&format!("The first change is everywhere, {} s after the start.", since.as_secs())),
+            Form::Json => print(&line("arrived", json!({"seconds": since.as_secs()}))),
+        }
     }
 
     /// What stays behind.
@@ -158,9 +167,15 @@ fn summary(picture: &Picture, width: usize) -> Vec<String> {
             row.add(&format!("{shape} {count} {word}"), style);
             row.add("  ", Style::new());
         }
-        row.add(&format!("{} ", environment.commit), Style::new().bold());
+        row.add(&format!("{} ", short(&environment.commit)), Style::new().bold());
         row.add(&environment.subject, Style::new());
         lines.push(row.text);
+        if let Some(next) = &environment.next {
+            let mut row = Row::new(width);
+            row.add(&format!("         → {} {} ", short(&next.commit), next.subject), Style::new());
+            row.add(said_of_next(next), Style::new().dimmed());
+            lines.push(row.text);
+        }
         for rollout in &environment.rollouts {
             let mut row = Row::new(width);
             row.add(&format!("         → {} ", rollout.subject), Style::new());
@@ -169,6 +184,10 @@ fn summary(picture: &Picture, width: usize) -> Vec<String> {
         }
     }
     lines
+}
+
+fn said_of_next(next: &Next) -> &'static str {
+    if next.waits_for_approval { "waits for an approval" } else { "waits" }
 }
 
 fn said_of(rollout: &super::fleet::Rollout) -> String {
@@ -185,9 +204,11 @@ fn in_line(picture: &Picture) -> String {
         if shown.is_empty() {
             shown.push("nothing yet".to_owned());
         }
-        let at = if environment.commit.is_empty() { String::new() } else { format!(" at {}", environment.commit) };
+        let at = if environment.commit.is_empty() { String::new() } else { format!(" at {}", short(&environment.commit)) };
         let moving: String = environment.rollouts.iter().map(|rollout| format!(" {}", said_of(rollout))).collect();
-        format!("{}{at}: {}{moving}", environment.name, shown.join(", "))
+        let next = environment.next.as_ref();
+        let next = next.map(|next| format!(" ({} {})", short(&next.commit), said_of_next(next))).unwrap_or_default();
+        format!("{}{at}: {}{moving}{next}", environment.name, shown.join(", "))
     };
     harmless(&picture.environments.iter().map(of).collect::<Vec<_>>().join("; ")).into_owned()
 }
@@ -207,5 +228,72 @@ impl Row {
         let shown: String = harmless(text).chars().filter(|c| *c != '\n' && *c != '\t').take(self.left).collect();
         self.left -= shown.chars().count();
         self.text.push_str(&format!("{style}{shown}{style:#}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+    use super::super::fleet::Rollout;
+    use super::*;
+
+    fn picture() -> Picture {
+        let counts = Counts { converged: 4, converging: 1, failed: 0, unknown: 2 };
+        let rollout = Rollout {
+            id: 7,
+            subject: "Say ahoy".to_owned(),
+            rings: "canary passed, rest rolling".to_owned(),
+            waits_for_approval: false,
+            state: "Active".to_owned(),
+        };
+        let next = Next { commit: "b".repeat(40), subject: "Say moin".to_owned(), waits_for_approval: true };
+        let environment = Environment {
+            name: "prod".to_owned(),
+            clusters: 6,
+            counts,
+            expected: 7,
+            commit: "a".repeat(40),
+            subject: "Describe the platform".to_owned(),
+            rollouts: vec![rollout],
+            next: Some(next),
+        };
+        Picture { environments: vec![environment] }
+    }
+
+    fn plain(lines: &[String]) -> String {
+        anstream::adapter::strip_str(&lines.join("\n")).to_string()
+    }
+
+    #[test]
+    fn the_summary_says_each_condition_by_shape_and_word() {
+        insta::assert_snapshot!(plain(&summary(&picture(), 120)), @r"
+          prod  ● 4 converged  ◐ 1 converging  ▲ 0 failed  ○ 2 unknown  aaaaaaa Describe the platform
+                 → bbbbbbb Say moin waits for an approval
+                 → Say ahoy (rollout 7: canary passed, rest rolling)
+        ");
+    }
+
+    #[test]
+    fn no_line_of_the_summary_is_wider_than_the_terminal() {
+        for width in 0..150 {
+            for line in summary(&picture(), width) {
+                assert!(anstream::adapter::strip_str(&line).to_string().chars().count() <= width);
+            }
+        }
+    }
+
+    #[test]
+    fn a_subject_from_git_cannot_move_the_cursor() {
+        let mut picture = picture();
+        picture.environments[0].subject = "\u{1b}[2J\n\tboo".to_owned();
+        let text = plain(&summary(&picture, 120));
+        assert!(text.contains("\u{fffd}[2Jboo") && !text.contains('\u{1b}'), "{text}");
+        assert!(!in_line(&picture).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn one_line_says_everything_for_a_log() {
+        insta::assert_snapshot!(in_line(&picture()), @"prod at aaaaaaa: 4 converged, 1 converging, 2 unknown (rollout 7: canary passed, rest rolling) (bbbbbbb waits for an approval)");
     }
 }

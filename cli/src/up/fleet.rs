@@ -30,6 +30,8 @@ pub(super) struct Environment {
     pub subject: String,
     /// What is on its way or waits.
     pub rollouts: Vec<Rollout>,
+    /// The commit that wants to come in.
+    pub next: Option<Next>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +40,14 @@ pub(super) struct Counts {
     pub converging: u64,
     pub failed: u64,
     pub unknown: u64,
+}
+
+/// A commit of `main` that waits to enter an environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Next {
+    pub commit: String,
+    pub subject: String,
+    pub waits_for_approval: bool,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -78,21 +88,27 @@ impl Picture {
                 expected: expected(&assignments, name, agents),
                 commit,
                 subject,
+                next: Next::of(promotion),
                 rollouts: items(&rollouts).filter(|item| item["environment"] == name).map(Rollout::of).collect(),
             });
         }
         Ok(picture)
     }
 
-    /// Everything that should run does, everywhere, and nothing is on its way.
+    /// Whether this commit of `main` is in force everywhere.
+    pub fn is_everywhere(&self, commit: &str) -> bool {
+        self.environments.iter().all(|environment| environment.commit == commit)
+    }
+
+    /// Everything that should run does, everywhere, and nothing is on its way. An environment without agents expects nothing.
     pub fn is_converged(&self) -> bool {
-        self.environments.iter().all(|environment| {
-            let counts = environment.counts;
-            environment.expected > 0
-                && counts.converged == environment.expected
-                && counts.total() == counts.converged
-                && environment.rollouts.is_empty()
-        })
+        self.environments.iter().any(|environment| environment.expected > 0)
+            && self.environments.iter().all(|environment| {
+                let counts = environment.counts;
+                counts.converged == environment.expected
+                    && counts.total() == counts.converged
+                    && environment.rollouts.is_empty()
+            })
     }
 
     pub fn to_json(&self) -> Value {
@@ -111,8 +127,22 @@ impl Environment {
             .collect();
         json!({
             "name": self.name, "clusters": self.clusters, "commit": self.commit, "rollouts": rollouts,
+            "waiting": self.next.as_ref().map(|next| &next.commit),
             "converged": converged, "converging": converging, "failed": failed, "unknown": unknown,
         })
+    }
+}
+
+impl Next {
+    fn of(promotion: &Value) -> Option<Next> {
+        let newest = promotion["promotions"].as_array()?.first()?;
+        let waits = newest["waitsFor"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let next = Next {
+            commit: text(&newest["commit"]),
+            subject: text(&newest["subject"]),
+            waits_for_approval: waits.into_iter().any(is_approval),
+        };
+        (newest["state"] == "Waiting").then_some(next)
     }
 }
 
@@ -125,7 +155,7 @@ impl Rollout {
             id: item["id"].as_u64().unwrap_or_default(),
             subject: text(&item["subject"]),
             rings: shown.collect::<Vec<_>>().join(", "),
-            waits_for_approval: waits.filter_map(Value::as_str).any(|wait| wait.contains("approv")),
+            waits_for_approval: waits.filter_map(Value::as_str).any(is_approval),
             state: text(&item["state"]),
         }
     }
@@ -134,7 +164,8 @@ impl Rollout {
 /// Whether the hub has read every environment: before that it makes no join token.
 pub(super) fn knows_the_platform(api: &Hub) -> bool {
     let Ok(answer) = api.get(&["environments"], &[]) else { return false };
-    let known = |name: &str| items(&answer.document).any(|item| item["name"] == name && item["assignments"] != 0);
+    let has_content = |item: &Value| item["totals"]["assignments"].as_u64() > Some(0);
+    let known = |name: &str| items(&answer.document).any(|item| item["name"] == name && has_content(item));
     ENVIRONMENTS.iter().all(|name| known(name))
 }
 
@@ -145,6 +176,22 @@ pub(super) fn approve_first_content(api: &Hub, picture: &Picture) -> Result<()> 
         api.post(&["rollouts", &rollout.id.to_string(), "approve"], &json!({"reason": REASON}))?;
     }
     Ok(())
+}
+
+/// The change that `up` pushed itself may enter production too, so that the whole way is seen.
+pub(super) fn approve_change(api: &Hub, picture: &Picture, commit: &str) -> Result<()> {
+    for environment in &picture.environments {
+        let waits = |next: &&Next| next.waits_for_approval && next.commit == commit;
+        if environment.next.as_ref().filter(waits).is_some() {
+            let reason = "the first change, approved by kedge up";
+            api.post(&["promotions", &environment.name, "approve"], &json!({"commit": commit, "reason": reason}))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_approval(wait: &str) -> bool {
+    wait.starts_with("approved by ")
 }
 
 fn items(document: &Value) -> impl Iterator<Item = &Value> {
@@ -179,6 +226,61 @@ fn expected(assignments: &Value, environment: &str, agents: &Agents) -> u64 {
 fn in_force(promotion: &Value) -> (String, String) {
     let commit = text(&promotion["inForce"]);
     let of = promotion["promotions"].as_array().into_iter().flatten().find(|one| one["commit"] == commit.as_str());
-    let short = commit.get(..7).unwrap_or(&commit).to_owned();
-    (short, of.map(|one| text(&one["subject"])).unwrap_or_default())
+    let subject = of.map(|one| text(&one["subject"])).unwrap_or_default();
+    (commit, subject)
+}
+
+/// The first characters, as the page shows them.
+pub(super) fn short(commit: &str) -> &str {
+    commit.get(..7).unwrap_or(commit)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+    use super::*;
+
+    fn environment(converged: u64, expected: u64) -> Environment {
+        Environment { counts: Counts { converged, ..Counts::default() }, expected, ..Environment::default() }
+    }
+
+    #[test]
+    fn a_fleet_of_which_a_part_has_not_reported_is_not_converged() {
+        let whole = Picture { environments: vec![environment(6, 6), environment(5, 5)] };
+        assert!(whole.is_converged());
+        let partly = Picture { environments: vec![environment(6, 6), environment(4, 5)] };
+        assert!(!partly.is_converged());
+        let nothing = Picture { environments: vec![environment(0, 0)] };
+        assert!(!nothing.is_converged() && !Picture::default().is_converged());
+    }
+
+    #[test]
+    fn what_fails_or_still_moves_is_not_converged() {
+        let mut failed = environment(6, 6);
+        failed.counts.failed = 1;
+        assert!(!Picture { environments: vec![failed] }.is_converged());
+        let mut moving = environment(6, 6);
+        moving.rollouts.push(Rollout::default());
+        assert!(!Picture { environments: vec![moving] }.is_converged());
+    }
+
+    #[test]
+    fn a_promotion_that_asks_for_a_yes_is_seen() {
+        let promotion = json!({"promotions": [
+            {"commit": "b", "subject": "s", "state": "Waiting", "waitsFor": ["approved by 0 of 1 of the role platform"]},
+        ]});
+        assert!(Next::of(&promotion).unwrap().waits_for_approval);
+        let passed = json!({"promotions": [{"commit": "b", "state": "Passed"}]});
+        assert_eq!(Next::of(&passed), None);
+        assert_eq!(Next::of(&Value::Null), None);
+    }
+
+    #[test]
+    fn counts_are_summed_by_condition() {
+        let document = json!({"items": [
+            {"condition": "Converged", "count": 2}, {"condition": "Converged", "count": 3}, {"condition": "Unknown", "count": 1},
+        ]});
+        assert_eq!(count(&document), Counts { converged: 5, unknown: 1, ..Counts::default() });
+    }
 }

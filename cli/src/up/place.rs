@@ -41,6 +41,10 @@ pub(super) struct Made {
     pub agents: usize,
     /// The first content has arrived everywhere; from here on people approve.
     pub settled: bool,
+    /// The commit of the first change, which `up` pushes itself to show the way.
+    pub change: Option<String>,
+    /// It has arrived too.
+    pub arrived: bool,
 }
 
 /// What stays behind.
@@ -59,7 +63,8 @@ const LOCK: &str = "up.lock";
 /// `up.json` is some hundred bytes.
 const MAX_MARKER: u64 = 64 * 1024;
 /// What `up` makes in the folder; nothing else is taken away.
-const OURS: [&str; 9] = [MARKER, LOCK, "platform", "work", "hub", "hub.toml", "hub.log", "agents", "env"];
+const OURS: [&str; 11] =
+    [MARKER, LOCK, ".up.json", "platform", "work", ".work", "hub", "hub.toml", "hub.log", "agents", "env"];
 
 impl Place {
     pub fn open(folder: Option<&Path>, keep: bool) -> Result<Place, UpError> {
@@ -94,7 +99,7 @@ impl Place {
             DirBuilder::new().mode(0o700).create(folder).map_err(UpError::file(folder))?;
         }
         let path = fs::canonicalize(folder).map_err(UpError::file(folder))?;
-        let made = Made { version: VERSION, api_port: None, agents_port: None, agents: 0, settled: false };
+        let made = Made { version: VERSION, api_port: None, agents_port: None, agents: 0, settled: false, change: None, arrived: false };
         let lock = take_lock(&path)?;
         let place = Place { path, made, new: true, existed, keep, _lock: lock };
         place.write()?;
@@ -119,16 +124,8 @@ impl Place {
         self.keep || !self.new
     }
 
-    pub fn is_settled(&self) -> bool {
-        self.made.settled
-    }
-
     pub fn made(&self) -> &Made {
         &self.made
-    }
-
-    pub fn settle(&mut self) -> Result<(), UpError> {
-        self.change(|made| made.settled = true)
     }
 
     pub fn change(&mut self, change: impl FnOnce(&mut Made)) -> Result<(), UpError> {
@@ -268,10 +265,10 @@ mod tests {
         let folder = outer.path().join("fleet");
         let mut place = Place::open(Some(&folder), true).unwrap();
         place.change(|made| made.api_port = Some(4711)).unwrap();
-        place.settle().unwrap();
+        place.change(|made| made.settled = true).unwrap();
         place.close().unwrap();
         let again = Place::open(Some(&folder), false).unwrap();
-        assert!(again.is_settled());
+        assert!(again.made().settled);
         assert_eq!(again.made().api_port, Some(4711));
     }
 

@@ -173,7 +173,7 @@ pub(super) fn remove_git_variables(command: &mut Command) {
     }
 }
 
-/// Starts something that nobody waits for and that goes on without us.
+/// Starts something that nobody waits for, that goes on without us and that Ctrl-C doesn't reach.
 pub(super) fn start_apart(program: &str, argument: &str) -> bool {
     let mut command = Command::new(program);
     command.arg(argument).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
