@@ -26,6 +26,7 @@ mod publish;
 mod render;
 mod rollout;
 mod token;
+mod up;
 mod validate;
 
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> anyhow::Result<Exit> {
     match command {
+        Command::Up(args) => up::run(args),
         Command::Init(args) => init::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Plan(args) => plan::run(args),
