@@ -1,4 +1,8 @@
-//! Addresses of pages. Every name in them is encoded: names come from repositories and agents.
+//! Addresses of pages, and of files on the Git servers. Every name in them is encoded: names come from repositories and agents.
+
+mod source;
+
+pub use source::{repository, source};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -58,30 +62,21 @@ pub fn rollout(id: u64) -> String {
     format!("/rollouts/{id}")
 }
 
-pub fn commit(commit: &str) -> String {
-    format!("/commits/{}", part(commit))
+/// The page that says what a word would do to a rollout.
+pub fn say(id: u64, word: &str) -> String {
+    format!("/rollouts/{id}/{}", part(word))
 }
 
-/// A file at a commit on the pages of its Git server: GitHub's form, GitLab's, else Gitea's. None where there are no pages.
-pub fn source(repo: &str, commit: &str, file: &str, line: Option<u32>) -> Option<String> {
-    let (scheme, rest) = repo.split_once("://")?;
-    let (host, path) = rest.trim_end_matches('/').split_once('/')?;
-    // A password in an address is nobody's business.
-    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-    let plain = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric() || "-._~:/".contains(letter));
-    let known = matches!(scheme, "http" | "https") && plain(host) && plain(path) && !host.is_empty();
-    if !known || file.is_empty() || commit.is_empty() || !commit.chars().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    let folder = match host {
-        host if host.contains("github") => "blob",
-        host if host.contains("gitlab") => "-/blob",
-        _ => "src/commit",
-    };
-    let path = path.strip_suffix(".git").unwrap_or(path);
-    let file: Vec<String> = file.split('/').map(part).collect();
-    let line = line.map(|line| format!("#L{line}")).unwrap_or_default();
-    Some(format!("{scheme}://{host}/{path}/{folder}/{commit}/{}{line}", file.join("/")))
+pub fn promotion(environment: &str) -> String {
+    format!("/promotions/{}", part(environment))
+}
+
+pub fn evidence(id: i64) -> String {
+    format!("/evidence/{id}")
+}
+
+pub fn commit(commit: &str) -> String {
+    format!("/commits/{}", part(commit))
 }
 
 #[cfg(test)]
@@ -89,23 +84,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-
-    #[test]
-    fn a_place_leads_to_its_line_on_the_git_server() {
-        let link = |repo: &str| source(repo, "1f0e", "a b/c.yaml", Some(7));
-        let expected = "https://github.com/acme/fleet/blob/1f0e/a%20b/c.yaml#L7";
-        assert_eq!(link("https://github.com/acme/fleet.git").as_deref(), Some(expected));
-        let expected = "https://gitlab.acme.example/fleet/-/blob/1f0e/a%20b/c.yaml#L7";
-        assert_eq!(link("https://me:secret@gitlab.acme.example/fleet").as_deref(), Some(expected));
-        assert_eq!(
-            link("http://git.local:3000/acme/fleet").as_deref(),
-            Some("http://git.local:3000/acme/fleet/src/commit/1f0e/a%20b/c.yaml#L7")
-        );
-        for repo in ["file:///srv/fleet.git", "git@github.com:acme/fleet", "javascript://x/%0aalert(1)", "https://x/\"y"] {
-            assert_eq!(link(repo), None, "{repo}");
-        }
-        assert_eq!(source("https://github.com/acme/fleet", "not a commit", "c.yaml", None), None);
-    }
 
     #[test]
     fn names_stay_names() {

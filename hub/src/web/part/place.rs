@@ -1,4 +1,4 @@
-//! Where something is written: file and line, with a link to the Git server where it has pages.
+//! A place in a file of a repository: `region.yaml:12`, with a link to its Git server where a browser reaches it.
 
 use askama::Template;
 use askama::filters::HtmlSafe;
@@ -7,11 +7,12 @@ use crate::catalog::view::PlaceView;
 use crate::web::links;
 
 #[derive(Clone, Debug, Template)]
-#[template(path = "part/place.html")]
+#[template(
+    ext = "html",
+    source = r#"{% if let Some(link) = link %}<a class="place" href="{{ link }}" title="{{ repo }}" rel="noreferrer">{{ text }}</a>{% else %}<span class="place" title="{{ repo }}">{{ text }}</span>{% endif %}"#
+)]
 pub struct Place {
-    /// `file:line`
     text: String,
-    /// Repository and revision.
     repo: String,
     link: Option<String>,
 }
@@ -24,22 +25,22 @@ impl Place {
             Some(line) => format!("{}:{line}", place.file),
             None => place.file.clone(),
         };
-        let repo = match &place.revision {
-            Some(revision) => format!("{} at {}", place.repo, short(revision)),
-            None => place.repo.clone(),
-        };
-        let commit = place.revision.as_deref().and_then(|revision| revision.rsplit_once(':')).map(|(_, commit)| commit);
-        Place { text, repo, link: links::source(&place.repo, commit.unwrap_or_default(), &place.file, place.line) }
+        Place { text, repo: bare(&place.repo), link: links::source(place) }
+    }
+
+    pub fn maybe(place: Option<&PlaceView>) -> Option<Place> {
+        place.map(Place::of)
     }
 }
 
-/// `main@sha1:1f0e0d0c0b0a…` as people say it: `main@1f0e0d0`.
-fn short(revision: &str) -> String {
-    match revision.rsplit_once(':') {
-        Some((before, commit)) => {
-            let branch = before.split_once('@').map_or("", |(branch, _)| branch);
-            format!("{branch}@{}", super::chip::short(commit))
+/// A repository's address without the credential that may stand in it.
+pub fn bare(repo: &str) -> String {
+    match repo.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+            let host = authority.rsplit('@').next().unwrap_or(authority);
+            format!("{scheme}://{host}/{path}")
         }
-        None => revision.to_owned(),
+        None => repo.to_owned(),
     }
 }
