@@ -6,21 +6,28 @@ mod answer;
 mod audit;
 mod caller;
 mod clusters;
+pub(crate) mod conditions;
 mod counts;
+mod desired;
 mod document;
+pub(crate) mod drift;
 mod evidence;
+pub(crate) mod fleet;
 mod gate;
 mod health;
 mod holds;
 mod hooks;
 mod join;
 mod limit;
+mod links;
 mod objects;
+pub(crate) mod overview;
 mod page;
 mod promotions;
 mod publish;
 mod rollouts;
 mod rooms;
+pub(crate) mod search;
 mod states;
 mod tag;
 mod ticks;
@@ -40,6 +47,7 @@ use crate::metrics::{Metrics, Request, Route, Status};
 use crate::store::Store;
 pub use answer::ApiError;
 pub use caller::Caller;
+use desired::Desired;
 pub use document::openapi;
 pub use limit::Limits;
 pub use rollouts::start::WrittenView;
@@ -57,6 +65,7 @@ pub struct ApiState {
     metrics: Arc<Metrics>,
     limits: Arc<Limits>,
     ticks: Arc<Ticks>,
+    desired: Arc<Desired>,
     /// Requests that wait for a change: each holds a connection.
     watchers: Arc<Semaphore>,
     shutdown: watch::Receiver<bool>,
@@ -84,6 +93,7 @@ impl ApiState {
             metrics,
             limits: Arc::new(Limits::new(config.rate_per_token, config.rate_per_address)),
             ticks: Arc::new(Ticks::default()),
+            desired: Arc::new(Desired::default()),
             watchers: Arc::new(Semaphore::new(MAX_WATCHERS)),
             shutdown,
         }

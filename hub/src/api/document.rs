@@ -8,8 +8,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, counts, evidence, holds, join, objects, promotions, publish, rollouts,
-    states,
+    ApiState, access, audit, caller, clusters, conditions, counts, drift, evidence, fleet, holds, join, objects,
+    overview, promotions, publish, rollouts, search, states,
 };
 
 const SCHEME: &str = "accessToken";
@@ -33,6 +33,11 @@ const REFUSALS: [(&str, &str); 7] = [
 pub fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(caller::whoami))
+        .routes(routes!(fleet::fleet))
+        .routes(routes!(conditions::conditions))
+        .routes(routes!(drift::drift))
+        .routes(routes!(search::search))
+        .routes(routes!(overview::workload_overview))
         .routes(routes!(objects::environments))
         .routes(routes!(objects::environment))
         .routes(routes!(objects::cluster_types))
