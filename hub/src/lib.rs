@@ -21,3 +21,4 @@ pub mod state;
 pub mod store;
 pub mod truth;
 pub mod walk;
+pub mod web;

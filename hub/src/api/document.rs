@@ -8,7 +8,7 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, conditions, counts, drift, evidence, fleet, holds, join, objects,
+    ApiState, access, audit, caller, clusters, conditions, counts, drift, evidence, fleet, holds, join, login, objects,
     overview, promotions, publish, rollouts, search, states,
 };
 
@@ -33,6 +33,7 @@ const REFUSALS: [(&str, &str); 7] = [
 pub fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(caller::whoami))
+        .routes(routes!(login::create_login_link))
         .routes(routes!(fleet::fleet))
         .routes(routes!(conditions::conditions))
         .routes(routes!(drift::drift))

@@ -12,10 +12,10 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::links;
 use crate::catalog::view::ProblemView;
 use crate::store::api::search::{ClusterFound, NameFound, RolloutFound};
 use crate::store::catalog::{Kind, Visible};
+use crate::web::links;
 
 /// Something that was found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -203,9 +203,14 @@ fn problem(found: NameFound, text: &str) -> Option<FoundView> {
         kind: "problem".to_owned(),
         name: view.finding.code.clone(),
         detail: view.finding.message.clone(),
-        link: links::problem(&found.environment, &found.name),
+        link: problem_link(&found.environment, &found.name),
         environment: Some(found.environment),
     })
+}
+
+/// The list of an environment's problems, at one of them.
+fn problem_link(environment: &str, id: &str) -> String {
+    format!("{}#{}", links::query("/problems", &[("environment", environment)]), links::part(id))
 }
 
 #[cfg(test)]

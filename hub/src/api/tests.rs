@@ -22,7 +22,7 @@ macro_rules! on_each_database {
 }
 
 mod figures;
-mod fixture;
+pub(crate) mod fixture;
 mod roles;
 mod rollouts;
 mod routes;

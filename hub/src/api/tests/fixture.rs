@@ -86,7 +86,8 @@ impl Hub {
         let platform = token("anna", Role::Platform, &[]).await;
         let viewer = token("victor", Role::Viewer, &[]).await;
         let team = token("harbour", Role::Application, &["harbour".to_owned()]).await;
-        Hub { router: router(state), store, rooms, stop, platform, viewer, team, _folder: folder }
+        let router = router(state.clone()).merge(crate::web::router(state));
+        Hub { router, store, rooms, stop, platform, viewer, team, _folder: folder }
     }
 
     pub async fn get(&self, token: &str, path: &str) -> Answer {
