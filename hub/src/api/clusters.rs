@@ -379,7 +379,11 @@ pub(super) async fn find_active(state: &ApiState, name: &str) -> Result<(Cluster
 }
 
 /// By id or name. Of several with one name the active one is meant.
-async fn find(state: &ApiState, visible: &Visible, name: &str) -> Result<(ClusterId, ClusterSeen), ApiError> {
+pub(super) async fn find(
+    state: &ApiState,
+    visible: &Visible,
+    name: &str,
+) -> Result<(ClusterId, ClusterSeen), ApiError> {
     let mut found = state.store.clusters_named(visible, name).await?;
     if found.len() > 1 {
         let active = found.iter().filter(|cluster| cluster.state == "active").count();
