@@ -58,6 +58,19 @@ pub fn rollout(id: u64) -> String {
     format!("/rollouts/{id}")
 }
 
+/// The page that says what a word would do to a rollout.
+pub fn say(id: u64, word: &str) -> String {
+    format!("/rollouts/{id}/{}", part(word))
+}
+
+pub fn promotion(environment: &str) -> String {
+    format!("/promotions/{}", part(environment))
+}
+
+pub fn evidence(id: i64) -> String {
+    format!("/evidence/{id}")
+}
+
 pub fn commit(commit: &str) -> String {
     format!("/commits/{}", part(commit))
 }

@@ -4,10 +4,12 @@ pub mod bar;
 pub mod chip;
 pub mod mood;
 pub mod pages;
+pub mod step;
 pub mod when;
 
 pub use bar::{Bar, Four};
 pub use chip::Chip;
 pub use mood::{Mood, Shape, State};
 pub use pages::Pages;
+pub use step::{Check, Step};
 pub use when::When;
