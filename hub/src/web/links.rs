@@ -1,4 +1,8 @@
-//! Addresses of pages. Every name in them is encoded: names come from repositories and agents.
+//! Addresses of pages, and of files on the Git servers. Every name in them is encoded: names come from repositories and agents.
+
+mod source;
+
+pub use source::{repository, source};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
