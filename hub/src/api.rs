@@ -11,6 +11,7 @@ mod document;
 pub(crate) mod evidence;
 pub(crate) mod gate;
 mod health;
+pub(crate) mod history;
 pub(crate) mod holds;
 mod hooks;
 mod join;

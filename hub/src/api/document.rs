@@ -8,7 +8,7 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, counts, evidence, holds, join, login, objects, promotions, publish,
+    ApiState, access, audit, caller, clusters, counts, evidence, history, holds, join, login, objects, promotions, publish,
     rollouts, states,
 };
 
@@ -72,6 +72,8 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(promotions::approve_policy))
         .routes(routes!(evidence::evidence))
         .routes(routes!(evidence::one_evidence))
+        .routes(routes!(history::history))
+        .routes(routes!(history::commit))
         .routes(routes!(join::join_tokens, join::create_join_token))
         .routes(routes!(join::revoke_join_token))
         .routes(routes!(access::access_tokens, access::create_access_token))
