@@ -6,6 +6,7 @@ mod answer;
 mod audit;
 mod caller;
 mod clusters;
+mod compare;
 mod counts;
 mod document;
 mod evidence;

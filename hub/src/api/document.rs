@@ -8,8 +8,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, counts, evidence, holds, join, objects, promotions, publish, rollouts,
-    states,
+    ApiState, access, audit, caller, clusters, compare, counts, evidence, holds, join, objects, promotions, publish,
+    rollouts, states,
 };
 
 const SCHEME: &str = "accessToken";
@@ -57,6 +57,7 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(holds::hold))
         .routes(routes!(holds::release))
         .routes(routes!(counts::counts))
+        .routes(routes!(compare::compare))
         .routes(routes!(states::desired_states))
         .routes(routes!(states::desired_state))
         .routes(routes!(states::desired_state_envelope))
