@@ -6,6 +6,7 @@ pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod caller;
 pub(crate) mod clusters;
+pub(crate) mod compare;
 pub(crate) mod counts;
 mod document;
 pub(crate) mod evidence;

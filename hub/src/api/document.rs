@@ -8,7 +8,7 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, counts, evidence, history, holds, join, login, objects, promotions, publish,
+    ApiState, access, audit, caller, clusters, compare, counts, evidence, history, holds, join, login, objects, promotions, publish,
     rollouts, states,
 };
 
@@ -58,6 +58,7 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(holds::hold))
         .routes(routes!(holds::release))
         .routes(routes!(counts::counts))
+        .routes(routes!(compare::compare))
         .routes(routes!(states::desired_states))
         .routes(routes!(states::desired_state))
         .routes(routes!(states::desired_state_envelope))

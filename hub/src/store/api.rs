@@ -4,5 +4,6 @@
 pub mod access;
 pub mod audit;
 pub mod clusters;
+pub mod compare;
 pub mod rollouts;
 pub mod states;
