@@ -9,6 +9,8 @@ use super::{Bar, Mood, When};
 #[derive(Clone, Debug, Template)]
 #[template(path = "part/step.html")]
 pub struct Step {
+    /// The same on two versions of a page.
+    pub key: String,
     pub name: String,
     /// None: it waits, or went back; that is neither good nor bad.
     pub mood: Option<Mood>,
