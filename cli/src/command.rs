@@ -14,6 +14,7 @@ use crate::hold::{HoldArgs, UnholdArgs};
 use crate::init::InitArgs;
 use crate::login::LoginArgs;
 use crate::man::ManArgs;
+use crate::open::OpenArgs;
 use crate::plan::PlanArgs;
 use crate::promote::{PolicyArgs, PromoteArgs};
 use crate::publish::PublishArgs;
@@ -73,6 +74,7 @@ pub enum Command {
     Explain(ExplainArgs),
     Render(RenderArgs),
     Login(LoginArgs),
+    Open(OpenArgs),
     Get(GetArgs),
     Describe(DescribeArgs),
     Token(TokenArgs),

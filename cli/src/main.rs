@@ -17,6 +17,7 @@ mod hub;
 mod init;
 mod login;
 mod man;
+mod open;
 mod output;
 mod plan;
 mod problems;
@@ -50,6 +51,7 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Explain(args) => explain::run(args),
         Command::Render(args) => render::run(args),
         Command::Login(args) => login::run(args),
+        Command::Open(args) => open::run(args),
         Command::Get(args) => get::run(args),
         Command::Describe(args) => describe::run(args),
         Command::Token(args) => token::run(args),
