@@ -8,8 +8,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, compare, counts, evidence, history, holds, join, login, objects, promotions, publish,
-    rollouts, states,
+    ApiState, access, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history, holds, join, login,
+    objects, overview, promotions, publish, rollouts, search, states,
 };
 
 const SCHEME: &str = "accessToken";
@@ -34,6 +34,11 @@ pub fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(caller::whoami))
         .routes(routes!(login::create_login_link))
+        .routes(routes!(fleet::fleet))
+        .routes(routes!(conditions::conditions))
+        .routes(routes!(drift::drift))
+        .routes(routes!(search::search))
+        .routes(routes!(overview::workload_overview))
         .routes(routes!(objects::environments))
         .routes(routes!(objects::environment))
         .routes(routes!(objects::cluster_types))

@@ -263,6 +263,7 @@ fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: 
     let known = ConditionSeen {
         assignment: assignment.to_owned(),
         condition: report.condition.word().to_owned(),
+        last_known: None,
         reason,
         message: message.filter(|text| !text.is_empty()),
         desired: report.desired.as_ref().map(ToString::to_string),
@@ -278,6 +279,7 @@ fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: 
             condition: Condition::Unknown.word().to_owned(),
             reason: Some("Silent".to_owned()),
             message: Some(format!("last heard: {}", known.condition)),
+            last_known: Some(known.condition.clone()),
             since: moment(since),
             ..known
         },

@@ -40,6 +40,11 @@ pub fn environment(name: &str) -> String {
     format!("/environments/{}", part(name))
 }
 
+/// The page that asks for a person's word before many removals.
+pub fn confirm(environment: &str, cluster_type: &str) -> String {
+    format!("/environments/{}/confirm/{}", part(environment), part(cluster_type))
+}
+
 pub fn cluster_type(environment: &str, name: &str) -> String {
     format!("/types/{}/{}", part(environment), part(name))
 }

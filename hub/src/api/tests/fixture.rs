@@ -301,6 +301,7 @@ impl Rooms for FakeRooms {
         let seen = |assignment: &str| ConditionSeen {
             assignment: assignment.to_owned(),
             condition: "Converged".to_owned(),
+            last_known: None,
             reason: None,
             message: None,
             desired: None,
