@@ -33,6 +33,7 @@ pub(crate) mod search;
 pub(crate) mod states;
 pub(crate) mod tag;
 pub(crate) mod ticks;
+pub(crate) mod workloads;
 
 use std::fmt;
 use std::sync::Arc;

@@ -9,7 +9,7 @@ use utoipa_axum::routes;
 use super::answer::Refusal;
 use super::{
     ApiState, access, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history, holds, join, login,
-    objects, overview, promotions, publish, rollouts, search, states,
+    objects, overview, promotions, publish, rollouts, search, states, workloads,
 };
 
 const SCHEME: &str = "accessToken";
@@ -39,6 +39,7 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(drift::drift))
         .routes(routes!(search::search))
         .routes(routes!(overview::workload_overview))
+        .routes(routes!(workloads::workloads_overview))
         .routes(routes!(objects::environments))
         .routes(routes!(objects::environment))
         .routes(routes!(objects::cluster_types))

@@ -12,3 +12,4 @@ pub mod fleet;
 pub mod rollouts;
 pub mod search;
 pub mod states;
+pub mod workloads;

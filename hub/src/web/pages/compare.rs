@@ -6,12 +6,12 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use serde::Deserialize;
 
+use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
 use crate::api::compare::{self, CompareQuery};
 use crate::api::objects::{self, ObjectQuery};
 use crate::compare::view::{CompareTotals, CompareView, KeyCompared, SideRun, SideView, ValueAt, WorkloadCompared};
 use crate::web::frame::{Frame, Section};
-use crate::web::part::filters::chosen;
 use crate::web::part::{Chip, Pages, When};
 use crate::web::{Show, Viewer, WebError, links};
 
@@ -87,6 +87,9 @@ struct Value {
     targets: String,
 }
 
+/// So many sides are offered; others are written.
+const KNOWN: usize = 100;
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Asked {
@@ -97,45 +100,42 @@ pub struct Asked {
     cursor: String,
 }
 
-const ROWS: usize = 50;
-
 pub async fn page(
     State(state): State<ApiState>,
     viewer: Viewer,
     asked: Result<Query<Asked>, QueryRejection>,
 ) -> Result<Show<Compare>, WebError> {
-    let mut asked = asked?.0;
-    asked.left = asked.left.trim().to_owned();
-    asked.right = asked.right.trim().to_owned();
+    let mut wanted = asked?.0;
+    wanted.left = wanted.left.trim().to_owned();
+    wanted.right = wanted.right.trim().to_owned();
     let caller = viewer.caller.clone();
-    let query = || Ok(Query(ObjectQuery { limit: Some(crate::api::page::MAX_LIMIT), ..ObjectQuery::default() }));
-    let environments = objects::environments(State(state.clone()), caller.clone(), query()).await?.page.items;
-    let types = objects::cluster_types(State(state.clone()), caller.clone(), query()).await?.page.items;
-    let mut known: Vec<String> = environments.into_iter().map(|item| item.object.name).collect();
+    let query = Ok(Query(ObjectQuery { limit: Some(KNOWN), ..ObjectQuery::default() }));
+    let types = objects::cluster_types(State(state.clone()), caller.clone(), query).await?.page.items;
+    let mut known = asked::environments(&state, &viewer).await?;
     known.extend(types.into_iter().map(|item| format!("{}/{}", item.object.environment, item.object.name)));
     let mut page = Compare {
         frame: Frame::of(&viewer, "Compare", Section::Compare),
-        all: asked.all == "true",
+        all: wanted.all == "true",
         known,
         compared: None,
         wrong: None,
-        left: asked.left.clone(),
-        right: asked.right.clone(),
-        workload: asked.workload.clone(),
+        left: wanted.left.clone(),
+        right: wanted.right.clone(),
+        workload: wanted.workload.clone(),
     };
-    if asked.left.is_empty() || asked.right.is_empty() {
+    if wanted.left.is_empty() || wanted.right.is_empty() {
         return Ok(Show(page));
     }
     let query = CompareQuery {
-        left: asked.left.clone(),
-        right: asked.right.clone(),
-        workload: chosen(&asked.workload),
+        left: wanted.left.clone(),
+        right: wanted.right.clone(),
+        workload: some(&wanted.workload),
         differing: Some(!page.all),
         limit: Some(ROWS),
-        cursor: chosen(&asked.cursor),
+        cursor: some(&wanted.cursor),
     };
     match compare::compare(State(state), caller, Ok(Query(query))).await {
-        Ok(view) => page.compared = Some(Compared::of(&asked, view.0)),
+        Ok(view) => page.compared = Some(Compared::of(&wanted, view.0)),
         // The fields stay, so that they can be mended.
         Err(error) if error.status.is_client_error() => page.wrong = Some((error.message, error.hint)),
         Err(error) => return Err(error.into()),

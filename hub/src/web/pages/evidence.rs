@@ -5,10 +5,10 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use serde::Deserialize;
 
+use super::asked::{ROWS, some};
 use crate::api::ApiState;
 use crate::api::evidence::{self, EvidenceQuery, EvidenceView};
 use crate::web::frame::{Frame, Section};
-use crate::web::part::filters::chosen;
 use crate::web::part::{Chip, Filters, Pages, When};
 use crate::web::{Show, Viewer, WebError, links};
 
@@ -50,8 +50,6 @@ pub struct Asked {
     cursor: String,
 }
 
-const ROWS: usize = 50;
-
 pub async fn list(
     State(state): State<ApiState>,
     viewer: Viewer,
@@ -59,10 +57,10 @@ pub async fn list(
 ) -> Result<Show<EvidenceList>, WebError> {
     let asked = asked?.0;
     let query = EvidenceQuery {
-        environment: chosen(&asked.environment),
-        commit: chosen(&asked.commit),
+        environment: some(&asked.environment),
+        commit: some(&asked.commit),
         limit: Some(ROWS),
-        cursor: chosen(&asked.cursor),
+        cursor: some(&asked.cursor),
     };
     let listed = evidence::evidence(State(state), viewer.caller.clone(), Ok(Query(query))).await?;
     let pairs = [("environment", asked.environment.as_str()), ("commit", asked.commit.as_str())];

@@ -4,14 +4,15 @@
 use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use serde::Deserialize;
 
+use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
+use crate::api::answer::ApiError;
 use crate::api::history::{self, HistoryEntry, HistoryQuery};
-use crate::api::objects::{self, ObjectQuery};
 use crate::history::Kind;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::filters::chosen;
 use crate::web::part::{Chip, Filters, Mood, Pages, When};
 use crate::web::{Show, Viewer, WebError, links};
 
@@ -27,7 +28,7 @@ pub struct History {
     /// Nothing on this page, and there is more.
     searching: bool,
     /// A filter that isn't one: why, and what to do.
-    wrong: Option<(String, Option<String>)>,
+    wrong: Option<ApiError>,
 }
 
 /// One thing that happened.
@@ -70,54 +71,47 @@ pub struct Asked {
     cursor: String,
 }
 
-const ROWS: usize = 50;
-
 pub async fn page(
     State(state): State<ApiState>,
     viewer: Viewer,
     asked: Result<Query<Asked>, QueryRejection>,
-) -> Result<Show<History>, WebError> {
-    let asked = asked?.0;
+) -> Result<(StatusCode, Show<History>), WebError> {
+    let wanted = asked?.0;
     let caller = viewer.caller.clone();
-    let known = ObjectQuery { limit: Some(crate::api::page::MAX_LIMIT), ..ObjectQuery::default() };
-    let known = objects::environments(State(state.clone()), caller.clone(), Ok(Query(known))).await?;
-    let names: Vec<String> = known.page.items.into_iter().map(|item| item.object.name).collect();
-    let (page, wrong) = match history::history(State(state), caller, Ok(Query(asked.query()))).await {
-        Ok(listed) => (Some(listed.page), None),
-        // A filter that isn't one leaves the filters standing, so that it can be mended.
-        Err(error) if error.status == axum::http::StatusCode::BAD_REQUEST => (None, Some((error.message, error.hint))),
-        Err(error) => return Err(error.into()),
-    };
-    let (items, next) = page.map(|page| (page.items, page.next)).unwrap_or_default();
-    let cursor = Some(asked.cursor.as_str()).filter(|cursor| !cursor.is_empty());
-    Ok(Show(History {
+    let names = asked::environments(&state, &viewer).await?;
+    let listed = history::history(State(state), caller, Ok(Query(wanted.query()))).await;
+    let (found, wrong, status) = asked::answered(listed)?;
+    let (items, next) = found.map(|listed| (listed.page.items, listed.page.next)).unwrap_or_default();
+    let cursor = Some(wanted.cursor.as_str()).filter(|cursor| !cursor.is_empty());
+    let page = History {
         frame: Frame::of(&viewer, "History", Section::History),
-        filters: asked.filters(&names),
-        pages: Pages::of("/history", &asked.pairs(), cursor, next.as_deref()),
-        commit: chosen(&asked.commit).map(|commit| links::commit(&commit)),
+        filters: wanted.filters(&names),
+        pages: Pages::of("/history", &wanted.pairs(), cursor, next.as_deref()),
+        commit: some(&wanted.commit).map(|commit| links::commit(&commit)),
         searching: items.is_empty() && next.is_some(),
         rows: items.into_iter().map(Row::of).collect(),
         wrong,
-    }))
+    };
+    Ok((status, Show(page)))
 }
 
 impl Asked {
     fn query(&self) -> HistoryQuery {
         HistoryQuery {
-            environment: chosen(&self.environment),
-            workload: chosen(&self.workload),
-            cluster_type: chosen(&self.cluster_type),
-            ring: chosen(&self.ring),
-            assignment: chosen(&self.assignment),
-            cluster: chosen(&self.cluster),
-            kind: chosen(&self.kind),
-            event: chosen(&self.event),
-            who: chosen(&self.who),
-            commit: chosen(&self.commit),
-            since: chosen(&self.since),
-            until: chosen(&self.until),
+            environment: some(&self.environment),
+            workload: some(&self.workload),
+            cluster_type: some(&self.cluster_type),
+            ring: some(&self.ring),
+            assignment: some(&self.assignment),
+            cluster: some(&self.cluster),
+            kind: some(&self.kind),
+            event: some(&self.event),
+            who: some(&self.who),
+            commit: some(&self.commit),
+            since: some(&self.since),
+            until: some(&self.until),
             limit: Some(ROWS),
-            cursor: chosen(&self.cursor),
+            cursor: some(&self.cursor),
         }
     }
 

@@ -7,15 +7,14 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use serde::Deserialize;
 
+use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
-use crate::api::objects::{self, ObjectQuery};
 use crate::api::page::Listed;
 use crate::api::promotions::{self, PolicyView};
 use crate::api::rollouts::view::RolloutView;
 use crate::api::rollouts::{self, RolloutsQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::filters::chosen;
 use crate::web::part::{Chip, Filters, Mood, Pages, When};
 use crate::web::{Show, Viewer, WebError, links, rings};
 use chain::Column;
@@ -69,18 +68,14 @@ pub struct Asked {
 
 /// What the state of a rollout may be.
 const STATES: [&str; 7] = ["Active", "Paused", "Stopped", "Complete", "RolledBack", "Aborted", "Superseded"];
-const ROWS: usize = 50;
-
 pub async fn page(
     State(state): State<ApiState>,
     viewer: Viewer,
     asked: Result<Query<Asked>, QueryRejection>,
 ) -> Result<Show<Rollouts>, WebError> {
-    let asked = asked?.0;
+    let wanted = asked?.0;
     let caller = &viewer.caller;
-    let query = ObjectQuery { limit: Some(crate::api::page::MAX_LIMIT), ..ObjectQuery::default() };
-    let known = objects::environments(State(state.clone()), caller.clone(), Ok(Query(query))).await?;
-    let mut names: Vec<String> = known.page.items.into_iter().map(|item| item.object.name).collect();
+    let mut names = asked::environments(&state, &viewer).await?;
     // An application team isn't told of the platform's promotion.
     let promotions = match caller.role {
         Role::Application => None,
@@ -90,12 +85,12 @@ pub async fn page(
         let place = |name: &String| promotions.items.iter().position(|item| item.environment == *name);
         names.sort_by_key(|name| place(name).unwrap_or(usize::MAX));
     }
-    let narrowed = asked.narrowed();
-    let chain = match narrowed || !asked.cursor.is_empty() {
+    let narrowed = wanted.narrowed();
+    let chain = match narrowed || !wanted.cursor.is_empty() {
         true => Vec::new(),
         false => chain::columns(&state, caller, &names, promotions.as_ref()).await?,
     };
-    let listed = rollouts::rollouts(State(state), viewer.caller.clone(), Ok(Query(asked.query()))).await?;
+    let listed = rollouts::rollouts(State(state), viewer.caller.clone(), Ok(Query(wanted.query()))).await?;
     let broken = |policy: &PolicyView| policy.reasons.clone();
     Ok(Show(Rollouts {
         frame: Frame::of(&viewer, "Rollouts", Section::Rollouts),
@@ -104,8 +99,8 @@ pub async fn page(
         policy_broken: promotions.as_ref().and_then(|all| all.broken.as_ref()).map(broken).unwrap_or_default(),
         governed: promotions.as_ref().is_none_or(|all| all.policy.is_some()),
         platform: viewer.caller.role == Role::Platform,
-        filters: asked.filters(&names),
-        pages: asked.pages(&listed),
+        filters: wanted.filters(&names),
+        pages: wanted.pages(&listed),
         rows: listed.page.items.into_iter().map(row).collect(),
     }))
 }
@@ -113,16 +108,16 @@ pub async fn page(
 impl Asked {
     fn query(&self) -> RolloutsQuery {
         RolloutsQuery {
-            environment: chosen(&self.environment),
-            lane: chosen(&self.lane),
-            state: chosen(&self.state),
-            unfinished: chosen(&self.unfinished).map(|text| text == "true"),
-            workload: chosen(&self.workload),
-            cluster_type: chosen(&self.cluster_type),
-            source_commit: chosen(&self.source_commit),
-            main_commit: chosen(&self.main_commit),
+            environment: some(&self.environment),
+            lane: some(&self.lane),
+            state: some(&self.state),
+            unfinished: some(&self.unfinished).map(|text| text == "true"),
+            workload: some(&self.workload),
+            cluster_type: some(&self.cluster_type),
+            source_commit: some(&self.source_commit),
+            main_commit: some(&self.main_commit),
             limit: Some(ROWS),
-            cursor: chosen(&self.cursor),
+            cursor: some(&self.cursor),
             ..RolloutsQuery::default()
         }
     }

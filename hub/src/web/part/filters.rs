@@ -57,8 +57,3 @@ impl Filters {
         self.fields.iter().any(|field| !field.value.is_empty())
     }
 }
-
-/// What a field of a form asks for; an empty one asks for nothing.
-pub fn chosen(value: &str) -> Option<String> {
-    Some(value.trim()).filter(|value| !value.is_empty()).map(str::to_owned)
-}
