@@ -2,13 +2,15 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 25] = [
     "init",
     "validate",
     "plan",
     "explain",
     "render",
     "login",
+    "status",
+    "drift",
     "get",
     "describe",
     "token",
@@ -45,6 +47,8 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       explain      Show why an assignment is as it is
       render       Write the GitOps files of an environment to a folder
       login        Remember a hub and an access token
+      status       Show the fleet at a glance: what runs, what moves, what is wrong
+      drift        Show what should run against what does, over the whole fleet
       get          Show what the hub knows: clusters, assignments, problems and more
       describe     Show one object with everything the hub knows of it
       token        Make, list and revoke join tokens for new clusters
@@ -82,6 +86,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
 
       With a hub: log in, see what is wrong, let a cluster in, follow what runs:
         kedge login https://hub.example:7480 --token-file token
+        kedge status
         kedge get problems
         kedge token create -e dev --cluster-type drone
         kedge get clusters --watch

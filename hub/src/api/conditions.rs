@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use kedge_model::wire::Stream;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -16,6 +17,7 @@ use super::clusters;
 use super::desired::Streams;
 use super::page::{self, Listed, Page, PageQuery, moment};
 use crate::store::api::conditions::{Among, MemberFilter, MemberKey, MemberSeen, Way};
+use crate::store::api::drift::RunningSum;
 use crate::store::catalog::Visible;
 use crate::truth::prepared::Exception;
 use crate::truth::tally::{Tallied, Word};
@@ -228,14 +230,19 @@ impl ConditionsQuery {
                 Some(names.filter(|name| wanted.as_ref().is_none_or(|wanted| wanted == name)).collect())
             }
         };
-        let filter = MemberFilter {
+        let mut filter = MemberFilter {
             environment: self.environment.clone(),
             cluster_type,
             ring: self.ring.clone(),
             cluster,
             assignments: names.map(|names: BTreeSet<String>| names.into_iter().collect()),
+            streams: None,
             among: self.among(condition),
         };
+        let desired = state.desired.streams(&state.store).await?;
+        if self.reality == Some(Reality::Differs) && filter.among == Among::All {
+            filter.streams = Some(where_it_differs(state, visible, &filter, &desired).await?);
+        }
         let sieve = Sieve {
             condition,
             drift: self.drift,
@@ -249,7 +256,7 @@ impl ConditionsQuery {
                     Some(state.store.own_assignments(workspaces).await?.into_iter().collect())
                 }
             },
-            desired: state.desired.streams(&state.store).await?,
+            desired,
         };
         Ok((filter, sieve))
     }
@@ -337,6 +344,21 @@ pub(super) fn reality(condition: Word, drifted: bool, running: &str, wanted: &st
         _ if running == wanted => Reality::AsDesired,
         _ => Reality::Differs,
     }
+}
+
+/// Counts know where anything runs that shouldn't: nobody else's clusters are looked at.
+async fn where_it_differs(
+    state: &ApiState,
+    visible: &Visible,
+    filter: &MemberFilter,
+    desired: &Streams,
+) -> Result<BTreeSet<Stream>, ApiError> {
+    let differs = |sum: &RunningSum| {
+        let wanted = desired.get(&sum.stream).map_or("", |wanted| wanted.packages(&sum.assignment));
+        reality(sum.condition, false, &sum.running, wanted) == Reality::Differs
+    };
+    let sums = state.store.running_sums(visible, filter).await?;
+    Ok(sums.into_iter().filter(differs).map(|sum| sum.stream).collect())
 }
 
 /// Documents tell of changes only: what hasn't changed was still so at the last look.

@@ -2,7 +2,7 @@
 //! Converged reports have no row of their own, so a list is made from the tallies beside the documents; exceptions add their
 //! reasons. Counts say which streams have anything to show, so that nobody else's clusters are looked at.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_model::wire::Stream;
 use sqlx::Row as _;
@@ -25,6 +25,8 @@ pub struct MemberFilter {
     pub cluster: Option<String>,
     /// Only members that say something of one of these.
     pub assignments: Option<Vec<String>>,
+    /// Only members of these.
+    pub streams: Option<BTreeSet<Stream>>,
     pub among: Among,
 }
 
@@ -163,6 +165,7 @@ impl Store {
         own(&mut statement, visible);
         let mut streams: Vec<Stream> =
             statement.fetch(self).await?.iter().map(stream_of).collect::<Result<_, StoreError>>()?;
+        streams.retain(|stream| filter.streams.as_ref().is_none_or(|wanted| wanted.contains(stream)));
         streams.sort();
         Ok(streams)
     }
