@@ -7,6 +7,7 @@ use crate::audit::AuditArgs;
 use crate::cluster::ClusterArgs;
 use crate::completions::CompletionsArgs;
 use crate::describe::DescribeArgs;
+use crate::drift::DriftArgs;
 use crate::evidence::EvidenceArgs;
 use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
@@ -20,6 +21,7 @@ use crate::promote::{PolicyArgs, PromoteArgs};
 use crate::publish::PublishArgs;
 use crate::render::RenderArgs;
 use crate::rollout::{OperationArgs, RolloutArgs};
+use crate::status::StatusArgs;
 use crate::token::TokenArgs;
 use crate::up::UpArgs;
 use crate::validate::ValidateArgs;
@@ -53,6 +55,7 @@ Examples:
 
   With a hub: log in, see what is wrong, let a cluster in, follow what runs:
     kedge login https://hub.example:7480 --token-file token
+    kedge status
     kedge get problems
     kedge token create -e dev --cluster-type drone
     kedge get clusters --watch
@@ -81,6 +84,8 @@ pub enum Command {
     Render(RenderArgs),
     Login(LoginArgs),
     Open(OpenArgs),
+    Status(StatusArgs),
+    Drift(DriftArgs),
     Get(GetArgs),
     Describe(DescribeArgs),
     Token(TokenArgs),

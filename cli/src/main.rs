@@ -5,8 +5,10 @@ mod audit;
 mod cluster;
 mod command;
 mod completions;
+mod condition;
 mod control_plane;
 mod describe;
+mod drift;
 mod error;
 mod evidence;
 mod explain;
@@ -25,6 +27,7 @@ mod promote;
 mod publish;
 mod render;
 mod rollout;
+mod status;
 mod token;
 mod up;
 mod validate;
@@ -54,6 +57,8 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Render(args) => render::run(args),
         Command::Login(args) => login::run(args),
         Command::Open(args) => open::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Drift(args) => drift::run(args),
         Command::Get(args) => get::run(args),
         Command::Describe(args) => describe::run(args),
         Command::Token(args) => token::run(args),
