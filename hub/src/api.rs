@@ -6,6 +6,7 @@ pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod caller;
 pub(crate) mod clusters;
+pub(crate) mod compare;
 pub(crate) mod conditions;
 pub(crate) mod counts;
 mod desired;
@@ -32,6 +33,7 @@ pub(crate) mod search;
 pub(crate) mod states;
 pub(crate) mod tag;
 pub(crate) mod ticks;
+pub(crate) mod workloads;
 
 use std::fmt;
 use std::sync::Arc;

@@ -6,6 +6,7 @@ pub mod api;
 pub mod backup;
 pub mod catalog;
 pub mod command;
+pub mod compare;
 pub mod config;
 pub mod git;
 pub mod history;

@@ -8,8 +8,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, conditions, counts, drift, evidence, fleet, history, holds, join, login,
-    objects, overview, promotions, publish, rollouts, search, states,
+    ApiState, access, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history, holds, join, login,
+    objects, overview, promotions, publish, rollouts, search, states, workloads,
 };
 
 const SCHEME: &str = "accessToken";
@@ -39,6 +39,7 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(drift::drift))
         .routes(routes!(search::search))
         .routes(routes!(overview::workload_overview))
+        .routes(routes!(workloads::workloads_overview))
         .routes(routes!(objects::environments))
         .routes(routes!(objects::environment))
         .routes(routes!(objects::cluster_types))
@@ -63,6 +64,7 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(holds::hold))
         .routes(routes!(holds::release))
         .routes(routes!(counts::counts))
+        .routes(routes!(compare::compare))
         .routes(routes!(states::desired_states))
         .routes(routes!(states::desired_state))
         .routes(routes!(states::desired_state_envelope))

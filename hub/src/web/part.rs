@@ -8,6 +8,7 @@ pub mod mood;
 pub mod pages;
 pub mod place;
 pub mod said;
+pub mod step;
 pub mod when;
 
 pub use bar::{Bar, Four};
@@ -17,4 +18,5 @@ pub use mood::{Mood, Shape, State};
 pub use pages::Pages;
 pub use place::Place;
 pub use said::Said;
+pub use step::{Check, Step};
 pub use when::When;
