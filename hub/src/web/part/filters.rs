@@ -52,7 +52,8 @@ impl Filters {
         value: &str,
         choices: impl IntoIterator<Item = T>,
     ) -> Filters {
-        let mut choices: Vec<(String, String)> = choices.into_iter().map(Into::into).map(|one| (one.clone(), one)).collect();
+        let mut choices: Vec<(String, String)> =
+            choices.into_iter().map(Into::into).map(|one| (one.clone(), one)).collect();
         if !value.is_empty() && !choices.iter().any(|(known, _)| known == value) {
             choices.push((value.to_owned(), value.to_owned()));
         }
@@ -65,6 +66,11 @@ impl Filters {
     pub fn text(mut self, name: &'static str, label: &'static str, value: &str, example: &'static str) -> Filters {
         self.put(Field { name, label, value: value.to_owned(), choices: Vec::new(), example });
         self
+    }
+
+    /// The list without any filter.
+    pub fn action(&self) -> &str {
+        &self.action
     }
 
     /// Whether anything is narrowed.

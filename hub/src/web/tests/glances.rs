@@ -117,7 +117,7 @@ async fn a_wrong_filter_is_told_where_it_can_be_changed() {
     ] {
         let answer = browser.get(path).await;
         assert!(answer.status.is_client_error(), "{path}: {}", answer.status);
-        let drop = format!("href=\"{way_out}\">Drop all filters");
+        let drop = format!("href=\"{way_out}\">begin again without any");
         assert!(answer.text.contains("role=\"alert\"") && answer.text.contains(&drop), "{path}: {}", answer.text);
     }
     let answer = browser.get("/clusters?colour=red").await;
@@ -135,9 +135,12 @@ async fn an_empty_form_field_asks_for_nothing() {
     let hub = Hub::new().await;
     fleet(&hub).await;
     let mut browser = Browser::of(&hub, &hub.viewer).await;
-    let page = browser.page("/clusters?environment=&clusterType=&ring=&condition=&state=&namePrefix=&labelSelector=&site=").await;
+    let page = browser
+        .page("/clusters?environment=&clusterType=&ring=&condition=&state=&namePrefix=&labelSelector=&site=")
+        .await;
     assert!(page.contains("drone-4"), "{page}");
-    let page = browser.page("/conditions?condition=&drift=&reality=&workload=&assignment=&cluster=&reason=&ring=").await;
+    let page =
+        browser.page("/conditions?condition=&drift=&reality=&workload=&assignment=&cluster=&reason=&ring=").await;
     assert!(page.contains("drone-2"), "{page}");
 }
 
