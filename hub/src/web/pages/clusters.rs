@@ -153,7 +153,7 @@ impl Health {
             number(counts.drifted, "drifted", if silent { ("condition", "Unknown") } else { ("drift", "true") }),
         ];
         let amiss: Vec<(String, String)> = numbers.into_iter().flatten().collect();
-        let since = cluster.unknown_since.as_deref().map(When::of);
+        let since = cluster.unknown_since.as_deref().map(When::clock);
         let (word, rest) = match (cluster.state.as_str(), silent, cluster.amiss) {
             ("active", true, None) => (Mood::Unknown.state("no contact"), "; it has never reported"),
             ("active", true, Some(_)) if amiss.is_empty() => {
