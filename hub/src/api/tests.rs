@@ -21,7 +21,7 @@ macro_rules! on_each_database {
     };
 }
 
-mod answers;
+pub(crate) mod answers;
 mod figures;
 pub(crate) mod fixture;
 mod roles;

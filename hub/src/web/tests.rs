@@ -2,5 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
+mod actions;
 mod browser;
+mod glances;
+mod outside;
 mod sessions;
