@@ -124,7 +124,8 @@ impl Ports {
         };
         let no_port = |source| UpError::NoPort { source };
         // Both are held until both are chosen: they are never the same.
-        let (api, agents) = (take(place.made().api_port).map_err(no_port)?, take(place.made().agents_port).map_err(no_port)?);
+        let (api, agents) =
+            (take(place.made().api_port).map_err(no_port)?, take(place.made().agents_port).map_err(no_port)?);
         let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).map_err(no_port);
         Ok(Ports { api: port(&api)?, agents: port(&agents)? })
     }

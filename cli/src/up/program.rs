@@ -66,13 +66,17 @@ impl UpError {
     /// The way out, in one sentence.
     pub fn hint(&self) -> Option<String> {
         match self {
-            UpError::NoProgram { program, .. } => {
-                Some(format!("in a clone of the project `./up` builds all three; or: cargo install --locked --path {}",
-                    program.trim_start_matches("kedge-")))
-            }
+            UpError::NoProgram { program, .. } => Some(format!(
+                "in a clone of the project `./up` builds all three; or: cargo install --locked --path {}",
+                program.trim_start_matches("kedge-")
+            )),
             UpError::NoGit => Some("install it: apt install git".to_owned()),
-            UpError::NotOurs { .. } => Some("name a folder that doesn't exist yet, or one that `kedge up --keep` left".to_owned()),
-            UpError::InUse { .. } => Some("name another folder; without a name there is a new one each time".to_owned()),
+            UpError::NotOurs { .. } => {
+                Some("name a folder that doesn't exist yet, or one that `kedge up --keep` left".to_owned())
+            }
+            UpError::InUse { .. } => {
+                Some("name another folder; without a name there is a new one each time".to_owned())
+            }
             UpError::OtherVersion { .. } => Some("name another folder".to_owned()),
             UpError::HubEnded { .. } | UpError::HubSlow { .. } => {
                 Some("with --keep the folder stays, and hub.log in it has everything".to_owned())
@@ -95,7 +99,10 @@ impl Programs {
         let find = |program: &'static str| {
             let path = env::var_os("PATH").unwrap_or_default();
             let found = [beside.clone()].into_iter().chain(env::split_paths(&path)).map(|folder| folder.join(program));
-            found.into_iter().find(|path| is_program(path)).ok_or(UpError::NoProgram { program, beside: beside.clone() })
+            found
+                .into_iter()
+                .find(|path| is_program(path))
+                .ok_or(UpError::NoProgram { program, beside: beside.clone() })
         };
         let programs = Programs { hub: find("kedge-hub")?, agent: find("kedge-agent")?, kedge: kedge.clone() };
         match Command::new("git").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status() {

@@ -22,7 +22,10 @@ async fn a_hold_says_what_it_will_do_and_is_then_done() {
     let csrf = browser.csrf().await;
     let fields = [("csrf", csrf.as_str()), ("assignment", HELLO), ("reason", "a new sensor")];
     let answer = browser.post(&path, &fields).await;
-    assert_eq!((answer.status, answer.headers[header::LOCATION].to_str().unwrap()), (StatusCode::SEE_OTHER, page.as_str()));
+    assert_eq!(
+        (answer.status, answer.headers[header::LOCATION].to_str().unwrap()),
+        (StatusCode::SEE_OTHER, page.as_str())
+    );
     assert_eq!(hub.rooms.asked(), [format!("anna holds {HELLO} on {id}"), format!("changed {id}")]);
     let audit = hub.get(&hub.platform, "/audit").await.ok();
     assert!(audit.text.contains("cluster.hold") && audit.text.contains("a new sensor"), "{}", audit.text);

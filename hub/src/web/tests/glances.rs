@@ -135,9 +135,12 @@ async fn an_empty_form_field_asks_for_nothing() {
     let hub = Hub::new().await;
     fleet(&hub).await;
     let mut browser = Browser::of(&hub, &hub.viewer).await;
-    let page = browser.page("/clusters?environment=&clusterType=&ring=&condition=&state=&namePrefix=&labelSelector=&site=").await;
+    let page = browser
+        .page("/clusters?environment=&clusterType=&ring=&condition=&state=&namePrefix=&labelSelector=&site=")
+        .await;
     assert!(page.contains("drone-4"), "{page}");
-    let page = browser.page("/conditions?condition=&drift=&reality=&workload=&assignment=&cluster=&reason=&ring=").await;
+    let page =
+        browser.page("/conditions?condition=&drift=&reality=&workload=&assignment=&cluster=&reason=&ring=").await;
     assert!(page.contains("drone-2"), "{page}");
 }
 

@@ -126,7 +126,10 @@ async fn names_and_messages_from_outside_come_out_as_text() {
         let mut browser = Browser::of(&hub, token).await;
         for path in &paths {
             let page = browser.get(path).await.text;
-            assert!(!page.contains("<img") && !page.contains("\">'") && !page.contains("=\"javascript:"), "{path}: {page}");
+            assert!(
+                !page.contains("<img") && !page.contains("\">'") && !page.contains("=\"javascript:"),
+                "{path}: {page}"
+            );
         }
     }
     let mut browser = Browser::of(&hub, &hub.platform).await;
