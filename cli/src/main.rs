@@ -5,8 +5,10 @@ mod audit;
 mod cluster;
 mod command;
 mod completions;
+mod condition;
 mod control_plane;
 mod describe;
+mod drift;
 mod error;
 mod evidence;
 mod explain;
@@ -18,6 +20,7 @@ mod hub;
 mod init;
 mod login;
 mod man;
+mod open;
 mod output;
 mod plan;
 mod problems;
@@ -25,7 +28,9 @@ mod promote;
 mod publish;
 mod render;
 mod rollout;
+mod status;
 mod token;
+mod up;
 mod validate;
 
 use std::process::ExitCode;
@@ -45,12 +50,16 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> anyhow::Result<Exit> {
     match command {
+        Command::Up(args) => up::run(args),
         Command::Init(args) => init::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Render(args) => render::run(args),
         Command::Login(args) => login::run(args),
+        Command::Open(args) => open::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Drift(args) => drift::run(args),
         Command::Get(args) => get::run(args),
         Command::Describe(args) => describe::run(args),
         Command::Token(args) => token::run(args),

@@ -311,9 +311,10 @@ fn stored_heads(row: &AnyRow) -> Result<StoredHeads, StoreError> {
     })
 }
 
-fn condition_row(row: &AnyRow) -> Result<ConditionRow, StoreError> {
+/// A row of `conditions`.
+pub(super) fn exception_of(row: &AnyRow) -> Result<Exception, StoreError> {
     let condition: String = row.try_get("condition")?;
-    let exception = Exception {
+    Ok(Exception {
         condition: Word::from_text(&condition).ok_or_else(|| corrupt(condition))?,
         packages: row.try_get("packages")?,
         running: row.try_get("running")?,
@@ -325,7 +326,11 @@ fn condition_row(row: &AnyRow) -> Result<ConditionRow, StoreError> {
         since: row.try_get("since")?,
         observed_at: row.try_get("observed_at")?,
         corrected: row.try_get::<i64, _>("corrected")? != 0,
-    };
+    })
+}
+
+fn condition_row(row: &AnyRow) -> Result<ConditionRow, StoreError> {
+    let exception = exception_of(row)?;
     let unknown_since: Option<i64> = row.try_get("unknown_since")?;
     Ok(ConditionRow {
         cluster: cluster_of(row, "cluster")?,

@@ -54,7 +54,8 @@ impl Prepared {
             return Err(TakeError::Malformed("the epoch is no number that a ledger counts to".to_owned()));
         }
         let exceptions = exceptions(&status, received_at);
-        let tally = Tally::of(&status, |name| exceptions.get(name).map(fingerprint));
+        let since = |report: &Report| truly(&status, report.clock, report.since, received_at).0;
+        let tally = Tally::of(&status, |name| exceptions.get(name).map(fingerprint), since);
         let envelopes = serde_json::to_vec(envelopes).map_err(|why| TakeError::Malformed(why.to_string()))?;
         Ok(Prepared { status, tally, exceptions, envelopes, received_at, carrier })
     }

@@ -12,8 +12,6 @@ use kedge_model::wire::Timestamp;
 use kedge_tests::lab::postgres::{Fsync, Postgres};
 use sqlx::AssertSqlSafe;
 
-use super::{Figures, millis, rounded, scaled};
-
 const ENTRIES: usize = 10_000_000;
 const DAYS: usize = 90;
 const DAY_MS: i64 = 24 * 3600 * 1000;
@@ -38,24 +36,23 @@ const FILL: &str = "INSERT INTO {day} (id, at, recorded_at, corrected, kind, eve
      '{\"type\":\"condition\",\"condition\":\"Failed\",\"reason\":\"HealthCheck\",\"version\":\"1.4.2\",' \
      || '\"running\":\"0123456789abcdef0123456789abcdef\",\"desired\":\"0123456789abcdef0123456789abcdef\"}' FROM numbers";
 
-pub fn measure(scale: f64, figures: &mut Figures) {
-    let entries = scaled(ENTRIES, scale).max(DAYS * 10);
-    figures.insert("entries".to_owned(), entries.into());
+/// How many entries, and the slowest first page on any database, in milliseconds.
+pub fn measure(scale: f64) -> (usize, f64) {
+    let entries = ((ENTRIES as f64 * scale).round() as usize).max(DAYS * 10);
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let folder = tempfile::Builder::new().prefix("kedge-history-").tempdir().unwrap();
     let file = folder.path().join("hub.db");
     let sqlite = runtime.block_on(of(&format!("sqlite:{}", file.display()), entries, "SQLite"));
     eprintln!("SQLite's file has {} bytes an entry", fs::metadata(&file).unwrap().len() / entries as u64);
     drop(folder);
-    figures.insert("history_sqlite_ms".to_owned(), rounded(sqlite, 1));
-    let mut worst = sqlite;
     // Without a server the figure is SQLite's alone, and the reason was said.
-    if let Some(server) = Postgres::start(Fsync::Off) {
-        let postgres = runtime.block_on(of(&server.create_database(), entries, "PostgreSQL"));
-        figures.insert("history_postgres_ms".to_owned(), rounded(postgres, 1));
-        worst = worst.max(postgres);
+    match Postgres::start(Fsync::Off) {
+        Some(server) => {
+            let postgres = runtime.block_on(of(&server.create_database(), entries, "PostgreSQL"));
+            (entries, sqlite.max(postgres))
+        }
+        None => (entries, sqlite),
     }
-    figures.insert("history_ms".to_owned(), rounded(worst, 1));
 }
 
 /// The slowest first page of one workload, in milliseconds.
@@ -83,7 +80,7 @@ async fn of(url: &str, entries: usize, name: &str) -> f64 {
         for _ in 0..LOOKS {
             let begun = Instant::now();
             let (page, _) = store.history_page(&Reader::All, &filter).await.unwrap();
-            slowest = slowest.max(millis(begun.elapsed()));
+            slowest = slowest.max(begun.elapsed().as_secs_f64() * 1000.0);
             found = page.len();
         }
         eprintln!("{name}: the first page of {what} has {found} entries and takes {slowest:.1} ms");

@@ -1,5 +1,6 @@
-//! `./tests/bench web`: how fast people are answered when there is much to look at. Progress on stderr, one line of JSON on stdout.
-//! `KEDGE_BENCH_SCALE` (1 by default) shrinks all of it; arguments name single parts.
+//! `./tests/bench web`: every page of a hub with a hundred thousand clusters, and the first page of one workload's history over ninety
+//! days among ten million entries. Progress on stderr, one line of JSON on stdout. `KEDGE_BENCH_SCALE` (1 by default) shrinks
+//! both; arguments name single parts: `pages`, `history`.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -10,47 +11,24 @@
 )]
 
 mod history;
+mod pages;
+#[path = "../rows/all.rs"]
+mod rows;
 
 use std::env;
-use std::time::Duration;
-
-use serde_json::{Map, Value};
-
-/// What is measured, by its name in the result.
-pub type Figures = Map<String, Value>;
-
-type Part = (&'static str, fn(f64, &mut Figures));
-
-const PARTS: [Part; 1] = [("history", history::measure)];
-
-/// The order of the result.
-const NAMES: [&str; 4] = ["entries", "history_sqlite_ms", "history_postgres_ms", "history_ms"];
 
 fn main() {
     let scale = env::var("KEDGE_BENCH_SCALE").map_or(1.0, |text| text.parse().expect("KEDGE_BENCH_SCALE is a number"));
     let wanted: Vec<String> = env::args().skip(1).collect();
-    let mut figures = Figures::new();
-    for (name, measure) in PARTS {
-        if wanted.is_empty() || wanted.iter().any(|part| part == name) {
-            measure(scale, &mut figures);
-        }
+    let is_wanted = |part: &str| wanted.is_empty() || wanted.iter().any(|name| name == part);
+    let mut fields = Vec::new();
+    if is_wanted("pages") {
+        let (clusters, slowest) = pages::measure(scale);
+        fields.push(format!("\"clusters\": {clusters}, \"slowest_page_ms\": {slowest:.1}"));
     }
-    let fields: Vec<String> =
-        NAMES.iter().filter_map(|name| Some(format!("\"{name}\": {}", figures.get(*name)?))).collect();
+    if is_wanted("history") {
+        let (entries, slowest) = history::measure(scale);
+        fields.push(format!("\"entries\": {entries}, \"history_ms\": {slowest:.1}"));
+    }
     println!("{{{}}}", fields.join(", "));
-}
-
-/// So many, at this scale.
-pub fn scaled(full: usize, scale: f64) -> usize {
-    ((full as f64 * scale).round() as usize).max(1)
-}
-
-/// Rounded, as figures are read.
-pub fn rounded(value: f64, digits: i32) -> Value {
-    let factor = 10f64.powi(digits);
-    Value::from((value * factor).round() / factor)
-}
-
-pub fn millis(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
 }
