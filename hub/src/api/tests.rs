@@ -24,6 +24,7 @@ macro_rules! on_each_database {
 pub(crate) mod answers;
 mod figures;
 pub(crate) mod fixture;
+mod history;
 mod roles;
 mod rollouts;
 mod routes;
