@@ -120,7 +120,8 @@ fn failures(document: &Value, environments: &[&Value]) -> Vec<String> {
 
 /// "Failed" alone doesn't say what runs.
 fn still(rows: &[&Value]) -> String {
-    let mut versions: Vec<String> = rows.iter().map(|row| text(&row["version"])).filter(|one| !one.is_empty()).collect();
+    let mut versions: Vec<String> =
+        rows.iter().map(|row| text(&row["version"])).filter(|one| !one.is_empty()).collect();
     versions.sort();
     versions.dedup();
     match versions.is_empty() {
@@ -149,7 +150,9 @@ fn troubles(environment: &Value) -> Vec<String> {
     let count = |value: &Value| value.as_u64().unwrap_or_default();
     if count(&environment["quarantined"]) > 0 {
         let quarantined = plural(count(&environment["quarantined"]), "assignment is", "assignments are");
-        lines.push(format!("! {name}: {quarantined} quarantined  > kedge get assignments -e {name} --state quarantined"));
+        lines.push(format!(
+            "! {name}: {quarantined} quarantined  > kedge get assignments -e {name} --state quarantined"
+        ));
     }
     let errors = count(&environment["problems"]["errors"]);
     if errors > 0 {

@@ -80,11 +80,16 @@ fn a_glance_shows_what_runs_what_moves_and_what_is_wrong() {
 #[test]
 fn a_glance_of_one_workload_asks_for_it_alone() {
     let (hub, stage) = (hub(), Stage::empty());
-    hub.kedge(&stage, &["status", "stage", "--workload", "hello", "-o", "yaml"]).exits(0).shows(&["failures:\n", "rollouts:\n"]);
+    hub.kedge(&stage, &["status", "stage", "--workload", "hello", "-o", "yaml"])
+        .exits(0)
+        .shows(&["failures:\n", "rollouts:\n"]);
     assert_eq!(hub.asked()[0], "GET /fleet?environment=stage&workload=hello");
     let json = hub.kedge(&stage, &["status", "-o", "json"]).exits(0);
     let document: Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!((&document["environments"][1]["conditions"]["failed"], &document["failures"][0]["clusterName"]), (&json!(1), &json!("c3")));
+    assert_eq!(
+        (&document["environments"][1]["conditions"]["failed"], &document["failures"][0]["clusterName"]),
+        (&json!(1), &json!("c3"))
+    );
 }
 
 #[test]
@@ -149,7 +154,10 @@ fn conditions_are_a_list_with_shapes() {
     hub.kedge(&stage, &["get", "conditions", "c3", "--drift", "-o", "json"]).exits(0);
     assert_eq!(
         hub.asked(),
-        ["GET /conditions?environment=stage&workload=hello&limit=500", "GET /conditions?drift=true&cluster=c3&limit=500"]
+        [
+            "GET /conditions?environment=stage&workload=hello&limit=500",
+            "GET /conditions?drift=true&cluster=c3&limit=500"
+        ]
     );
     hub.kedge(&stage, &["get", "conditions", "--watch"]).exits(2).says(&["conditions can't be watched"]);
 }
