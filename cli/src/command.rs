@@ -15,6 +15,7 @@ use crate::hold::{HoldArgs, UnholdArgs};
 use crate::init::InitArgs;
 use crate::login::LoginArgs;
 use crate::man::ManArgs;
+use crate::open::OpenArgs;
 use crate::plan::PlanArgs;
 use crate::promote::{PolicyArgs, PromoteArgs};
 use crate::publish::PublishArgs;
@@ -22,12 +23,14 @@ use crate::render::RenderArgs;
 use crate::rollout::{OperationArgs, RolloutArgs};
 use crate::status::StatusArgs;
 use crate::token::TokenArgs;
+use crate::up::UpArgs;
 use crate::validate::ValidateArgs;
 
 /// Decide what runs where in a fleet, and with which configuration.
 ///
 /// Kedge reads a control plane from Git, a folder or a repository, and writes the GitOps files of its environments.
-/// `init` to `render` work offline, on a checkout; `login` to `audit` ask a hub, which delivers and tells what really runs.
+/// `up` starts a whole fleet on this machine, to look at. `init` to `render` work offline, on a checkout; `login` to `audit`
+/// ask a hub, which delivers and tells what really runs.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "kedge",
@@ -36,6 +39,9 @@ use crate::validate::ValidateArgs;
     max_term_width = 120,
     after_help = "\
 Examples:
+  See a whole fleet on this machine:
+    kedge up --open
+
   Make a sample platform and look around:
     kedge init demo
 
@@ -70,12 +76,14 @@ pub struct Cli {
 /// In the order of a user's day.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
+    Up(UpArgs),
     Init(InitArgs),
     Validate(ValidateArgs),
     Plan(PlanArgs),
     Explain(ExplainArgs),
     Render(RenderArgs),
     Login(LoginArgs),
+    Open(OpenArgs),
     Status(StatusArgs),
     Drift(DriftArgs),
     Get(GetArgs),

@@ -19,6 +19,7 @@ mod hub;
 mod init;
 mod login;
 mod man;
+mod open;
 mod output;
 mod plan;
 mod problems;
@@ -28,6 +29,7 @@ mod render;
 mod rollout;
 mod status;
 mod token;
+mod up;
 mod validate;
 
 use std::process::ExitCode;
@@ -47,12 +49,14 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> anyhow::Result<Exit> {
     match command {
+        Command::Up(args) => up::run(args),
         Command::Init(args) => init::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Render(args) => render::run(args),
         Command::Login(args) => login::run(args),
+        Command::Open(args) => open::run(args),
         Command::Status(args) => status::run(args),
         Command::Drift(args) => drift::run(args),
         Command::Get(args) => get::run(args),
