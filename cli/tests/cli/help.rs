@@ -3,6 +3,7 @@
 use crate::stage::Stage;
 
 const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 27] = [
     "up",
     "init",
     "validate",
