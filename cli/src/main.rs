@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod cluster;
 mod command;
+mod compare;
 mod completions;
 mod control_plane;
 mod describe;
@@ -52,6 +53,7 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Login(args) => login::run(args),
         Command::Get(args) => get::run(args),
         Command::Describe(args) => describe::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Token(args) => token::run(args),
         Command::Access(args) => access::run(args),
         Command::Cluster(args) => cluster::run(args),

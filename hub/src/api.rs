@@ -18,6 +18,7 @@ mod join;
 mod limit;
 mod objects;
 mod page;
+mod plan;
 mod promotions;
 mod publish;
 mod rollouts;

@@ -21,6 +21,7 @@ macro_rules! on_each_database {
     };
 }
 
+mod compare;
 mod figures;
 mod fixture;
 mod roles;

@@ -11,7 +11,6 @@ use super::{Hub, Rooms};
 use crate::agents::rings::Membership;
 use crate::config::Config;
 use crate::pack::Packer;
-use crate::platform::PlatformReader;
 use crate::promotion::{self, Rollouts};
 use crate::rollout::{self, Desk};
 use crate::state::Issuer;
@@ -79,7 +78,7 @@ impl Work {
                 desk: Arc::clone(&desk),
                 metrics: Arc::clone(metrics),
             };
-            let reader = PlatformReader::new(&config.git, mirrors, store.clone());
+            let reader = rooms.reader.clone();
             let signals = Signals {
                 confirmations: rooms.publisher.confirmations(),
                 downloads: packer.downloads().changed(),
