@@ -3,7 +3,6 @@
 use crate::stage::Stage;
 
 const COMMANDS: [&str; 28] = [
-const COMMANDS: [&str; 27] = [
     "up",
     "init",
     "validate",
