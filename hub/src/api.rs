@@ -11,6 +11,7 @@ mod document;
 mod evidence;
 mod gate;
 mod health;
+pub(crate) mod history;
 mod holds;
 mod hooks;
 mod join;

@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod command;
 pub mod config;
 pub mod git;
+pub mod history;
 pub mod keys;
 pub mod metrics;
 pub mod pack;

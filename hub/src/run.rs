@@ -85,6 +85,7 @@ impl Hub {
     pub async fn start(config: Config) -> Result<Hub, RunError> {
         let data = DataFolder::open(&config.data)?;
         let store = open_store(&config).await?;
+        store.keep_history(config.history.keep);
         let keys = Keys::open(&config.keys, &store).await?;
         let first_token = data.first_token(&store).await?;
         let api = listener::bind(config.api.listen).await?;

@@ -8,8 +8,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, counts, evidence, holds, join, objects, promotions, publish, rollouts,
-    states,
+    ApiState, access, audit, caller, clusters, counts, evidence, history, holds, join, objects, promotions, publish,
+    rollouts, states,
 };
 
 const SCHEME: &str = "accessToken";
@@ -71,6 +71,8 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(promotions::approve_policy))
         .routes(routes!(evidence::evidence))
         .routes(routes!(evidence::one_evidence))
+        .routes(routes!(history::history))
+        .routes(routes!(history::commit))
         .routes(routes!(join::join_tokens, join::create_join_token))
         .routes(routes!(join::revoke_join_token))
         .routes(routes!(access::access_tokens, access::create_access_token))

@@ -10,8 +10,8 @@ use toml::de::DeTable;
 use super::problem::{ConfigError, ConfigProblem};
 use super::reader::{Notes, Section};
 use super::{
-    Agents, Api, Config, Credential, Database, Environment, Forge, ForgeKind, Git, Packages, PublishMode, TlsFiles,
-    default_data, host_of,
+    Agents, Api, Config, Credential, Database, Environment, Forge, ForgeKind, Git, History, Packages, PublishMode,
+    TlsFiles, default_data, host_of,
 };
 use crate::private;
 use crate::store::Backend;
@@ -36,6 +36,10 @@ const SHORTEST_CERTIFICATE: Duration = Duration::from_secs(10);
 /// A server that is asked more often than this thinks of an attack.
 const SHORTEST_POLL: Duration = Duration::from_secs(1);
 const SHORTEST_WAIT: Duration = Duration::from_secs(1);
+/// Days go as a whole.
+const SHORTEST_HISTORY: Duration = Duration::from_secs(86_400);
+/// Less would not hold a busy hour.
+const SMALLEST_HISTORY: u64 = 1_000_000;
 /// A file of settings; a larger one is something else.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -112,6 +116,9 @@ pub(super) fn read(text: &str, flags: &Flags, notes: &mut Notes) -> Config {
     }
     if let Some(section) = file.section("packages") {
         read_packages(section, &mut config.packages);
+    }
+    if let Some(section) = file.section("history") {
+        read_history(section, &mut config.history);
     }
     let mut environments = BTreeMap::new();
     file.named("environments", |name, mut section| {
@@ -345,6 +352,16 @@ fn read_packages(mut section: Section<'_, '_>, packages: &mut Packages) {
     }
     if let Some(program) = section.filled("helm") {
         packages.helm = PathBuf::from(program.value);
+    }
+    section.finish();
+}
+
+fn read_history(mut section: Section<'_, '_>, history: &mut History) {
+    if let Some(keep) = section.duration("keep", SHORTEST_HISTORY) {
+        history.keep = keep;
+    }
+    if let Some(size) = section.bytes("max_size", SMALLEST_HISTORY) {
+        history.max_size = size;
     }
     section.finish();
 }

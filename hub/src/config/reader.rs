@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kedge_model::quantity::parse_duration;
+use kedge_model::quantity::{parse_bytes, parse_duration};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -246,6 +246,24 @@ impl<'n, 't> Section<'n, 't> {
     pub(super) fn duration(&mut self, key: &'static str, least: Duration) -> Option<Duration> {
         let value = self.take(key)?;
         self.read_duration(key, value.get_ref(), value.span(), least)
+    }
+
+    /// `2GB`, `512MiB`.
+    pub(super) fn bytes(&mut self, key: &'static str, least: u64) -> Option<u64> {
+        let text = self.text(key)?;
+        let name = self.dotted(key);
+        match parse_bytes(text.value.strip_suffix('B').unwrap_or(&text.value)) {
+            Ok(bytes) if bytes >= least => Some(bytes),
+            Ok(_) => {
+                let message = format!("`{name}` is too small");
+                self.notes.error(text.span, message, format!("write at least \"{}\"", super::show::bytes(least)));
+                None
+            }
+            Err(_) => {
+                self.notes.error(text.span, format!("`{name}` is no size"), "write \"2GB\" or \"500MB\"");
+                None
+            }
+        }
     }
 
     pub(super) fn address(&mut self, key: &'static str) -> Option<At<SocketAddr>> {

@@ -18,6 +18,15 @@ pub fn duration(duration: Duration) -> String {
     if out.is_empty() { "0s".to_owned() } else { out }
 }
 
+/// In the largest unit that fits without a rest: `2GB`.
+pub fn bytes(bytes: u64) -> String {
+    let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
+    match units.into_iter().find(|(_, size)| bytes >= *size && bytes.is_multiple_of(*size)) {
+        Some((unit, size)) => format!("{}{unit}", bytes / size),
+        None => bytes.to_string(),
+    }
+}
+
 /// The address without its password.
 pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
@@ -72,6 +81,9 @@ pub fn settings(config: &Config) -> String {
     out.list("hosts", &config.packages.hosts);
     out.text("kustomize", &config.packages.kustomize.display().to_string());
     out.text("helm", &config.packages.helm.display().to_string());
+    out.section("[history]");
+    out.text("keep", &duration(config.history.keep));
+    out.text("max_size", &bytes(config.history.max_size));
     out.0
 }
 

@@ -1,6 +1,6 @@
 //! The leader's whole work: the walks of all environments, their rollouts, answers to proven generations, who belongs to which
-//! ring, and the collecting of packages that nobody needs. Run by `run::leader` for as long as this hub leads; nothing of it
-//! outlives the future.
+//! ring, and the collecting of packages that nobody needs and of days of history that are too old. Run by `run::leader` for as
+//! long as this hub leads; nothing of it outlives the future.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,13 +9,14 @@ use tokio::sync::watch;
 
 use super::{Hub, Rooms};
 use crate::agents::rings::Membership;
-use crate::config::Config;
+use crate::config::{self, Config};
+use crate::history::retention;
 use crate::pack::Packer;
 use crate::platform::PlatformReader;
 use crate::promotion::{self, Rollouts};
 use crate::rollout::{self, Desk};
 use crate::state::Issuer;
-use crate::store::{Term, now};
+use crate::store::{Store, Term, now};
 use crate::walk::{self, Signals, Walks};
 
 /// Everything that only a leader does. Cheap to clone: each term has its own.
@@ -29,6 +30,8 @@ pub(super) struct Work {
     promotions: Option<promotion::Desk>,
     packer: Arc<Packer>,
     members: Membership,
+    store: Store,
+    history: config::History,
     stop: watch::Receiver<bool>,
 }
 
@@ -87,7 +90,7 @@ impl Work {
             };
             Walks::new(reader, Arc::new(steps), signals)
         });
-        Work { walks, issuer, desk, promotions, packer, members, stop }
+        Work { walks, issuer, desk, promotions, packer, members, store: store.clone(), history: config.history, stop }
     }
 
     /// Leads until it is dropped, or until one part can't go on in this term.
@@ -110,6 +113,7 @@ impl Work {
             () = self.desk.lead(term) => {}
             () = collect(&self.packer) => {}
             () = self.members.keep(term) => {}
+            () = retention::keep(&self.store, term, self.history) => {}
             () = watch_floors(&self.issuer, term, self.stop) => {}
         }
     }
