@@ -7,6 +7,7 @@ pub mod backup;
 pub mod catalog;
 pub mod command;
 pub mod config;
+pub mod events;
 pub mod git;
 pub mod history;
 pub mod keys;

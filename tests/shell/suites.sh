@@ -72,6 +72,12 @@ prepare_rollout() {
     prepare_hub
 }
 
+# Prometheus and its tool beside them. Without them their tests skip themselves.
+prepare_metrics() {
+    prepare_hub
+    need promtool prometheus || say "Prometheus isn't here and can't be installed: tests that need it are skipped"
+}
+
 # A booted Debian host beside a real hub. Its tests say themselves what they lack.
 prepare_debian() {
     local why=''
@@ -124,5 +130,6 @@ suite unit quick "$cores" '' "every test of the workspace that needs nothing fro
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
 suite hub heavy "$cores" '^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*postgres' "a real hub with real Git over HTTP, Gitea and PostgreSQL around it"
 suite rollout heavy $((cores + 2)) '^kedge-tests/rollout::|^kedge-sim(/[^:]*)?::' "promotion through environments and rings with a fleet of real agents, and its simulation"
+suite metrics heavy "$cores" '^kedge-tests/metrics::' "numbers in a real Prometheus, alerts, dashboards, and webhooks to real receivers"
 suite debian heavy $((cores + 1)) '^kedge-tests/debian::' "the agent on a booted Debian host, with a real hub, an apt repository and power cuts"
 suite arm alone "$cores" '^kedge-tests/arm::' "the agent's packages for ARM, started under qemu"

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
+use super::destination;
 use super::problem::{ConfigError, ConfigProblem};
 use super::reader::{Notes, Section};
 use super::{
@@ -129,6 +130,9 @@ pub(super) fn read(text: &str, flags: &Flags, notes: &mut Notes) -> Config {
         environments.insert(name.to_owned(), Environment { publish });
     });
     config.environments = environments;
+    let mut events = Vec::new();
+    file.each("events", |section| events.extend(destination::read(section, &events)));
+    config.events = events;
     file.finish();
     if let Some(control_plane) = &flags.control_plane {
         config.git.control_plane = Some(control_plane.clone());
@@ -373,7 +377,7 @@ fn on_disk(address: &str, base: &Path) -> String {
 }
 
 /// `https://user:password@host`; `git@host:path` holds none.
-fn holds_secret(address: &str) -> bool {
+pub(super) fn holds_secret(address: &str) -> bool {
     let Some((_, rest)) = address.split_once("://") else { return false };
     let authority = rest.split('/').next().unwrap_or_default();
     authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))

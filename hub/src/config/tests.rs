@@ -56,6 +56,7 @@ fn the_example_names_every_key_and_nothing_else() {
     assert_eq!(config.git.forges[0].kind, ForgeKind::Gitea);
     assert_eq!(config.environments["prod"].publish, PublishMode::PullRequest);
     assert!(config.api.tls.is_some());
+    assert_eq!(config.events[0].kinds, EventKind::DEFAULT);
     for key in &notes.known {
         let last = key.rsplit('.').next().unwrap();
         let named = text.lines().any(|line| line.starts_with(&format!("{last} = ")) || is_header(line, key));
