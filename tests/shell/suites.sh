@@ -69,7 +69,9 @@ prepare_hub() {
 
 # A fleet of real agents below folders beside a real hub; no rights of root.
 prepare_rollout() {
+    local why=''
     prepare_hub
+    need_prometheus || export KEDGE_NO_PROMETHEUS=$why
 }
 
 # A booted Debian host beside a real hub. Its tests say themselves what they lack.
