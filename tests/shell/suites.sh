@@ -69,13 +69,16 @@ prepare_hub() {
 
 # A fleet of real agents below folders beside a real hub; no rights of root.
 prepare_rollout() {
+    local why=''
     prepare_hub
+    need_prometheus || export KEDGE_NO_PROMETHEUS=$why
 }
 
 # Prometheus and its tool beside them. Without them their tests skip themselves.
 prepare_metrics() {
+    local why=''
     prepare_hub
-    need promtool prometheus || say "Prometheus isn't here and can't be installed: tests that need it are skipped"
+    need_prometheus || export KEDGE_NO_PROMETHEUS=$why
 }
 
 # A booted Debian host beside a real hub. Its tests say themselves what they lack.

@@ -141,6 +141,20 @@ fn broken_toml_is_reported_with_its_line_and_the_rest_is_still_read() {
 }
 
 #[test]
+fn polls_that_are_held_for_two_seconds_or_less_are_refused_and_say_why() {
+    for wait in ["1s", "2s"] {
+        let found = problems(&format!("[agents]\nwait = \"{wait}\"\n"));
+        let [problem] = found.as_slice() else { panic!("{found:?}") };
+        assert!(
+            problem.starts_with("hub.toml:2:8: error: `wait` is too short: agents take a quicker answer"),
+            "{problem}"
+        );
+        assert!(problem.contains("write \"3s\" or more"), "{problem}");
+    }
+    assert_eq!(problems("[agents]\nwait = \"3s\"\nlow_interval = \"1s\"\n"), Vec::<String>::new());
+}
+
+#[test]
 fn passwords_in_addresses_are_refused_and_never_shown() {
     let found = problems("[git]\ncontrol_plane = \"https://u:geheim@git.example/x\"\n");
     assert!(found[0].contains("holds a password"), "{found:?}");
