@@ -134,6 +134,42 @@ url = \"mysql://x\"
 }
 
 #[test]
+fn destinations_of_events_are_checked() {
+    let text = "\
+[[events]]
+name = \"ops team\"
+url = \"http://events.example.com/\"
+kinds = [\"rolout\"]
+[[events]]
+name = \"ops\"
+url = \"https://u:p@events.example.com/\"
+secret_file = \"s\"
+[[events]]
+name = \"chat\"
+url = \"http://127.0.0.1:8080/hook\"
+secret_file = \"s\"
+[[events]]
+name = \"chat\"
+url = \"https://chat.example.com/hook\"
+secret_file = \"s\"
+";
+    let found = problems(text);
+    let heads: Vec<&str> = found.iter().map(|problem| problem.lines().next().unwrap()).collect();
+    assert_eq!(
+        heads,
+        [
+            "hub.toml:1:1: error: [events] lacks `secret_file`",
+            "hub.toml:2:8: error: `name` is no name of a destination",
+            "hub.toml:3:7: error: `url` is no address that events can be sent to",
+            "hub.toml:4:10: error: `kinds` names no kind of event",
+            "hub.toml:7:7: error: `url` holds a password",
+            "hub.toml:14:8: error: there are two destinations `chat`",
+        ]
+    );
+    assert!(found[3].contains("did you mean \"rollout\"?"), "{}", found[3]);
+}
+
+#[test]
 fn broken_toml_is_reported_with_its_line_and_the_rest_is_still_read() {
     let found = problems("[api]\nlisten = \n[agents]\nwait = \"0s\"\n");
     assert!(found[0].starts_with("hub.toml:2:"), "{found:?}");
