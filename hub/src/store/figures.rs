@@ -167,25 +167,26 @@ impl Store {
 
     async fn count_conditions(&self, figures: &mut Figures) -> Result<(), StoreError> {
         let sums = "SELECT environment, ring, condition, CAST(SUM(count) AS BIGINT) AS count FROM counts \
-             GROUP BY environment, ring, condition";
+             GROUP BY ring, condition, environment";
         for row in self.read_figures(sums).await? {
             let word: String = row.try_get("condition")?;
             let condition = Word::from_text(&word).ok_or(StoreError::Corrupt(word))?;
             figures.assignments.insert((place(&row)?, condition), row.try_get("count")?);
         }
-        // A cluster that is Unknown says nothing of what differs there now.
-        let drifted = "SELECT c.environment AS environment, COUNT(*) AS count FROM conditions d \
-             JOIN clusters c ON c.id = d.cluster WHERE d.drift IS NOT NULL AND c.unknown_since IS NULL \
-             AND c.state = 'active' GROUP BY c.environment";
+        // A cluster that is Unknown says nothing of what differs there now. Asked so, only what drifted is looked at.
+        let drifted = "SELECT (SELECT c.environment FROM clusters c WHERE c.id = d.cluster AND c.unknown_since IS NULL \
+             AND c.state = 'active') AS environment, COUNT(*) AS count FROM conditions d WHERE d.drift IS NOT NULL GROUP BY 1";
         for row in self.read_figures(drifted).await? {
-            figures.drifted.insert(row.try_get("environment")?, row.try_get("count")?);
+            if let Some(environment) = row.try_get::<Option<String>, _>("environment")? {
+                figures.drifted.insert(environment, row.try_get("count")?);
+            }
         }
         Ok(())
     }
 
     async fn count_rollouts(&self, figures: &mut Figures) -> Result<(), StoreError> {
         let open = "SELECT body FROM rollouts WHERE watched = 1 AND state IN ('Active', 'Paused', 'Stopped') \
-             ORDER BY id LIMIT $1";
+             ORDER BY environment, id LIMIT $1";
         for row in sqlx::query(open).bind(MOST_ROLLOUTS).fetch_all(self.pool()).await? {
             figures.add_rollout(&body(&row, "body")?);
         }
