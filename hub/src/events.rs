@@ -16,8 +16,10 @@ use std::time::Duration;
 
 use crate::config::Destination;
 use crate::store::events::Delivery;
+use crate::store::meta::RESTORED_AT;
 use crate::store::{Store, StoreError, Term};
 pub use cloud::EventKind;
+use cloud::Source;
 use courier::Courier;
 
 /// All destinations. Cheap to clone.
@@ -40,9 +42,9 @@ impl Events {
     /// Sends until it is dropped, or until this term is over.
     pub async fn lead(self, term: Term) {
         let names: Vec<&str> = self.destinations.iter().map(|destination| destination.name.as_str()).collect();
-        let deliveries = loop {
+        let (deliveries, source) = loop {
             match self.begin(term, &names).await {
-                Ok(deliveries) => break deliveries,
+                Ok(begun) => break begun,
                 Err(StoreError::Fenced(_)) => return,
                 Err(error) => report(&error),
             }
@@ -50,7 +52,7 @@ impl Events {
         };
         let couriers = self.destinations.iter().filter_map(|destination| {
             let delivery = deliveries.iter().find(|delivery| delivery.name == destination.name)?.clone();
-            Some(Courier::new(self.store.clone(), term, destination.clone(), delivery, Arc::clone(&self.source)))
+            Some(Courier::new(self.store.clone(), term, destination.clone(), delivery, Arc::clone(&source)))
         });
         let mut couriers: Vec<_> = couriers.map(|courier| Box::pin(courier.run())).collect();
         if couriers.is_empty() {
@@ -60,13 +62,17 @@ impl Events {
         futures_util::future::select_all(couriers.drain(..)).await;
     }
 
-    async fn begin(&self, term: Term, names: &[&str]) -> Result<Vec<Delivery>, StoreError> {
+    /// How far each has got, and as whom this hub speaks.
+    async fn begin(&self, term: Term, names: &[&str]) -> Result<(Vec<Delivery>, Arc<Source>), StoreError> {
         // Couriers show them again as long as they last.
         let shown = problem::shown(&self.store).await?;
         if !shown.is_empty() {
             problem::hide(&self.store, term, &shown.iter().map(String::as_str).collect::<Vec<_>>()).await?;
         }
-        self.store.open_deliveries(term, names).await
+        let restored = self.store.meta(RESTORED_AT).await?;
+        let era = restored.map(|at| format!("{at}-")).unwrap_or_default();
+        let deliveries = self.store.open_deliveries(term, names).await?;
+        Ok((deliveries, Arc::new(Source { address: self.source.to_string(), era })))
     }
 }
 

@@ -25,6 +25,16 @@ pub enum EventKind {
     Condition,
 }
 
+/// Who says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Source {
+    /// The hub's own address.
+    pub address: String,
+    /// Before every id: empty, until a backup is restored. The hub that was lost may have told other things under the same
+    /// numbers.
+    pub era: String,
+}
+
 /// The envelope.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CloudEvent<'a> {
@@ -115,12 +125,12 @@ impl EventKind {
 }
 
 impl<'a> CloudEvent<'a> {
-    pub fn of(entry: &'a Recorded, source: &'a str) -> CloudEvent<'a> {
+    pub fn of(entry: &'a Recorded, source: &'a Source) -> CloudEvent<'a> {
         let place = &entry.place;
         CloudEvent {
             specversion: "1.0",
-            id: entry.id.to_string(),
-            source,
+            id: format!("{}{}", source.era, entry.id),
+            source: &source.address,
             kind: kind_of(entry),
             subject: subject_of(entry),
             time: moment(entry.at.0),

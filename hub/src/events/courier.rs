@@ -9,7 +9,7 @@ use kedge_model::wire::Timestamp;
 use ring::hmac;
 use tokio::time::Instant;
 
-use super::cloud::{CloudEvent, subject_of};
+use super::cloud::{CloudEvent, Source, subject_of};
 use super::post::{PostError, post};
 use super::window::{MOST, Pending, Window};
 use super::{problem, sign};
@@ -22,7 +22,7 @@ pub(super) struct Courier {
     store: Store,
     term: Term,
     destination: Destination,
-    source: Arc<str>,
+    source: Arc<Source>,
     window: Window,
     /// What is true now, and what the database says.
     delivery: Delivery,
@@ -69,7 +69,7 @@ impl Courier {
         term: Term,
         destination: Destination,
         delivery: Delivery,
-        source: Arc<str>,
+        source: Arc<Source>,
     ) -> Courier {
         Courier {
             window: Window::new(delivery.entry),

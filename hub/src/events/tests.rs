@@ -170,8 +170,8 @@ fn condition(cluster: u8, word: &str) -> Entry {
 /// A courier as `Events::lead` makes it, in a hurry.
 async fn courier(store: &Store, destination: &Destination) -> Courier {
     let known = store.open_deliveries(Term(0), &[&destination.name]).await.unwrap();
-    let mut courier =
-        Courier::new(store.clone(), Term(0), destination.clone(), known[0].clone(), Arc::from("https://hub.test:7443"));
+    let source = Arc::new(Source { address: "https://hub.test:7443".to_owned(), era: String::new() });
+    let mut courier = Courier::new(store.clone(), Term(0), destination.clone(), known[0].clone(), source);
     courier.pace = QUICK;
     courier
 }
@@ -388,7 +388,10 @@ async fn a_destination_that_fails_for_long_is_a_problem_until_it_is_over_and_hol
     }
     task.abort();
 
-    // All destinations at once, as the leader runs them; one of them is nobody's address.
+    // All destinations at once, as the leader runs them, on a database that came from a backup; one of them is nobody's address.
+    let mut tx = store.write().await.unwrap();
+    tx.set_meta(RESTORED_AT, "1794854403000").await.unwrap();
+    tx.commit().await.unwrap();
     let nowhere = destination_nowhere(&folder).await;
     let events = Events::new(store.clone(), &[nowhere, good.destination(&folder, "good")], "https://hub.test:7443");
     let task = tokio::spawn(events.lead(Term(0)));
@@ -400,6 +403,8 @@ async fn a_destination_that_fails_for_long_is_a_problem_until_it_is_over_and_hol
     store.record(vec![rollout(2, "started")]).await.unwrap();
     good.await_count(1).await;
     assert_eq!(good.events()[0]["subject"], "environments/prod/rollouts/2", "what was before is not for a new one");
+    let id = good.events()[0]["id"].to_string();
+    assert!(id.starts_with("\"1794854403000-"), "numbers of before aren't used again: {id}");
     await_saved(&store, |delivery| delivery.name == "nowhere" && delivery.failing_since.is_some()).await;
     task.abort();
 }
