@@ -23,6 +23,10 @@ Examples:
     kedge get clusters -e dev
     kedge get clusters -l region=west --condition Unknown
 
+  Who has failed, and why? Where was something changed by hand?
+    kedge get conditions -e prod --condition Failed
+    kedge get conditions --drift
+
   What runs on drones, and follow it:
     kedge get assignments -e dev --cluster-type drone --watch
 
@@ -45,11 +49,11 @@ pub struct GetArgs {
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
 
-    /// Only clusters or assignments of this cluster type
+    /// Only clusters, conditions or assignments of this cluster type
     #[arg(long, value_name = "NAME")]
     cluster_type: Option<String>,
 
-    /// Only clusters of this ring
+    /// Only clusters or conditions of this ring
     #[arg(long, value_name = "NAME")]
     ring: Option<String>,
 
@@ -57,9 +61,18 @@ pub struct GetArgs {
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
 
-    /// Only clusters that are `Unknown` (silent) or `Known`
+    /// Only targets or conditions of this workload
+    #[arg(long, value_name = "NAME")]
+    workload: Option<String>,
+
+    /// Only clusters that are `Unknown` (silent) or `Known`; only conditions that are `Converged`, `Converging`, `Failed` or
+    /// `Unknown`
     #[arg(long, value_name = "CONDITION")]
     condition: Option<String>,
+
+    /// Only conditions of clusters that tell of changes by hand
+    #[arg(long)]
+    drift: bool,
 
     /// Only those in this state: `quarantined`, `error`, `failing`, `retired`
     #[arg(long, value_name = "STATE")]
@@ -96,6 +109,9 @@ pub enum Shape {
 pub enum Listing {
     #[value(alias = "cluster")]
     Clusters,
+    /// What is true of assignments on clusters
+    #[value(alias = "condition")]
+    Conditions,
     #[value(alias = "cluster-type")]
     ClusterTypes,
     #[value(alias = "workload")]
@@ -126,6 +142,7 @@ impl Listing {
     pub fn path(self) -> &'static str {
         match self {
             Listing::Clusters => "clusters",
+            Listing::Conditions => "conditions",
             Listing::ClusterTypes => "cluster-types",
             Listing::Workloads => "workloads",
             Listing::Assignments => "assignments",
@@ -139,7 +156,7 @@ impl Listing {
     }
 
     fn can_watch(self) -> bool {
-        self != Listing::Tokens
+        !matches!(self, Listing::Tokens | Listing::Conditions)
     }
 
     /// The field that a name given on the command line is compared with.
@@ -156,7 +173,8 @@ impl Listing {
 pub fn run(args: &GetArgs) -> Result<Exit> {
     let hub = args.hub.open()?;
     if args.watch && !args.kind.can_watch() {
-        return Err(crate::error::UsageError::new("join tokens can't be watched", "leave --watch out").into());
+        let message = format!("{} can't be watched", args.kind.path().replace('-', " "));
+        return Err(crate::error::UsageError::new(message, "leave --watch out").into());
     }
     let Pages { items, tick } = args.list(&hub)?;
     if let (Some(name), true) = (&args.name, items.is_empty()) {
@@ -181,7 +199,9 @@ impl GetArgs {
             cluster_type: None,
             ring: None,
             workspace: None,
+            workload: None,
             condition: None,
+            drift: false,
             state: None,
             limit: None,
             watch: false,
@@ -202,7 +222,12 @@ impl GetArgs {
         add("clusterType", &self.cluster_type);
         add("ring", &self.ring);
         add("workspace", &self.workspace);
+        add("workload", &self.workload);
         add("condition", &self.condition);
+        add("drift", &self.drift.then(|| "true".to_owned()));
+        if self.kind == Listing::Conditions {
+            add("cluster", &self.name);
+        }
         add("state", &self.state);
         // A cluster may be named by its id, a problem has nothing but one.
         let by_prefix = matches!(
@@ -231,6 +256,8 @@ impl GetArgs {
     fn fits(&self, item: &Value) -> bool {
         match &self.name {
             None => true,
+            // The hub was asked for the one that is named.
+            Some(_) if self.kind == Listing::Conditions => true,
             Some(name) => item[self.kind.key()] == *name.as_str() || item["id"] == *name.as_str(),
         }
     }

@@ -13,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kedge_model::kinds::RepoRef;
+use kedge_model::wire::Timestamp;
 use kedge_model::{Failing, Kind, Object, ObjectId, Platform, Problem, Spec, Tenant};
 use kedge_platform::repositories::Repositories as _;
 use kedge_platform::{Cache, LoadError, RepoKey, Request, check_pin_rings};
@@ -83,6 +84,8 @@ pub struct Cause {
     pub author: String,
     /// The author as `Name <mail>`.
     pub who: String,
+    /// When it was made.
+    pub made_at: Timestamp,
 }
 
 /// Typed by what happens next.
@@ -124,7 +127,8 @@ impl PlatformReader {
         let repo = self.control_plane.clone()?;
         let told = self.mirrors.open(&repo, Trust::Platform)?.describe(commit)?;
         let who = told.who();
-        Some(Cause { repo, commit: commit.to_owned(), subject: told.subject, author: told.author, who })
+        let made_at = made_at(told.time);
+        Some(Cause { repo, commit: commit.to_owned(), subject: told.subject, author: told.author, who, made_at })
     }
 
     pub fn store(&self) -> &Store {
@@ -346,8 +350,14 @@ fn describe_commit(mirrors: &Mirrors, head: &Head) -> Option<(i64, Cause)> {
     let told = mirrors.open(&head.repo, Trust::Platform)?.describe(&head.commit)?;
     let who = told.who();
     let (repo, commit) = (head.repo.clone(), head.commit.clone());
-    let cause = Cause { repo, commit, subject: told.subject, author: told.author, who };
-    Some((told.time, cause))
+    let (time, made_at) = (told.time, made_at(told.time));
+    let cause = Cause { repo, commit, subject: told.subject, author: told.author, who, made_at };
+    Some((time, cause))
+}
+
+/// Git counts seconds.
+fn made_at(seconds: i64) -> Timestamp {
+    Timestamp(seconds.saturating_mul(1000))
 }
 
 pub(crate) fn rfc3339() -> String {

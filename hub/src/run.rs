@@ -33,6 +33,7 @@ use crate::rollout;
 use crate::state::{self, Board};
 use crate::store::{Store, StoreError, now};
 use crate::truth::Truth;
+use crate::web;
 use data::DataFolder;
 pub use error::RunError;
 use people::People;
@@ -215,7 +216,8 @@ impl Hub {
         let state =
             ApiState::new(self.store.clone(), Arc::new(people), Arc::clone(&metrics), &config.api, stop.clone());
         let tls = listener::Tls::load(config.api.tls.as_ref())?;
-        let served = listener::serve(listener, tls, api::router(state), metrics, At::Api, stop);
+        let router = api::router(state.clone()).merge(web::router(state));
+        let served = listener::serve(listener, tls, router, metrics, At::Api, stop);
         self.spawn("api", async {
             served.await;
             Ok(())

@@ -18,6 +18,7 @@ pub mod platform;
 pub mod promotion;
 pub mod publish;
 pub mod rollout;
+pub mod sessions;
 pub mod slots;
 pub mod state;
 mod statement;

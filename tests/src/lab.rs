@@ -4,6 +4,7 @@
 
 pub mod apt_repository;
 pub mod artifact_server;
+pub mod browser;
 pub mod chance;
 pub mod git;
 pub mod git_server;

@@ -8,8 +8,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, counts, evidence, history, holds, join, objects, promotions, publish,
-    rollouts, states,
+    ApiState, access, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history, holds, join, login,
+    objects, overview, promotions, publish, rollouts, search, states, workloads,
 };
 
 const SCHEME: &str = "accessToken";
@@ -33,6 +33,13 @@ const REFUSALS: [(&str, &str); 7] = [
 pub fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(caller::whoami))
+        .routes(routes!(login::create_login_link))
+        .routes(routes!(fleet::fleet))
+        .routes(routes!(conditions::conditions))
+        .routes(routes!(drift::drift))
+        .routes(routes!(search::search))
+        .routes(routes!(overview::workload_overview))
+        .routes(routes!(workloads::workloads_overview))
         .routes(routes!(objects::environments))
         .routes(routes!(objects::environment))
         .routes(routes!(objects::cluster_types))
@@ -57,6 +64,7 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(holds::hold))
         .routes(routes!(holds::release))
         .routes(routes!(counts::counts))
+        .routes(routes!(compare::compare))
         .routes(routes!(states::desired_states))
         .routes(routes!(states::desired_state))
         .routes(routes!(states::desired_state_envelope))

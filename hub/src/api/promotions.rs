@@ -352,20 +352,16 @@ fn environment_view(policies: &Policies, environment: &str, row: Option<&Promoti
 }
 
 fn promotion_view(promotion: &Promotion) -> PromotionView {
-    let (state, why) = match &promotion.phase {
-        PromotionPhase::Waiting => ("Waiting", String::new()),
-        PromotionPhase::Entered => ("Entered", String::new()),
-        PromotionPhase::Passed => ("Passed", String::new()),
-        PromotionPhase::Failed { why } => ("Failed", why.clone()),
-        PromotionPhase::Reopened { why } => ("Reopened", why.clone()),
-        PromotionPhase::Superseded { by } => ("Superseded", format!("{by} took its place")),
-        PromotionPhase::Adopted => ("Adopted", String::new()),
+    let why = match &promotion.phase {
+        PromotionPhase::Failed { why } | PromotionPhase::Reopened { why } => why.clone(),
+        PromotionPhase::Superseded { by } => format!("{by} took its place"),
+        _ => String::new(),
     };
     PromotionView {
         commit: promotion.commit.clone(),
         subject: promotion.subject.clone(),
         author: promotion.author.clone(),
-        state: state.to_owned(),
+        state: phase_word(&promotion.phase).to_owned(),
         why,
         created_at: moment(promotion.created_at.0),
         entered_at: promotion.entered_at.map(|at| moment(at.0)),
@@ -375,6 +371,18 @@ fn promotion_view(promotion: &Promotion) -> PromotionView {
         skipped: promotion.skipped.clone(),
         words: promotion.words.iter().map(WordView::of).collect(),
         late_failed: promotion.late_failed,
+    }
+}
+
+pub(super) fn phase_word(phase: &PromotionPhase) -> &'static str {
+    match phase {
+        PromotionPhase::Waiting => "Waiting",
+        PromotionPhase::Entered => "Entered",
+        PromotionPhase::Passed => "Passed",
+        PromotionPhase::Failed { .. } => "Failed",
+        PromotionPhase::Reopened { .. } => "Reopened",
+        PromotionPhase::Superseded { .. } => "Superseded",
+        PromotionPhase::Adopted => "Adopted",
     }
 }
 

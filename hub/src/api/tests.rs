@@ -21,8 +21,9 @@ macro_rules! on_each_database {
     };
 }
 
+mod answers;
 mod figures;
-mod fixture;
+pub(crate) mod fixture;
 mod roles;
 mod rollouts;
 mod routes;

@@ -301,6 +301,7 @@ pub fn occasion(main: Option<&str>) -> Occasion {
         subject: "a change".to_owned(),
         author: "Ada <ada@example.org>".to_owned(),
         workloads: workloads.into(),
+        workspaces: BTreeMap::new(),
         quarantined: BTreeMap::new(),
     }
 }

@@ -9,6 +9,8 @@ use http::{HeaderMap, StatusCode};
 use kedge_model::Labels;
 use kedge_model::kinds::RepoRef;
 use kedge_model::wire::{ClusterId, HoldEntry, Stream, Timestamp};
+use kedge_platform::tree::{FILE_LIMIT, Tree as _};
+use kedge_scheduler::ConfigFile;
 use kedge_status::{Condition, Hold, Report, Status};
 
 use crate::agents::{Fleet, FleetError, TokenOrder};
@@ -16,8 +18,9 @@ use crate::api::{
     ApiError, Caller, ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
     Rooms, TruthSeen, WarningSeen, WrittenView,
 };
-use crate::git::Mirrors;
+use crate::compare::rendered::Rendered;
 use crate::git::webhook::{self, HookError};
+use crate::git::{Mirrors, Trust};
 use crate::promotion::{At, BranchError, Branches, Edit, Wrote};
 use crate::publish::{PublishError, Publisher, shown_repo};
 use crate::rollout::Nudge;
@@ -185,6 +188,23 @@ impl Rooms for People {
         Ok(WrittenView { repo: shown_repo(repo), branch: branch.clone(), file, commit })
     }
 
+    async fn rendered(
+        &self,
+        repo: &str,
+        branch: &str,
+        commit: &str,
+        folders: &[String],
+    ) -> Result<Option<BTreeMap<String, Option<Rendered>>>, ApiError> {
+        if let Err(error) = self.mirrors.commit(repo, Some(branch), commit, Trust::Platform).await {
+            tracing::debug!(repo, commit, %error, "a commit that a comparison asks for can't be had");
+            return Ok(None);
+        }
+        let (mirrors, repo, commit) = (self.mirrors.clone(), repo.to_owned(), commit.to_owned());
+        let folders = folders.to_vec();
+        let reading = tokio::task::spawn_blocking(move || published(&mirrors, &repo, &commit, folders));
+        reading.await.map_err(|_| ApiError::unavailable("the hub stops"))
+    }
+
     fn fetch(&self, url: &str) {
         // A repository that nobody follows isn't fetched because a webhook names it.
         self.mirrors.nudge(url);
@@ -243,6 +263,7 @@ fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: 
     let known = ConditionSeen {
         assignment: assignment.to_owned(),
         condition: report.condition.word().to_owned(),
+        last_known: None,
         reason,
         message: message.filter(|text| !text.is_empty()),
         desired: report.desired.as_ref().map(ToString::to_string),
@@ -258,6 +279,7 @@ fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: 
             condition: Condition::Unknown.word().to_owned(),
             reason: Some("Silent".to_owned()),
             message: Some(format!("last heard: {}", known.condition)),
+            last_known: Some(known.condition.clone()),
             since: moment(since),
             ..known
         },
@@ -319,4 +341,25 @@ fn unwritten(error: BranchError, file: &str) -> ApiError {
 
 fn moment(millis: i64) -> String {
     jiff::Timestamp::from_millisecond(millis).map_or_else(|_| String::new(), |moment| moment.to_string())
+}
+
+/// The configuration files of these folders in a commit.
+fn published(
+    mirrors: &Mirrors,
+    repo: &str,
+    commit: &str,
+    folders: Vec<String>,
+) -> Option<BTreeMap<String, Option<Rendered>>> {
+    let opened = mirrors.open(repo, Trust::Platform)?;
+    let revision = opened.commit(commit).ok()?;
+    let tree = opened.tree(&revision, repo).ok()?;
+    let read = |folder: &str| {
+        let files = [ConfigFile::Yaml, ConfigFile::Shell].into_iter();
+        let mut found = files.filter_map(|file| {
+            let bytes = tree.read(&format!("{folder}/{}", file.name()), FILE_LIMIT).ok()?;
+            Some(Rendered { file, text: String::from_utf8(bytes).ok()? })
+        });
+        found.next()
+    };
+    Some(folders.into_iter().map(|folder| (folder.clone(), read(&folder))).collect())
 }

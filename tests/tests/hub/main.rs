@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod agents;
+mod answers;
 mod artifacts;
 mod database;
 mod each_database;

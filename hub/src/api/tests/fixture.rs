@@ -1,5 +1,6 @@
 //! A hub's API with a small platform in its catalog.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -11,6 +12,7 @@ use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kedge_model::Labels;
 use kedge_model::wire::{ClusterId, DesiredState, Envelope, Generation, HoldEntry, SigningKey, Stream, Timestamp};
+use kedge_scheduler::ConfigFile;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::sync::watch;
@@ -22,6 +24,7 @@ use crate::api::{
 };
 use crate::catalog::testing;
 use crate::catalog::{self, CatalogNotes};
+use crate::compare::rendered::Rendered;
 use crate::config;
 use crate::metrics::Metrics;
 use crate::store::tokens::Role;
@@ -50,6 +53,8 @@ pub struct Answer {
 #[derive(Default)]
 pub struct FakeRooms {
     pub asked: Mutex<Vec<String>>,
+    /// What every assignment's configuration was in a commit.
+    pub rendered: Mutex<BTreeMap<String, String>>,
 }
 
 impl Hub {
@@ -86,7 +91,8 @@ impl Hub {
         let platform = token("anna", Role::Platform, &[]).await;
         let viewer = token("victor", Role::Viewer, &[]).await;
         let team = token("harbour", Role::Application, &["harbour".to_owned()]).await;
-        Hub { router: router(state), store, rooms, stop, platform, viewer, team, _folder: folder }
+        let router = router(state.clone()).merge(crate::web::router(state));
+        Hub { router, store, rooms, stop, platform, viewer, team, _folder: folder }
     }
 
     pub async fn get(&self, token: &str, path: &str) -> Answer {
@@ -295,6 +301,7 @@ impl Rooms for FakeRooms {
         let seen = |assignment: &str| ConditionSeen {
             assignment: assignment.to_owned(),
             condition: "Converged".to_owned(),
+            last_known: None,
             reason: None,
             message: None,
             desired: None,
@@ -327,6 +334,20 @@ impl Rooms for FakeRooms {
         self.asked.lock().unwrap().push(format!("write {environment} {file}\n{text}\n{message}"));
         let (repo, branch) = ("https://git.example/control-plane".to_owned(), environment.to_owned());
         Ok(WrittenView { repo, branch, file: file.to_owned(), commit: Some("c0ffee".to_owned()) })
+    }
+
+    async fn rendered(
+        &self,
+        _: &str,
+        branch: &str,
+        commit: &str,
+        folders: &[String],
+    ) -> Result<Option<BTreeMap<String, Option<Rendered>>>, ApiError> {
+        self.note(format!("read {branch}@{commit}"));
+        let texts = self.rendered.lock().unwrap();
+        let Some(text) = texts.get(commit) else { return Ok(None) };
+        let file = |folder: &String| (folder.clone(), Some(Rendered { file: ConfigFile::Yaml, text: text.clone() }));
+        Ok(Some(folders.iter().map(file).collect()))
     }
 
     fn fetch(&self, url: &str) {

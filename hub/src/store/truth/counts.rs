@@ -210,7 +210,8 @@ impl Tx {
         let envelopes: Vec<Envelope> = serde_json::from_slice(&envelopes).map_err(corrupt)?;
         let received_at = Timestamp(row.try_get("received_at")?);
         let prepared = Prepared::read(&envelopes, received_at, None).map_err(corrupt)?;
-        self.put_conditions(cluster, None, &prepared).await
+        self.put_conditions(cluster, None, &prepared).await?;
+        Ok(())
     }
 }
 

@@ -1,0 +1,6 @@
+//! The page as a browser without a script sees it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+
+mod browser;
+mod sessions;
