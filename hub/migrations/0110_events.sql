@@ -10,6 +10,3 @@ CREATE TABLE event_destinations (
     error TEXT,
     updated_at BIGINT NOT NULL
 );
-
--- What differs on clusters is counted at each scrape: found without looking at the rest.
-CREATE INDEX conditions_drifted ON conditions (cluster) WHERE drift IS NOT NULL;
