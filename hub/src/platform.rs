@@ -17,7 +17,7 @@ use kedge_model::kinds::RepoRef;
 use kedge_model::wire::Timestamp;
 use kedge_model::{Failing, Kind, Object, ObjectId, Platform, Problem, Spec, Tenant};
 use kedge_platform::repositories::Repositories as _;
-use kedge_platform::{Cache, LoadError, RepoKey, Request};
+use kedge_platform::{Cache, LoadError, RepoKey, Request, check_pin_rings};
 use kedge_scheduler::Change;
 
 pub use difference::changes;
@@ -181,6 +181,7 @@ impl EnvironmentReader {
         if let Some(enforced) = &enforced {
             enforced.apply(&self.shared.mirrors, &mut platform);
         }
+        platform.problems.extend(self.pins_beside_rings(&platform).await?);
         platform.published.clone_from(&self.published);
         self.memory.remember(term, &self.shared, &platform).await?;
         let changes = current.map(|current| changes(current, &platform)).unwrap_or_default();
@@ -188,6 +189,16 @@ impl EnvironmentReader {
         self.commits.clone_from(&inputs.commits);
         let gitops = gitops_of(&mut platform);
         Ok(PlatformUpdate { platform, changes, gitops, commits: inputs.commits, inputs: inputs.asked, cause })
+    }
+
+    /// Pins that name rings which the policy in force doesn't give this environment. A new policy reads it again.
+    async fn pins_beside_rings(&self, platform: &Platform) -> Result<Vec<Problem>, StoreError> {
+        if platform.pins().next().is_none() {
+            return Ok(Vec::new());
+        }
+        let policies = self.shared.store.policies().await?;
+        let rules = policies.in_force().and_then(|policy| policy.environment(&self.environment.name));
+        Ok(check_pin_rings(platform, rules))
     }
 
     async fn load(

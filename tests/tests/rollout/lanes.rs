@@ -4,7 +4,7 @@ use kedge_tests::world::plant::{LINE, MOVED_WITHIN, PRESS, Plant};
 use kedge_tests::world::policy::Policy;
 use serde_json::Value;
 
-use crate::plants::{CANARIES, CHAIN, OTHERS, small, with_rings};
+use crate::plants::{CANARIES, CHAIN, OTHERS, moment, small, with_rings};
 
 fn digests(plant: &Plant, environment: &str, cluster_type: &str, ring: &str) -> (Value, Value) {
     let (_, entry) = plant.entry(environment, cluster_type, ring).expect("the stream has a state");
@@ -66,17 +66,10 @@ fn a_pin_keeps_its_rings_and_types_on_a_commit_until_its_date() {
     assert_eq!(plant.text_on(pinned[0]).as_deref(), Some("version 1"));
 
     // Its date comes by itself: nobody writes to Git then.
-    plant.push_file("dev", "pins/keep-lines.yaml", &pin(&soon()));
+    plant.push_file("dev", "pins/keep-lines.yaml", &pin(&moment(10)));
     plant.await_text(&pinned, "version 3");
     plant.await_so("all is one again", MOVED_WITHIN, |plant| {
         digests(plant, "dev", LINE, "rest").1 == digests(plant, "dev", LINE, "canary").1
     });
     assert!(plant.entry("dev", PRESS, "rest").is_some());
-}
-
-/// Ten seconds from now, RFC 3339.
-fn soon() -> String {
-    let ran =
-        std::process::Command::new("date").args(["-u", "-d", "+10 seconds", "+%Y-%m-%dT%H:%M:%SZ"]).output().unwrap();
-    String::from_utf8(ran.stdout).unwrap().trim().to_owned()
 }
