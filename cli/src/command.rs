@@ -23,12 +23,14 @@ use crate::render::RenderArgs;
 use crate::rollout::{OperationArgs, RolloutArgs};
 use crate::status::StatusArgs;
 use crate::token::TokenArgs;
+use crate::up::UpArgs;
 use crate::validate::ValidateArgs;
 
 /// Decide what runs where in a fleet, and with which configuration.
 ///
 /// Kedge reads a control plane from Git, a folder or a repository, and writes the GitOps files of its environments.
-/// `init` to `render` work offline, on a checkout; `login` to `audit` ask a hub, which delivers and tells what really runs.
+/// `up` starts a whole fleet on this machine, to look at. `init` to `render` work offline, on a checkout; `login` to `audit`
+/// ask a hub, which delivers and tells what really runs.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "kedge",
@@ -37,6 +39,9 @@ use crate::validate::ValidateArgs;
     max_term_width = 120,
     after_help = "\
 Examples:
+  See a whole fleet on this machine:
+    kedge up --open
+
   Make a sample platform and look around:
     kedge init demo
 
@@ -71,6 +76,7 @@ pub struct Cli {
 /// In the order of a user's day.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
+    Up(UpArgs),
     Init(InitArgs),
     Validate(ValidateArgs),
     Plan(PlanArgs),

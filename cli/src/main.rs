@@ -29,6 +29,7 @@ mod render;
 mod rollout;
 mod status;
 mod token;
+mod up;
 mod validate;
 
 use std::process::ExitCode;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> anyhow::Result<Exit> {
     match command {
+        Command::Up(args) => up::run(args),
         Command::Init(args) => init::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Plan(args) => plan::run(args),

@@ -1,4 +1,4 @@
-//! `kedge open`: the hub's page in a browser, logged in by a link that works once. Called by `main`.
+//! `kedge open`: the hub's page in a browser, logged in by a link that works once. Called by `main`; `up` makes its links here.
 
 use std::process::{Command, Stdio};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::error::Exit;
 use crate::get::columns::text;
-use crate::hub::HubArgs;
+use crate::hub::{Hub, HubArgs};
 use crate::output::{print_text, say};
 
 /// Open the hub's page in a browser.
@@ -31,14 +31,18 @@ pub struct OpenArgs {
 }
 
 pub fn run(args: &OpenArgs) -> Result<Exit> {
-    let hub = args.hub.open()?;
-    let made = hub.post(&["login-links"], &json!({}))?.document;
-    let link = format!("{}{}", hub.address().trim_end_matches('/'), text(&made["path"]));
+    let link = login_link(&args.hub.open()?)?;
     if args.print || !in_browser(&link) {
         print_text(&format!("{link}\n"))?;
         say("the link works once, for ten minutes");
     }
     Ok(Exit::Success)
+}
+
+/// A link that logs a browser in as the caller, once.
+pub fn login_link(hub: &Hub) -> Result<String> {
+    let made = hub.post(&["login-links"], &json!({}))?.document;
+    Ok(format!("{}{}", hub.address().trim_end_matches('/'), text(&made["path"])))
 }
 
 /// False: there is nothing here to open it with.

@@ -2,13 +2,15 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 27] = [
+    "up",
     "init",
     "validate",
     "plan",
     "explain",
     "render",
     "login",
+    "open",
     "status",
     "drift",
     "get",
@@ -41,12 +43,14 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
     Usage: kedge <COMMAND>
 
     Commands:
+      up           Start a whole fleet on this machine, to look at
       init         Make a sample platform to try Kedge on
       validate     Show every problem of a control plane
       plan         Show what a change would do: assignments, configuration keys and files
       explain      Show why an assignment is as it is
       render       Write the GitOps files of an environment to a folder
       login        Remember a hub and an access token
+      open         Open the hub's page in a browser
       status       Show the fleet at a glance: what runs, what moves, what is wrong
       drift        Show what should run against what does, over the whole fleet
       get          Show what the hub knows: clusters, assignments, problems and more
@@ -73,6 +77,9 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       -V, --version  Print version
 
     Examples:
+      See a whole fleet on this machine:
+        kedge up --open
+
       Make a sample platform and look around:
         kedge init demo
 
