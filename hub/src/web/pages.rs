@@ -2,17 +2,26 @@
 
 mod asked;
 mod assignment;
+mod cluster;
+mod cluster_type;
+mod clusters;
 mod commit;
 mod compare;
+mod conditions;
+mod confirm;
 mod drift;
+mod environment;
 mod evidence;
 mod fleet;
 mod history;
 mod keys;
 mod past;
+mod plan;
+mod problems;
 mod promotion;
 mod rollout;
 mod rollouts;
+mod search;
 mod workload;
 mod workloads;
 
@@ -22,7 +31,21 @@ use axum::routing::{get, post};
 use crate::api::ApiState;
 
 pub fn routes() -> Router<ApiState> {
-    Router::new().route("/", get(fleet::page)).route("/keys", get(keys::page)).merge(changes())
+    Router::new()
+        .route("/", get(fleet::page))
+        .route("/keys", get(keys::page))
+        .route("/environments/{environment}", get(environment::page))
+        .route("/environments/{environment}/confirm/{cluster_type}", get(confirm::ask).post(confirm::confirm))
+        .route("/types/{environment}/{name}", get(cluster_type::page))
+        .route("/clusters", get(clusters::page))
+        .route("/clusters/{cluster}", get(cluster::page))
+        .route("/clusters/{cluster}/hold", get(cluster::ask).post(cluster::hold))
+        .route("/clusters/{cluster}/release", get(cluster::ask).post(cluster::release))
+        .route("/conditions", get(conditions::page))
+        .route("/problems", get(problems::page))
+        .route("/problems/fetch", post(problems::fetch))
+        .route("/search", get(search::page))
+        .merge(changes())
 }
 
 /// What should run and how it changes: workloads, rollouts, and what may be asked about them.
@@ -41,6 +64,7 @@ fn changes() -> Router<ApiState> {
         .route("/evidence", get(evidence::list))
         .route("/evidence/{id}", get(evidence::page))
         .route("/compare", get(compare::page))
+        .route("/plan", get(plan::page).post(plan::pasted))
         .route("/history", get(history::page))
         .route("/commits/{commit}", get(commit::page))
         .route("/drift", get(drift::page))

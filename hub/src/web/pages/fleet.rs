@@ -1,6 +1,6 @@
 //! `/`: is everything all right? Environments along the way of a change, what moves, what is wrong, what is Unknown.
 
-mod column;
+pub mod column;
 mod verdict;
 
 use std::collections::BTreeSet;

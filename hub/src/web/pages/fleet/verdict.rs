@@ -30,7 +30,7 @@ impl Verdict {
             unknown: sum.unknown + environment.conditions.unknown,
         });
         let moving: u64 = fleet.environments.iter().map(|environment| environment.rollouts.moving).sum();
-        let total = sum.total();
+        let total = super::column::four(sum).total();
         let (mood, text) = if needs.iter().any(|need| need.mood == Mood::Failed) {
             (Mood::Failed, "Not all is right.".to_owned())
         } else if !needs.is_empty() {
