@@ -22,6 +22,7 @@ macro_rules! on_each_database {
 }
 
 mod answers;
+mod compare;
 mod figures;
 pub(crate) mod fixture;
 mod roles;

@@ -21,10 +21,7 @@ pub(super) struct Group<'a> {
 type Found<'a> = BTreeMap<Option<String>, (Option<&'a Json>, BTreeSet<&'a str>)>;
 
 pub(super) fn groups<'a>(left: &'a Workload, right: &'a Workload) -> Vec<Group<'a>> {
-    let types = |workload: &'a Workload| -> BTreeSet<&'a str> {
-        workload.places.iter().map(|place| place.cluster_type.as_str()).collect()
-    };
-    let shared: Vec<&str> = types(left).intersection(&types(right)).copied().collect();
+    let shared: Vec<&str> = left.cluster_types().intersection(&right.cluster_types()).copied().collect();
     if shared.is_empty() {
         return by_target(None, left.places.iter().collect(), right.places.iter().collect());
     }
