@@ -26,6 +26,6 @@ mod compare;
 mod figures;
 pub(crate) mod fixture;
 mod roles;
-mod rollouts;
+pub(crate) mod rollouts;
 mod routes;
 mod watching;

@@ -3,4 +3,6 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
 mod browser;
+mod changes;
 mod sessions;
+mod words;
