@@ -27,6 +27,6 @@ mod figures;
 pub(crate) mod fixture;
 mod history;
 mod roles;
-mod rollouts;
+pub(crate) mod rollouts;
 mod routes;
 mod watching;

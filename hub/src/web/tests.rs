@@ -6,4 +6,6 @@ mod actions;
 mod browser;
 mod glances;
 mod outside;
+mod changes;
 mod sessions;
+mod words;
