@@ -123,7 +123,7 @@ fn shown(found: Found<'_>) -> (Vec<ValueAt>, bool) {
     let mut hidden = false;
     let set = found.into_iter().filter_map(|(exact, (shown, targets))| {
         let shown = shown?;
-        hidden |= exact.is_some_and(|exact| exact != shown.to_string());
+        hidden |= exact.is_some_and(|exact| exact != *shown);
         Some(ValueAt { value: shown.clone(), targets: targets.into_iter().map(str::to_owned).collect() })
     });
     let values = set.collect();

@@ -4,8 +4,8 @@
 
 mod actions;
 mod browser;
+mod changes;
 mod glances;
 mod outside;
-mod changes;
 mod sessions;
 mod words;

@@ -132,9 +132,8 @@ impl Store {
         if filter.silent != Some(true) || filter.state.as_deref() != Some("active") || filter.after.is_some() {
             return Ok(false);
         }
-        let mut query = Statement::new(
-            "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM population WHERE presence = 'Unknown'",
-        );
+        let mut query =
+            Statement::new("SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM population WHERE presence = 'Unknown'");
         if let Some(environment) = &filter.environment {
             query.text(" AND environment = ?", environment);
         }

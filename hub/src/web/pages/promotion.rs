@@ -213,7 +213,8 @@ pub async fn tell(
     let name = Ok(Path(environment.clone()));
     match word.as_str() {
         "approve" => {
-            let (_, Json(_)) = approve_promotion(State(state), caller, name, Ok(Json(ApproveBody { commit, reason }))).await?;
+            let (_, Json(_)) =
+                approve_promotion(State(state), caller, name, Ok(Json(ApproveBody { commit, reason }))).await?;
         }
         word => {
             let body = PromoteBody { commit, overrides: word == "override", reason };
