@@ -76,7 +76,7 @@ impl Board {
         let news = self.last.as_ref() != Some(picture);
         self.last = Some(picture.clone());
         match (self.form, self.redraws) {
-            (Form::Text, true) => {
+            (Form::Text, true) if news => {
                 self.clear();
                 self.draw_last();
             }

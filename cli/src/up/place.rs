@@ -11,7 +11,7 @@ use anyhow::Result;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
-use super::program::UpError;
+use super::error::UpError;
 use crate::init::{self, Flavour};
 
 /// The folder, locked for this run.
