@@ -72,6 +72,8 @@ pub struct FleetEnvironment {
     /// Assignments that can't be rendered or packed.
     pub quarantined: u64,
     pub problems: ProblemCounts,
+    /// In the order of the policy.
+    pub rings: Vec<FleetRing>,
     pub types: Vec<FleetType>,
 }
 
@@ -88,6 +90,18 @@ pub struct NextView {
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FleetType {
+    pub name: String,
+    pub clusters: PresenceCounts,
+    pub conditions: ConditionCounts,
+    /// When one environment is asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rings: Vec<FleetRing>,
+}
+
+/// A ring of an environment, or of one of its cluster types, in numbers.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FleetRing {
     pub name: String,
     pub clusters: PresenceCounts,
     pub conditions: ConditionCounts,
@@ -280,16 +294,27 @@ async fn add_clusters(
     environments: &mut BTreeMap<String, FleetEnvironment>,
 ) -> Result<(), ApiError> {
     let mut seen: BTreeMap<(String, String), ()> = BTreeMap::new();
-    for TypeSum { environment, cluster_type, what, count } in state.store.presence_sums(visible, filter).await? {
+    let apart = filter.environment.is_some();
+    for TypeSum { environment, cluster_type, ring, what, count } in state.store.presence_sums(visible, filter).await? {
         let found = of_name(environments, &environment);
         found.clusters.add(what, count);
-        found.of_type(&cluster_type).clusters.add(what, count);
+        ring_of(&mut found.rings, &ring).clusters.add(what, count);
+        let of_type = found.of_type(&cluster_type);
+        of_type.clusters.add(what, count);
+        if apart {
+            ring_of(&mut of_type.rings, &ring).clusters.add(what, count);
+        }
         seen.insert((environment, cluster_type), ());
     }
-    for TypeSum { environment, cluster_type, what, count } in state.store.condition_sums(visible, filter).await? {
+    for TypeSum { environment, cluster_type, ring, what, count } in state.store.condition_sums(visible, filter).await? {
         let found = of_name(environments, &environment);
         found.conditions.add(what, count);
-        found.of_type(&cluster_type).conditions.add(what, count);
+        ring_of(&mut found.rings, &ring).conditions.add(what, count);
+        let of_type = found.of_type(&cluster_type);
+        of_type.conditions.add(what, count);
+        if apart {
+            ring_of(&mut of_type.rings, &ring).conditions.add(what, count);
+        }
     }
     let mut oldest: BTreeMap<String, i64> = BTreeMap::new();
     for (environment, cluster_type, since) in state.store.silent_since(filter).await? {
@@ -302,6 +327,14 @@ async fn add_clusters(
         of_name(environments, &environment).oldest_unknown = Some(moment(since));
     }
     Ok(())
+}
+
+fn ring_of<'a>(rings: &'a mut Vec<FleetRing>, name: &str) -> &'a mut FleetRing {
+    let index = rings.iter().position(|known| known.name == name).unwrap_or_else(|| {
+        rings.push(FleetRing { name: name.to_owned(), ..FleetRing::default() });
+        rings.len() - 1
+    });
+    &mut rings[index]
 }
 
 /// Clusters may belong to an environment that isn't described any more: they are still there.
@@ -362,6 +395,12 @@ async fn along_the_chain(
         environment.types.sort_by(|one, other| one.name.cmp(&other.name));
         let rules = policies.in_force().and_then(|policy| policy.environment(&environment.name));
         environment.after = rules.map(|rules| rules.after.clone()).unwrap_or_default();
+        let place = |ring: &FleetRing| {
+            let known = rules.and_then(|rules| rules.rings.iter().position(|known| known.name == ring.name));
+            (known.unwrap_or(usize::MAX), ring.name.clone())
+        };
+        environment.rings.sort_by_key(place);
+        environment.types.iter_mut().for_each(|found| found.rings.sort_by_key(place));
         if let Some(row) = rows.get(&environment.name) {
             environment.promote(row);
         }

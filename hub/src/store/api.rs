@@ -4,6 +4,7 @@
 pub mod access;
 pub mod audit;
 pub mod clusters;
+pub mod compare;
 pub mod conditions;
 pub mod contents;
 pub mod drift;
@@ -11,3 +12,4 @@ pub mod fleet;
 pub mod rollouts;
 pub mod search;
 pub mod states;
+pub mod workloads;

@@ -8,6 +8,7 @@ mod database;
 mod each_database;
 mod git_faults;
 mod gitea;
+mod history;
 mod journey;
 mod lab_git;
 mod lab_gitea;

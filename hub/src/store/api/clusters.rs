@@ -1,5 +1,7 @@
 //! Clusters as people look at them: pages in the order of an index, and one with everything.
 
+use std::collections::BTreeMap;
+
 use kedge_model::{Labels, Selector};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
@@ -55,6 +57,14 @@ pub struct ClusterSeen {
     pub look_at: Option<i64>,
     pub generation: i64,
     pub cloned_since: Option<i64>,
+}
+
+/// What a cluster last said that isn't as it should be, in numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amiss {
+    pub converging: u64,
+    pub failed: u64,
+    pub drifted: u64,
 }
 
 /// Rows that are read at once while labels are compared.
@@ -122,9 +132,8 @@ impl Store {
         if filter.silent != Some(true) || filter.state.as_deref() != Some("active") || filter.after.is_some() {
             return Ok(false);
         }
-        let mut query = Statement::new(
-            "SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM population WHERE presence = 'Unknown'",
-        );
+        let mut query =
+            Statement::new("SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM population WHERE presence = 'Unknown'");
         if let Some(environment) = &filter.environment {
             query.text(" AND environment = ?", environment);
         }
@@ -180,6 +189,49 @@ impl Store {
         }
         query.number(" LIMIT ?", i64::try_from(stride).unwrap_or(i64::MAX));
         query.fetch(self).await
+    }
+
+    /// What isn't as it should be on these clusters; one that has never reported is missing.
+    pub async fn amiss_of(
+        &self,
+        visible: &Visible,
+        clusters: &[String],
+    ) -> Result<BTreeMap<String, Amiss>, StoreError> {
+        let mut query = Statement::new("SELECT cluster FROM documents WHERE cluster IN (");
+        query.list("", clusters, ")");
+        let mut amiss = BTreeMap::new();
+        for row in query.fetch(self).await? {
+            amiss.insert(row.try_get("cluster")?, Amiss::default());
+        }
+        let mut query = Statement::new(
+            "SELECT c.cluster, c.condition, CAST(COUNT(*) AS BIGINT) AS number, \
+             CAST(SUM(CASE WHEN c.drift IS NULL THEN 0 ELSE 1 END) AS BIGINT) AS drifted \
+             FROM conditions AS c JOIN clusters AS k ON k.id = c.cluster WHERE c.cluster IN (",
+        );
+        query.list("", clusters, ")");
+        if let Visible::Workspaces(workspaces) = visible {
+            query.list(
+                " AND EXISTS (SELECT 1 FROM catalog AS own WHERE own.kind = 'assignment' \
+                 AND own.environment = k.environment AND own.name = k.cluster_type || '/' || c.assignment \
+                 AND own.workspace IN (",
+                workspaces,
+                "))",
+            );
+        }
+        query.push(" GROUP BY c.cluster, c.condition");
+        for row in query.fetch(self).await? {
+            let (cluster, condition): (String, String) = (row.try_get("cluster")?, row.try_get("condition")?);
+            let found = amiss.entry(cluster).or_default();
+            let count =
+                |name: &str| Ok::<_, StoreError>(u64::try_from(row.try_get::<i64, _>(name)?).unwrap_or_default());
+            match condition.as_str() {
+                "Failed" => found.failed += count("number")?,
+                "Converging" => found.converging += count("number")?,
+                _ => {}
+            }
+            found.drifted += count("drifted")?;
+        }
+        Ok(amiss)
     }
 
     /// Clusters with this id, or with this name: names aren't unique.

@@ -17,11 +17,12 @@ pub struct FleetFilter {
     pub workload: Option<String>,
 }
 
-/// So many of something in a cluster type of an environment.
+/// So many of something in a ring of a cluster type of an environment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeSum<T> {
     pub environment: String,
     pub cluster_type: String,
+    pub ring: String,
     pub what: T,
     pub count: u64,
 }
@@ -42,7 +43,7 @@ impl Store {
         filter: &FleetFilter,
     ) -> Result<Vec<TypeSum<Word>>, StoreError> {
         let mut statement = Statement::new(
-            "SELECT k.environment, k.cluster_type, k.condition, CAST(SUM(k.count) AS BIGINT) AS number FROM counts AS k \
+            "SELECT k.environment, k.cluster_type, k.ring, k.condition, CAST(SUM(k.count) AS BIGINT) AS number FROM counts AS k \
              WHERE k.count <> 0",
         );
         environment(&mut statement, filter);
@@ -62,7 +63,7 @@ impl Store {
                 workload,
             );
         }
-        statement.push(" GROUP BY k.environment, k.cluster_type, k.condition");
+        statement.push(" GROUP BY k.environment, k.cluster_type, k.ring, k.condition");
         let sum = |row: &AnyRow| {
             let word: String = row.try_get("condition")?;
             type_sum(row, Word::from_text(&word).ok_or_else(|| corrupt(word))?)
@@ -77,7 +78,7 @@ impl Store {
         filter: &FleetFilter,
     ) -> Result<Vec<TypeSum<Presence>>, StoreError> {
         let mut statement = Statement::new(
-            "SELECT k.environment, k.cluster_type, k.presence, CAST(SUM(k.count) AS BIGINT) AS number \
+            "SELECT k.environment, k.cluster_type, k.ring, k.presence, CAST(SUM(k.count) AS BIGINT) AS number \
              FROM population AS k WHERE k.count <> 0",
         );
         environment(&mut statement, filter);
@@ -90,7 +91,7 @@ impl Store {
                 workload,
             );
         }
-        statement.push(" GROUP BY k.environment, k.cluster_type, k.presence");
+        statement.push(" GROUP BY k.environment, k.cluster_type, k.ring, k.presence");
         let sum = |row: &AnyRow| {
             let word: String = row.try_get("presence")?;
             type_sum(row, Presence::from_text(&word).ok_or_else(|| corrupt(word))?)
@@ -203,6 +204,7 @@ fn type_sum<T>(row: &AnyRow, what: T) -> Result<TypeSum<T>, StoreError> {
     Ok(TypeSum {
         environment: row.try_get("environment")?,
         cluster_type: row.try_get("cluster_type")?,
+        ring: row.try_get("ring")?,
         what,
         count: count(row)?,
     })
