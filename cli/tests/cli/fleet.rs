@@ -38,8 +38,11 @@ fn row(cluster: &str, condition: &str) -> Value {
 }
 
 fn rollouts() -> Value {
-    json!({"items": [{"id": 12, "environment": "stage", "lane": "platform", "state": "Stopped", "why": "ring canary: 1 failed",
-        "commit": "c0ffee1234567890", "subject": "faster", "rings": [{"ring": "canary", "state": "stopped"}]}]})
+    let rollout = |id: u64, state: &str, why: &str, ring: &str| {
+        json!({"id": id, "environment": "stage", "lane": "platform", "state": state, "why": why, "commit": "c0ffee1234567890",
+            "subject": "faster", "rings": [{"ring": "canary", "state": ring}]})
+    };
+    json!({"items": [rollout(13, "Active", "", "rolling"), rollout(12, "Stopped", "ring canary: 1 failed", "stopped")]})
 }
 
 fn hub() -> FakeHub {
@@ -59,10 +62,11 @@ fn a_glance_shows_what_runs_what_moves_and_what_is_wrong() {
     stage        c0ffee1234  12        1       ● 20       ◐ 2         ▲ 1     ○ 3
 
     Moving:
-      ◐ stage: rollout 12 of c0ffee1234 faster: is Stopped (ring canary: 1 failed); canary stopped  > kedge rollout show 12
+      ◐ stage: rollout 13 of c0ffee1234 faster: canary rolling  > kedge rollout show 13
       ◐ stage: beef567890 slower waits: dev soaks for 4m  > kedge promote
 
     Wrong:
+      ▲ stage: rollout 12 of c0ffee1234 faster is Stopped (ring canary: 1 failed); canary stopped  > kedge rollout show 12
       ▲ stage: drone/hello-test HealthCheck on c3; still running 1.4.1
           hello.service isn't running
           > kedge get conditions -e stage --condition Failed
