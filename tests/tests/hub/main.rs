@@ -3,6 +3,7 @@
 
 mod agents;
 mod artifacts;
+mod compare;
 mod database;
 mod each_database;
 mod git_faults;
