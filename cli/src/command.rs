@@ -8,25 +8,31 @@ use crate::cluster::ClusterArgs;
 use crate::compare::CompareArgs;
 use crate::completions::CompletionsArgs;
 use crate::describe::DescribeArgs;
+use crate::drift::DriftArgs;
 use crate::evidence::EvidenceArgs;
 use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
+use crate::history::HistoryArgs;
 use crate::hold::{HoldArgs, UnholdArgs};
 use crate::init::InitArgs;
 use crate::login::LoginArgs;
 use crate::man::ManArgs;
+use crate::open::OpenArgs;
 use crate::plan::PlanArgs;
 use crate::promote::{PolicyArgs, PromoteArgs};
 use crate::publish::PublishArgs;
 use crate::render::RenderArgs;
 use crate::rollout::{OperationArgs, RolloutArgs};
+use crate::status::StatusArgs;
 use crate::token::TokenArgs;
+use crate::up::UpArgs;
 use crate::validate::ValidateArgs;
 
 /// Decide what runs where in a fleet, and with which configuration.
 ///
 /// Kedge reads a control plane from Git, a folder or a repository, and writes the GitOps files of its environments.
-/// `init` to `render` work offline, on a checkout; `login` to `audit` ask a hub, which delivers and tells what really runs.
+/// `up` starts a whole fleet on this machine, to look at. `init` to `render` work offline, on a checkout; `login` to `audit`
+/// ask a hub, which delivers and tells what really runs.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "kedge",
@@ -35,6 +41,9 @@ use crate::validate::ValidateArgs;
     max_term_width = 120,
     after_help = "\
 Examples:
+  See a whole fleet on this machine:
+    kedge up --open
+
   Make a sample platform and look around:
     kedge init demo
 
@@ -48,6 +57,7 @@ Examples:
 
   With a hub: log in, see what is wrong, let a cluster in, follow what runs:
     kedge login https://hub.example:7480 --token-file token
+    kedge status
     kedge get problems
     kedge token create -e dev --cluster-type drone
     kedge get clusters --watch
@@ -69,12 +79,16 @@ pub struct Cli {
 /// In the order of a user's day.
 #[derive(Clone, Debug, Subcommand)]
 pub enum Command {
+    Up(UpArgs),
     Init(InitArgs),
     Validate(ValidateArgs),
     Plan(PlanArgs),
     Explain(ExplainArgs),
     Render(RenderArgs),
     Login(LoginArgs),
+    Open(OpenArgs),
+    Status(StatusArgs),
+    Drift(DriftArgs),
     Get(GetArgs),
     Describe(DescribeArgs),
     Compare(CompareArgs),
@@ -92,6 +106,7 @@ pub enum Command {
     Restart(OperationArgs),
     /// Try again what failed, on every cluster that the selectors name
     Reapply(OperationArgs),
+    History(HistoryArgs),
     Audit(AuditArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

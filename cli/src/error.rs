@@ -12,6 +12,7 @@ use crate::hub::HubError;
 use crate::init::InitError;
 use crate::output::{harmless, severity_style};
 use crate::problems::Problems;
+use crate::up::UpError;
 
 /// How a command that did its work ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +119,8 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     } else if let Some(error) = error.downcast_ref::<HubError>() {
         error.hint()
     } else if let Some(error) = error.downcast_ref::<FolderError>() {
+        error.hint()
+    } else if let Some(error) = error.downcast_ref::<UpError>() {
         error.hint()
     } else {
         error.downcast_ref::<InitError>().and_then(InitError::hint)

@@ -1,6 +1,6 @@
 //! `kedge init`: makes a sample platform of local bare Git repositories that renders at once. Called by `main`.
 
-mod commands;
+pub(crate) mod commands;
 mod place;
 mod repository;
 mod sample;
@@ -16,6 +16,7 @@ use crate::error::Exit;
 use crate::output::print_text;
 use place::Place;
 use repository::{Content, NewRepository};
+pub use sample::Flavour;
 use sample::{ENVIRONMENTS, SampleFile, Words};
 
 /// Make a sample platform to try Kedge on.
@@ -31,11 +32,18 @@ Examples:
     cat demo/README.md
 
   Look for problems in all its environments:
-    kedge validate --control-plane demo/control-plane.git")]
+    kedge validate --control-plane demo/control-plane.git
+
+  The sample that `kedge up` runs, without the hub and the agents:
+    kedge init demo --files-only")]
 pub struct InitArgs {
     /// The folder to make
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
+
+    /// Plain hosts with files only, which agents below folders play without root; `kedge up` runs this one
+    #[arg(long)]
+    pub files_only: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -61,23 +69,39 @@ pub enum InitError {
 const CONTROL_PLANE: &str = "control-plane.git";
 const HELLO: &str = "hello.git";
 const HELLO_GITOPS: &str = "hello-gitops.git";
+const BEACON: &str = "beacon.git";
+const BEACON_GITOPS: &str = "beacon-gitops.git";
 const GITOPS: &str = "gitops.git";
 
 /// What stands in the folder, and what it is.
-const ENTRIES: [(&str, &str); 6] = [
-    (CONTROL_PLANE, "the platform: branches main, dev, stage, prod"),
-    (HELLO, "the application hello: its Workload"),
-    (HELLO_GITOPS, "its manifests for Kubernetes and for Debian hosts"),
-    (GITOPS, "where rendered files go"),
-    ("sources.yaml", "where each repository is found without a network"),
-    ("README.md", "what is here, and what to try"),
-];
+fn entries(flavour: Flavour) -> Vec<(&'static str, &'static str)> {
+    let manifests = match flavour {
+        Flavour::Whole => "its manifests for Kubernetes and for Debian hosts",
+        Flavour::FilesOnly => "its manifests for hosts, files only",
+    };
+    let mut entries = vec![
+        (CONTROL_PLANE, "the platform: branches main, dev, stage, prod"),
+        (HELLO, "the application hello: its Workload"),
+        (HELLO_GITOPS, manifests),
+    ];
+    if flavour == Flavour::FilesOnly {
+        entries.push((BEACON, "another team's application, beacon"));
+        entries.push((BEACON_GITOPS, "its manifests"));
+    }
+    entries.extend([
+        (GITOPS, "where rendered files go"),
+        ("sources.yaml", "where each repository is found without a network"),
+        ("README.md", "what is here, and what to try"),
+    ]);
+    entries
+}
 
 /// Makes the sample and tells on stdout what to do with it.
 pub fn run(args: &InitArgs) -> anyhow::Result<Exit> {
-    create(&args.dir)?;
+    let flavour = if args.files_only { Flavour::FilesOnly } else { Flavour::Whole };
+    create(&args.dir, flavour)?;
     let mut text = format!("Made a sample platform in {}:\n", args.dir.display());
-    for (name, what) in ENTRIES {
+    for (name, what) in entries(flavour) {
         text.push_str(&format!("  {name:<18} {what}\n"));
     }
     text.push_str(&format!("\nTry:\n{}", commands::list(Some(&args.dir), "  ")));
@@ -86,22 +110,28 @@ pub fn run(args: &InitArgs) -> anyhow::Result<Exit> {
 }
 
 /// Makes the sample in `dir`, whole or not at all. Returns its path, absolute and without symbolic links.
-fn create(dir: &Path) -> Result<PathBuf, InitError> {
+pub fn create(dir: &Path, flavour: Flavour) -> Result<PathBuf, InitError> {
     let place = Place::prepare(dir)?;
     let url = file_url(place.target());
     // A clock before 1970 is wrong anyway; the time is only shown.
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
 
     let words = Words { url, ..Words::default() };
-    let main = in_repository(&place, CONTROL_PLANE, "main", seconds, |new| write_control_plane(new, &words))?;
+    let main = in_repository(&place, CONTROL_PLANE, "main", seconds, |new| write_control_plane(new, flavour, &words))?;
     let words = Words { main, ..words };
     in_repository(&place, HELLO, "main", seconds, |new| {
-        new.commit("main", "Describe the application", &fill("", sample::HELLO, &words), None)
+        new.commit("main", "Describe the application", &fill("", &flavour.hello(), &words), None)
     })?;
-    in_repository(&place, HELLO_GITOPS, "dev", seconds, |new| write_manifests(new, &words))?;
+    in_repository(&place, HELLO_GITOPS, "dev", seconds, |new| write_manifests(new, flavour, &words))?;
+    if flavour == Flavour::FilesOnly {
+        in_repository(&place, BEACON, "main", seconds, |new| {
+            new.commit("main", "Describe the application", &fill("", sample::files_only::BEACON, &words), None)
+        })?;
+        in_repository(&place, BEACON_GITOPS, "dev", seconds, |new| write_beacon(new, &words))?;
+    }
     in_repository(&place, GITOPS, "dev", seconds, |new| write_gitops(new, &words))?;
-    write_file(&place, "sources.yaml", &words.fill(sample::SOURCES))?;
-    write_file(&place, "README.md", &sample::README.replace("@COMMANDS@\n", &commands::list(None, "    ")))?;
+    write_file(&place, "sources.yaml", &words.fill(flavour.sources()))?;
+    write_file(&place, "README.md", &flavour.readme().replace("@COMMANDS@\n", &commands::list(None, "    ")))?;
 
     place.finish()
 }
@@ -125,8 +155,8 @@ impl InitError {
 }
 
 /// Returns main's head.
-fn write_control_plane(new: &NewRepository, words: &Words) -> gix::Result<String> {
-    let mut files = fill("", sample::CONTROL_PLANE_MAIN, words);
+fn write_control_plane(new: &NewRepository, flavour: Flavour, words: &Words) -> gix::Result<String> {
+    let mut files = fill("", &flavour.control_plane_main(), words);
     for environment in &ENVIRONMENTS {
         let words = Words { environment: environment.name, ..words.clone() };
         let path = format!(".environments/{}.yaml", environment.name);
@@ -134,11 +164,10 @@ fn write_control_plane(new: &NewRepository, words: &Words) -> gix::Result<String
     }
     let main = new.commit("main", "Describe the platform", &files, None)?.to_string();
 
-    for environment in &ENVIRONMENTS {
+    for (at, environment) in ENVIRONMENTS.iter().enumerate() {
         let name = environment.name;
         let words = Words { main: main.clone(), environment: name, ..words.clone() };
-        let mut files = fill("", sample::CONTROL_PLANE_ENVIRONMENT, &words);
-        files.extend(fill("", environment.files, &words));
+        let files = fill("", &flavour.control_plane_environment(at), &words);
         let first = new.commit(name, &format!("Describe the environment {name}"), &files, None)?;
         if !environment.later.is_empty() {
             let later = fill("", environment.later, &words);
@@ -148,15 +177,24 @@ fn write_control_plane(new: &NewRepository, words: &Words) -> gix::Result<String
     Ok(main)
 }
 
-fn write_manifests(new: &NewRepository, words: &Words) -> gix::Result<()> {
+fn write_manifests(new: &NewRepository, flavour: Flavour, words: &Words) -> gix::Result<()> {
     for environment in &ENVIRONMENTS {
         let in_folder = |target: &'static str, files: &[SampleFile]| {
             let words = Words { environment: environment.name, target, ..words.clone() };
             fill(&format!("{target}/"), files, &words)
         };
-        let mut files = in_folder(environment.kubernetes_target, sample::HELLO_KUBERNETES);
-        files.extend(in_folder(environment.host_target, sample::HELLO_HOST));
+        let mut files = in_folder(environment.kubernetes_target, flavour.hello_kubernetes());
+        files.extend(in_folder(environment.host_target, flavour.hello_host()));
         new.commit(environment.name, "Write the manifests of hello", &files, None)?;
+    }
+    Ok(())
+}
+
+fn write_beacon(new: &NewRepository, words: &Words) -> gix::Result<()> {
+    for environment in &ENVIRONMENTS {
+        let words = Words { environment: environment.name, ..words.clone() };
+        let files = fill("beacon/", sample::files_only::BEACON_HOST, &words);
+        new.commit(environment.name, "Write the manifests of beacon", &files, None)?;
     }
     Ok(())
 }

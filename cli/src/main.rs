@@ -6,18 +6,22 @@ mod cluster;
 mod command;
 mod compare;
 mod completions;
+mod condition;
 mod control_plane;
 mod describe;
+mod drift;
 mod error;
 mod evidence;
 mod explain;
 mod folder;
 mod get;
+mod history;
 mod hold;
 mod hub;
 mod init;
 mod login;
 mod man;
+mod open;
 mod output;
 mod plan;
 mod problems;
@@ -25,7 +29,9 @@ mod promote;
 mod publish;
 mod render;
 mod rollout;
+mod status;
 mod token;
+mod up;
 mod validate;
 
 use std::process::ExitCode;
@@ -45,12 +51,16 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> anyhow::Result<Exit> {
     match command {
+        Command::Up(args) => up::run(args),
         Command::Init(args) => init::run(args),
         Command::Validate(args) => validate::run(args),
         Command::Plan(args) => plan::run(args),
         Command::Explain(args) => explain::run(args),
         Command::Render(args) => render::run(args),
         Command::Login(args) => login::run(args),
+        Command::Open(args) => open::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Drift(args) => drift::run(args),
         Command::Get(args) => get::run(args),
         Command::Describe(args) => describe::run(args),
         Command::Compare(args) => compare::run(args),
@@ -66,6 +76,7 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Evidence(args) => evidence::run(args),
         Command::Restart(args) => rollout::restart(args),
         Command::Reapply(args) => rollout::reapply(args),
+        Command::History(args) => history::run(args),
         Command::Audit(args) => audit::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

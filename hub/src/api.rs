@@ -2,30 +2,39 @@
 //! (sign, publish, fetch) it asks of them through `Rooms`. `run` serves the router.
 
 mod access;
-mod answer;
-mod audit;
-mod caller;
-mod clusters;
+pub(crate) mod answer;
+pub(crate) mod audit;
+pub(crate) mod caller;
+pub(crate) mod clusters;
 pub(crate) mod compare;
-mod counts;
+pub(crate) mod conditions;
+pub(crate) mod counts;
+mod desired;
 mod document;
-mod evidence;
-mod gate;
+pub(crate) mod drift;
+pub(crate) mod evidence;
+pub(crate) mod fleet;
+pub(crate) mod gate;
 mod health;
-mod holds;
+pub(crate) mod history;
+pub(crate) mod holds;
 mod hooks;
 mod join;
-mod limit;
-mod objects;
-mod page;
+pub(crate) mod limit;
+mod login;
+pub(crate) mod objects;
+pub(crate) mod overview;
+pub(crate) mod page;
 pub(crate) mod plan;
-mod promotions;
-mod publish;
-mod rollouts;
-mod rooms;
-mod states;
-mod tag;
-mod ticks;
+pub(crate) mod promotions;
+pub(crate) mod publish;
+pub(crate) mod rollouts;
+pub(crate) mod rooms;
+pub(crate) mod search;
+pub(crate) mod states;
+pub(crate) mod tag;
+pub(crate) mod ticks;
+pub(crate) mod workloads;
 
 use std::fmt;
 use std::sync::Arc;
@@ -42,6 +51,7 @@ use crate::metrics::{Metrics, Request, Route, Status};
 use crate::store::Store;
 pub use answer::ApiError;
 pub use caller::Caller;
+use desired::Desired;
 pub use document::openapi;
 pub use limit::Limits;
 pub use rollouts::start::WrittenView;
@@ -57,15 +67,18 @@ pub struct ApiState {
     pub(crate) store: Store,
     pub(crate) rooms: Arc<dyn Rooms>,
     metrics: Arc<Metrics>,
-    limits: Arc<Limits>,
-    ticks: Arc<Ticks>,
+    pub(crate) limits: Arc<Limits>,
+    pub(crate) ticks: Arc<Ticks>,
+    desired: Arc<Desired>,
     /// Requests that wait for a change: each holds a connection.
-    watchers: Arc<Semaphore>,
-    shutdown: watch::Receiver<bool>,
+    pub(crate) watchers: Arc<Semaphore>,
+    pub(crate) shutdown: watch::Receiver<bool>,
+    /// The listener speaks TLS: cookies may insist on it.
+    pub(crate) secure: bool,
 }
 
 /// A request that isn't a watch ends by then; the database gives up sooner.
-const REQUEST_TIME: Duration = Duration::from_secs(30);
+pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(30);
 /// The largest body is a set of labels.
 const MAX_BODY: usize = 64 * 1024;
 /// So many may wait for changes at once.
@@ -86,12 +99,14 @@ impl ApiState {
             metrics,
             limits: Arc::new(Limits::new(config.rate_per_token, config.rate_per_address)),
             ticks: Arc::new(Ticks::default()),
+            desired: Arc::new(Desired::default()),
             watchers: Arc::new(Semaphore::new(MAX_WATCHERS)),
             shutdown,
+            secure: config.tls.is_some(),
         }
     }
 
-    fn count(&self, route: Route, status: StatusCode) {
+    pub(crate) fn count(&self, route: Route, status: StatusCode) {
         self.metrics.requests.get_or_create(&Request { route, status: Status::of(status) }).inc();
     }
 }
@@ -102,7 +117,7 @@ impl fmt::Debug for ApiState {
     }
 }
 
-/// Every route of the listener for people and programs.
+/// Every route for programs. What isn't here, the page answers.
 pub fn router(state: ApiState) -> Router {
     let (api, _) = document::routes().split_for_parts();
     let api = api
@@ -117,9 +132,8 @@ pub fn router(state: ApiState) -> Router {
         .route("/api/v1/openapi.json", axum::routing::get(async || axum::Json(openapi())))
         .merge(health::routes())
         .merge(hooks::routes(&state))
-        .fallback(answer::no_such_route)
         .with_state(state)
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

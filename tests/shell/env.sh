@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Where things are kept between runs, and how a missing program is had. Sourced by tests/run, tests/bench and .ci/run.
+# Where things are kept between runs, and how a missing program is had. Sourced by up, tests/run, tests/bench and .ci/run.
 
 # The caller may run without a HOME; a tilde then means what the password file says.
 export HOME="${HOME:-$(cd ~ && pwd)}"
@@ -45,7 +45,7 @@ install_packages() {
 need_rust() {
     command -v cargo >/dev/null || PATH="$HOME/.cargo/bin:$PATH"
     command -v cargo >/dev/null || die 1 "cargo isn't here. Install Rust from https://rustup.rs and try again."
-    need cc gcc libc6-dev || die 1 "there is no C compiler to link with. Install the packages gcc and libc6-dev."
+    need cc gcc libc6-dev || die 1 "there is no C compiler to link with. Install one: sudo apt-get install gcc libc6-dev"
 }
 
 now_ms() {

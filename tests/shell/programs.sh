@@ -27,6 +27,31 @@ need_gitea() {
     export KEDGE_GITEA=$home
 }
 
+axe_version=4.10.3
+# Of the npm package's file axe.min.js.
+axe_sum=880970c081707360e64f34cea25ff91892f5bc95675b0776925b9709dd8a68bb
+
+# need_axe: sets KEDGE_AXE to the text of axe-core, which npm has. When that can't be, `why` says so and it is false.
+need_axe() {
+    local home=$KEDGE_CACHE/programs/axe-core-$axe_version
+    export KEDGE_AXE=$home/package/axe.min.js
+    if [[ -f $KEDGE_AXE ]]; then return 0; fi
+    why="axe-core $axe_version can't be fetched (npm pack); the words of npm are in $KEDGE_CACHE/axe.log"
+    need npm npm || {
+        why="npm isn't here and can't be installed (axe-core comes with it)"
+        return 1
+    }
+    mkdir -p "$home.part"
+    {
+        (cd "$home.part" && npm pack --silent "axe-core@$axe_version" && tar xzf axe-core-*.tgz package/axe.min.js) || return 1
+        sha256sum --check --status <<<"$axe_sum  $home.part/package/axe.min.js" || {
+            echo "another text than expected: $(sha256sum "$home.part/package/axe.min.js")"
+            return 1
+        }
+        rm -rf "$home" && mv "$home.part" "$home" || return 1
+    } >"$KEDGE_CACHE/axe.log" 2>&1
+}
+
 # need_postgres: true when its server is there, or could be installed. When not, `why` says so.
 need_postgres() {
     if has_postgres; then return 0; fi
@@ -39,6 +64,14 @@ need_postgres() {
 }
 
 has_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
+
+# need_prometheus: true when the program is there, or could be installed. When not, `why` says so.
+need_prometheus() {
+    need prometheus prometheus || {
+        why="Prometheus isn't here and can't be installed (Debian's package prometheus)"
+        return 1
+    }
+}
 
 # Raised when the recipe below changes, so that nobody boots an old disk.
 debian_recipe=1

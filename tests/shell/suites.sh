@@ -69,7 +69,30 @@ prepare_hub() {
 
 # A fleet of real agents below folders beside a real hub; no rights of root.
 prepare_rollout() {
+    local why=''
     prepare_hub
+    need_prometheus || export KEDGE_NO_PROMETHEUS=$why
+}
+
+# Prometheus and its tool beside them. Without them their tests skip themselves.
+prepare_metrics() {
+    local why=''
+    prepare_hub
+    need_prometheus || export KEDGE_NO_PROMETHEUS=$why
+}
+
+# The first command of the README, with the programs that the build just made.
+prepare_up() {
+    need git git || reason="git isn't here (Debian's package git)"
+}
+
+# A real Chromium before a real hub with real agents. Pictures of every page go to a folder for a person to look at.
+prepare_web() {
+    local why=''
+    prepare_hub
+    need chromedriver chromium chromium-driver || reason="Chromium isn't here (Debian's packages chromium and chromium-driver)"
+    need_axe || export KEDGE_NO_AXE=$why
+    export KEDGE_PICTURES=${KEDGE_PICTURES:-$KEDGE_CACHE/pictures}
 }
 
 # A booted Debian host beside a real hub. Its tests say themselves what they lack.
@@ -124,5 +147,8 @@ suite unit quick "$cores" '' "every test of the workspace that needs nothing fro
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
 suite hub heavy "$cores" '^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*postgres' "a real hub with real Git over HTTP, Gitea and PostgreSQL around it"
 suite rollout heavy $((cores + 2)) '^kedge-tests/rollout::|^kedge-sim(/[^:]*)?::' "promotion through environments and rings with a fleet of real agents, and its simulation"
+suite metrics heavy "$cores" '^kedge-tests/metrics::' "numbers in a real Prometheus, alerts, dashboards, and webhooks to real receivers"
+suite up heavy 2 '^kedge-tests/up::' "kedge up: a whole fleet on one machine, and the commands that it suggests"
+suite web heavy "$cores" '^kedge-tests/web::' "the page in a real Chromium, with a fleet of real agents; pictures go to KEDGE_PICTURES"
 suite debian heavy $((cores + 1)) '^kedge-tests/debian::' "the agent on a booted Debian host, with a real hub, an apt repository and power cuts"
 suite arm alone "$cores" '^kedge-tests/arm::' "the agent's packages for ARM, started under qemu"

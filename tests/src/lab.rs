@@ -4,6 +4,7 @@
 
 pub mod apt_repository;
 pub mod artifact_server;
+pub mod browser;
 pub mod chance;
 pub mod git;
 pub mod git_server;
@@ -16,6 +17,7 @@ pub mod inbox;
 pub mod part;
 pub mod port;
 pub mod postgres;
+pub mod prometheus;
 pub mod relay;
 pub mod root_agent;
 pub mod user;

@@ -42,7 +42,7 @@ fn prefix(folder: &Path) -> String {
 }
 
 /// A word as a POSIX shell takes it.
-pub(super) fn quote(word: &str) -> String {
+pub fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,@%+~".contains(c);
     if !word.is_empty() && !word.starts_with('~') && word.chars().all(plain) {
         return word.to_owned();

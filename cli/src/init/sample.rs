@@ -3,7 +3,7 @@
 
 /// A file of a branch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct SampleFile {
+pub struct SampleFile {
     pub path: &'static str,
     pub text: &'static str,
 }
@@ -18,6 +18,15 @@ pub(super) struct Environment {
     pub later: &'static [SampleFile],
     pub kubernetes_target: &'static str,
     pub host_target: &'static str,
+}
+
+/// Which sample is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flavour {
+    /// Kubernetes clusters, and Debian hosts with debs and units.
+    Whole,
+    /// Plain hosts with files only, and a second application: agents below folders can play all of it without root.
+    FilesOnly,
 }
 
 /// What the words between `@` stand for.
@@ -105,6 +114,93 @@ pub(super) const HELLO_HOST: &[SampleFile] =
     files!("hello-gitops/host": "greet.sh", "hello.service", "host-workload.yaml");
 pub(super) const GITOPS: &[SampleFile] = files!("gitops": "README.md");
 
+/// What is other with files only, by the same paths; and what is there only then.
+pub(super) mod files_only {
+    use super::SampleFile;
+
+    pub const README: &str = include_str!("../../sample/files-only/README.md");
+    pub const SOURCES: &str = include_str!("../../sample/files-only/sources.yaml");
+    pub const MAIN: &[SampleFile] = files!("files-only/main":
+        "configs/beacon.yaml",
+        "promotion-policy.yaml",
+        "templates/kedge-host.yaml",
+        "workloads/beacon.yaml",
+    );
+    pub const ENVIRONMENT: &[SampleFile] = files!("files-only/environment":
+        "cluster-types/north/drone/cluster-type.yaml",
+        "cluster-types/south/large/cluster-type.yaml",
+        "scheduling/everywhere.yaml",
+    );
+    /// In the order of the environments.
+    pub const OF_EACH: [&[SampleFile]; 3] = [
+        files!("files-only/dev": "scheduling/functional-test.yaml"),
+        files!("files-only/stage": "scheduling/uat.yaml"),
+        files!("files-only/prod": "scheduling/edge.yaml"),
+    ];
+    pub const HELLO: &[SampleFile] = files!("files-only/hello": "workload/hello.yaml");
+    pub const HELLO_HOST: &[SampleFile] =
+        files!("files-only/hello-gitops/host": "check.sh", "greeting", "host-workload.yaml");
+    pub const BEACON: &[SampleFile] = files!("files-only/beacon": "README.md", "workload/beacon.yaml");
+    pub const BEACON_HOST: &[SampleFile] = files!("files-only/beacon-gitops/host": "beacon.conf", "host-workload.yaml");
+}
+
+impl Flavour {
+    pub(super) fn readme(self) -> &'static str {
+        match self {
+            Flavour::Whole => README,
+            Flavour::FilesOnly => files_only::README,
+        }
+    }
+
+    pub(super) fn sources(self) -> &'static str {
+        match self {
+            Flavour::Whole => SOURCES,
+            Flavour::FilesOnly => files_only::SOURCES,
+        }
+    }
+
+    pub fn control_plane_main(self) -> Vec<SampleFile> {
+        self.laid_over(CONTROL_PLANE_MAIN, files_only::MAIN)
+    }
+
+    /// The files of an environment's branch, by its place in `ENVIRONMENTS`.
+    pub fn control_plane_environment(self, at: usize) -> Vec<SampleFile> {
+        let mut files = self.laid_over(CONTROL_PLANE_ENVIRONMENT, files_only::ENVIRONMENT);
+        let of_it = ENVIRONMENTS.get(at).map_or(&[][..], |environment| environment.files);
+        files.extend(self.laid_over(of_it, files_only::OF_EACH.get(at).copied().unwrap_or_default()));
+        files
+    }
+
+    pub fn hello(self) -> Vec<SampleFile> {
+        self.laid_over(HELLO, files_only::HELLO)
+    }
+
+    /// The manifests of a target that is for Kubernetes in the whole sample.
+    pub fn hello_kubernetes(self) -> &'static [SampleFile] {
+        match self {
+            Flavour::Whole => HELLO_KUBERNETES,
+            Flavour::FilesOnly => files_only::HELLO_HOST,
+        }
+    }
+
+    pub fn hello_host(self) -> &'static [SampleFile] {
+        match self {
+            Flavour::Whole => HELLO_HOST,
+            Flavour::FilesOnly => files_only::HELLO_HOST,
+        }
+    }
+
+    /// The files with those of the same path replaced, and the further ones.
+    fn laid_over(self, files: &[SampleFile], over: &[SampleFile]) -> Vec<SampleFile> {
+        let over = match self {
+            Flavour::Whole => &[],
+            Flavour::FilesOnly => over,
+        };
+        let kept = files.iter().filter(|file| over.iter().all(|other| other.path != file.path));
+        kept.chain(over).copied().collect()
+    }
+}
+
 impl Words {
     pub fn fill(&self, text: &str) -> String {
         text.replace("@URL@", &self.url)
@@ -121,10 +217,14 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     fn every_text() -> Vec<&'static str> {
-        let mut texts = vec![README, SOURCES, ENVIRONMENT];
-        let lists = [CONTROL_PLANE_MAIN, CONTROL_PLANE_ENVIRONMENT, HELLO, HELLO_KUBERNETES, HELLO_HOST, GITOPS];
+        let mut texts = vec![README, SOURCES, ENVIRONMENT, files_only::README, files_only::SOURCES];
+        let lists = [CONTROL_PLANE_MAIN, CONTROL_PLANE_ENVIRONMENT, HELLO, HELLO_KUBERNETES, HELLO_HOST, GITOPS]
+            .into_iter()
+            .chain([files_only::MAIN, files_only::ENVIRONMENT, files_only::HELLO, files_only::HELLO_HOST])
+            .chain([files_only::BEACON, files_only::BEACON_HOST])
+            .chain(files_only::OF_EACH);
         let environments = ENVIRONMENTS.iter().flat_map(|environment| [environment.files, environment.later]);
-        texts.extend(lists.into_iter().chain(environments).flatten().map(|file| file.text));
+        texts.extend(lists.chain(environments).flatten().map(|file| file.text));
         texts
     }
 
@@ -157,7 +257,7 @@ mod tests {
     #[test]
     fn no_word_is_left_unfilled() {
         let words = Words { url: "file:///x".into(), main: "0".repeat(40), environment: "dev", target: "line-test" };
-        for text in every_text().into_iter().filter(|text| *text != README) {
+        for text in every_text().into_iter().filter(|text| ![README, files_only::README].contains(text)) {
             assert!(!words.fill(text).contains('@'), "{text}");
         }
     }

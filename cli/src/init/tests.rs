@@ -22,7 +22,7 @@ fn names_in(dir: &Path) -> Vec<String> {
 
 fn sample_in(name: &str) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let created = create(&folder.path().join(name)).unwrap();
+    let created = create(&folder.path().join(name), Flavour::Whole).unwrap();
     (folder, created)
 }
 
@@ -30,7 +30,7 @@ fn sample_in(name: &str) -> (tempfile::TempDir, PathBuf) {
 fn a_sample_has_its_repositories_branches_and_nothing_else() {
     let (folder, created) = sample_in("demo");
     assert_eq!(names_in(folder.path()), ["demo"]);
-    let mut expected: Vec<&str> = ENTRIES.iter().map(|(name, _)| *name).collect();
+    let mut expected: Vec<&str> = entries(Flavour::Whole).iter().map(|(name, _)| *name).collect();
     expected.sort_unstable();
     assert_eq!(names_in(&created), expected);
 
@@ -128,16 +128,16 @@ fn an_empty_folder_is_filled_and_stays_the_same_folder() {
     use std::os::unix::fs::MetadataExt;
     let folder = tempfile::tempdir().unwrap();
     let before = fs::metadata(folder.path()).unwrap().ino();
-    let created = create(folder.path()).unwrap();
+    let created = create(folder.path(), Flavour::Whole).unwrap();
     assert_eq!(fs::metadata(folder.path()).unwrap().ino(), before);
-    assert_eq!(names_in(&created).len(), ENTRIES.len());
+    assert_eq!(names_in(&created).len(), entries(Flavour::Whole).len());
 }
 
 #[test]
 fn a_folder_that_is_not_empty_is_refused_and_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("mine"), "x").unwrap();
-    let error = create(folder.path()).unwrap_err();
+    let error = create(folder.path(), Flavour::Whole).unwrap_err();
     assert!(matches!(error, InitError::NotEmpty { .. }), "{error}");
     assert!(error.to_string().ends_with("exists and isn't empty"));
     assert!(error.hint().unwrap().contains("folder that doesn't exist yet"));
@@ -149,9 +149,9 @@ fn a_file_and_a_missing_parent_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
     fs::write(&file, "x").unwrap();
-    assert!(matches!(create(&file).unwrap_err(), InitError::NotAFolder { .. }));
-    assert!(create(&file.join("below")).is_err());
-    let error = create(&folder.path().join("no such/demo")).unwrap_err();
+    assert!(matches!(create(&file, Flavour::Whole).unwrap_err(), InitError::NotAFolder { .. }));
+    assert!(create(&file.join("below"), Flavour::Whole).is_err());
+    let error = create(&folder.path().join("no such/demo"), Flavour::Whole).unwrap_err();
     assert!(error.hint().unwrap().contains("mkdir -p '"), "{error}: {:?}", error.hint());
     assert_eq!(names_in(folder.path()), ["file"]);
 }
@@ -159,7 +159,7 @@ fn a_file_and_a_missing_parent_are_refused() {
 #[test]
 fn a_parent_that_cannot_be_written_is_refused() {
     // Even root can't make a folder there.
-    let error = create(Path::new("/proc/kedge-demo")).unwrap_err();
+    let error = create(Path::new("/proc/kedge-demo"), Flavour::Whole).unwrap_err();
     assert!(matches!(error, InitError::ParentNotWritable { .. }), "{error}");
 }
 
@@ -186,4 +186,28 @@ fn the_readme_lists_the_commands_for_a_reader_inside() {
     let readme = fs::read_to_string(created.join("README.md")).unwrap();
     assert!(readme.contains("\n    kedge validate --control-plane control-plane.git --sources sources.yaml\n"));
     assert!(!readme.contains('@'), "{readme}");
+}
+
+#[test]
+fn with_files_only_every_type_is_a_host_and_every_workload_has_files_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let created = create(&folder.path().join("demo"), Flavour::FilesOnly).unwrap();
+    let mut expected: Vec<&str> = entries(Flavour::FilesOnly).iter().map(|(name, _)| *name).collect();
+    expected.sort_unstable();
+    assert_eq!(names_in(&created), expected);
+    for environment in &ENVIRONMENTS {
+        let types = git(&created.join(CONTROL_PLANE), &["grep", "-h", "reconciler: ", environment.name]);
+        assert_eq!(types, ["  reconciler: kedge-host"; 3].join("\n"), "{}", environment.name);
+        for repository in [HELLO_GITOPS, BEACON_GITOPS] {
+            let listed = git(&created.join(repository), &["ls-tree", "-r", "--name-only", environment.name]);
+            assert!(listed.contains("/host-workload.yaml") && !listed.contains("kustomization"), "{listed}");
+            for file in listed.lines().filter(|file| file.ends_with("host-workload.yaml")) {
+                let text = git(&created.join(repository), &["show", &format!("{}:{file}", environment.name)]);
+                assert!(!text.contains("debs:") && !text.contains("units:") && !text.contains('@'), "{text}");
+            }
+        }
+    }
+    for name in [CONTROL_PLANE, HELLO, HELLO_GITOPS, BEACON, BEACON_GITOPS, GITOPS] {
+        git(&created.join(name), &["fsck", "--strict", "--no-dangling"]);
+    }
 }

@@ -2,13 +2,17 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 28] = [
+    "up",
     "init",
     "validate",
     "plan",
     "explain",
     "render",
     "login",
+    "open",
+    "status",
+    "drift",
     "get",
     "describe",
     "token",
@@ -23,6 +27,7 @@ const COMMANDS: [&str; 23] = [
     "evidence",
     "restart",
     "reapply",
+    "history",
     "audit",
     "completions",
     "man",
@@ -39,12 +44,16 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
     Usage: kedge <COMMAND>
 
     Commands:
+      up           Start a whole fleet on this machine, to look at
       init         Make a sample platform to try Kedge on
       validate     Show every problem of a control plane
       plan         Show what a change would do: assignments, configuration keys and files
       explain      Show why an assignment is as it is
       render       Write the GitOps files of an environment to a folder
       login        Remember a hub and an access token
+      open         Open the hub's page in a browser
+      status       Show the fleet at a glance: what runs, what moves, what is wrong
+      drift        Show what should run against what does, over the whole fleet
       get          Show what the hub knows: clusters, assignments, problems and more
       describe     Show one object with everything the hub knows of it
       token        Make, list and revoke join tokens for new clusters
@@ -59,6 +68,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       evidence     List and export the evidence of promotions and rollouts
       restart      Restart a workload on every cluster that the selectors name
       reapply      Try again what failed, on every cluster that the selectors name
+      history      Show what happened, newest first
       audit        Show who changed what on the hub, newest first
       completions  Print a completion script for a shell
       man          Print the manual page, or write one for each command
@@ -69,6 +79,9 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       -V, --version  Print version
 
     Examples:
+      See a whole fleet on this machine:
+        kedge up --open
+
       Make a sample platform and look around:
         kedge init demo
 
@@ -82,6 +95,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
 
       With a hub: log in, see what is wrong, let a cluster in, follow what runs:
         kedge login https://hub.example:7480 --token-file token
+        kedge status
         kedge get problems
         kedge token create -e dev --cluster-type drone
         kedge get clusters --watch

@@ -48,9 +48,14 @@ impl Caller {
         let Some(header) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
         let text = header.to_str().ok().and_then(|text| text.split_once(' '));
         let sent = text.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")).map(|(_, token)| token.trim());
-        let presented = sent.and_then(NewToken::parse).ok_or_else(|| {
-            unauthorized("BadToken", "the Authorization header holds no access token")
-                .hint("it is `Authorization: Bearer kedge_…`; a join token isn't one")
+        let text = sent.unwrap_or_default();
+        Caller::with_token(state, text, address).await.map(Some)
+    }
+
+    /// The caller whose access token this is.
+    pub async fn with_token(state: &ApiState, text: &str, address: &str) -> Result<Caller, ApiError> {
+        let presented = NewToken::parse(text).ok_or_else(|| {
+            unauthorized("BadToken", "this is no access token").hint("one begins with `kedge_`; a join token isn't one")
         })?;
         let known = state.store.access_token(&presented.id).await?;
         let hash = presented.secret_hash();
@@ -61,16 +66,21 @@ impl Caller {
             unauthorized("UnknownToken", "the hub doesn't know this access token")
                 .hint("ask the platform team for one: `kedge access create`")
         })?;
+        Caller::of_token(state, token, address)
+    }
+
+    /// The caller behind a token that was proven before.
+    pub fn of_token(state: &ApiState, token: AccessToken, address: &str) -> Result<Caller, ApiError> {
         check_time(&token)?;
         note_use(state, &token);
-        Ok(Some(Caller {
+        Ok(Caller {
             token: token.id,
             name: token.name,
             role: token.role,
             workspaces: token.workspaces,
             expires_at: token.expires_at,
             address: address.to_owned(),
-        }))
+        })
     }
 
     pub fn visible(&self) -> Visible {
@@ -144,7 +154,7 @@ pub fn no_token() -> ApiError {
     unauthorized("NoToken", "the request carries no access token").hint("log in: `kedge login URL`")
 }
 
-fn unauthorized(reason: &'static str, message: &str) -> ApiError {
+pub fn unauthorized(reason: &'static str, message: &str) -> ApiError {
     ApiError::new(StatusCode::UNAUTHORIZED, reason, message)
 }
 
@@ -160,7 +170,7 @@ fn check_time(token: &AccessToken) -> Result<(), ApiError> {
 }
 
 /// Takes the same time wherever two texts differ.
-fn same_bytes(one: &[u8], other: &[u8]) -> bool {
+pub fn same_bytes(one: &[u8], other: &[u8]) -> bool {
     let difference = one.iter().zip(other).fold(0, |found, (a, b)| found | (a ^ b));
     one.len() == other.len() && std::hint::black_box(difference) == 0
 }

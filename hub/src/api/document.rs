@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, compare, counts, evidence, holds, join, objects, plan, promotions,
-    publish, rollouts, states,
+    ApiState, access, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history, holds,
+    join, login, objects, overview, plan, promotions, publish, rollouts, search, states, workloads,
 };
 
 const SCHEME: &str = "accessToken";
@@ -34,6 +34,13 @@ const REFUSALS: [(&str, &str); 7] = [
 pub fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(caller::whoami))
+        .routes(routes!(login::create_login_link))
+        .routes(routes!(fleet::fleet))
+        .routes(routes!(conditions::conditions))
+        .routes(routes!(drift::drift))
+        .routes(routes!(search::search))
+        .routes(routes!(overview::workload_overview))
+        .routes(routes!(workloads::workloads_overview))
         .routes(routes!(objects::environments))
         .routes(routes!(objects::environment))
         .routes(routes!(objects::cluster_types))
@@ -74,6 +81,8 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(promotions::approve_policy))
         .routes(routes!(evidence::evidence))
         .routes(routes!(evidence::one_evidence))
+        .routes(routes!(history::history))
+        .routes(routes!(history::commit))
         .routes(routes!(join::join_tokens, join::create_join_token))
         .routes(routes!(join::revoke_join_token))
         .routes(routes!(access::access_tokens, access::create_access_token))

@@ -431,7 +431,7 @@ fn assignment_of(shown: &Shown) -> Result<Item<AssignmentView>, ApiError> {
     Ok(found)
 }
 
-fn is_own(repository: &RepositoryView, caller: &Caller) -> bool {
+pub(super) fn is_own(repository: &RepositoryView, caller: &Caller) -> bool {
     caller.role != Role::Application
         || repository.workspaces.iter().any(|workspace| caller.workspaces.contains(workspace))
 }

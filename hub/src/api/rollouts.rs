@@ -112,7 +112,7 @@ impl RolloutsQuery {
 }
 
 /// A rollout that the caller may see.
-pub(super) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> Result<RolloutWhole, ApiError> {
+pub(crate) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> Result<RolloutWhole, ApiError> {
     let missing = || ApiError::not_found(format!("rollout {id}")).hint("`kedge rollout list` shows them");
     let stored = state.store.rollout(id).await?.ok_or_else(missing)?;
     let items = own(state, caller, &stored, state.store.rollout_items(id).await?).await?;

@@ -93,6 +93,9 @@ pub struct CountSeen {
 pub struct ConditionSeen {
     pub assignment: String,
     pub condition: String,
+    /// The condition before the cluster fell silent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_known: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -190,7 +190,10 @@ impl Rooms for People {
             Wrote::Pushed(commit) => Some(commit),
             Wrote::Unchanged => None,
         };
-        self.mirrors.nudge(repo);
+        match &commit {
+            Some(commit) => self.mirrors.announce(repo, branch, commit).await,
+            None => _ = self.mirrors.nudge(repo),
+        }
         Ok(WrittenView { repo: shown_repo(repo), branch: branch.clone(), file, commit })
     }
 
@@ -273,6 +276,7 @@ fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: 
     let known = ConditionSeen {
         assignment: assignment.to_owned(),
         condition: report.condition.word().to_owned(),
+        last_known: None,
         reason,
         message: message.filter(|text| !text.is_empty()),
         desired: report.desired.as_ref().map(ToString::to_string),
@@ -288,6 +292,7 @@ fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: 
             condition: Condition::Unknown.word().to_owned(),
             reason: Some("Silent".to_owned()),
             message: Some(format!("last heard: {}", known.condition)),
+            last_known: Some(known.condition.clone()),
             since: moment(since),
             ..known
         },

@@ -14,6 +14,8 @@ mod fanout;
 mod fleet;
 mod intake;
 mod push;
+#[path = "../rows/all.rs"]
+mod rows;
 
 use std::env;
 use std::fs;

@@ -6,24 +6,19 @@ use std::collections::BTreeMap;
 
 use kedge_hub::config::Config;
 use kedge_hub::keys::Keys;
-use kedge_hub::store::agents::{CertificateNote, ClusterRow, ClusterState, NewCluster};
-use kedge_hub::store::{Store, Tx, now};
+use kedge_hub::store::{Store, Tx};
 use kedge_model::Labels;
 use kedge_model::kinds::Ring;
-use kedge_model::wire::{ClusterId, Membership, Sequence, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, Stream};
 use kedge_tests::world::World;
 use kedge_tests::world::cluster::block_on;
 use kedge_tests::world::plant::{LINE, PRESS};
 use sqlx::AnyPool;
 
+use crate::row::{self, BATCH, PROMISE};
+
 pub const ENVIRONMENT: &str = "dev";
 pub const TYPES: [&str; 2] = [LINE, PRESS];
-
-/// Rows in one transaction.
-const BATCH: usize = 2_000;
-
-/// No promise ends during the measurement.
-const PROMISE: i64 = 24 * 3600 * 1000;
 
 /// Clusters of each stream.
 pub type Members = BTreeMap<(String, String), i64>;
@@ -51,45 +46,11 @@ pub fn clusters(world: &World, rings: &[Ring], count: usize) -> Members {
 async fn add(tx: &mut Tx, keys: &Keys, rings: &[Ring], number: usize) -> (String, String) {
     let mut public = [7; 32];
     public[..8].copy_from_slice(&(number as u64).to_le_bytes());
-    let (id, at, labels) = (ClusterId::of_public_key(&public), now(), Labels::new());
-    let (name, cluster_type) = (format!("cluster-{number:06}"), TYPES[number % TYPES.len()]);
+    let (id, labels) = (ClusterId::of_public_key(&public), Labels::new());
+    let cluster_type = TYPES[number % TYPES.len()];
     let ring = kedge_rollout::ring_of(rings, &id, &labels).to_owned();
     let stream = Stream::new(ENVIRONMENT, cluster_type, &ring);
-    let membership = Membership {
-        cluster: id,
-        name: name.clone(),
-        stream: stream.clone(),
-        labels: labels.clone(),
-        site: None,
-        sequence: Sequence(1),
-        issued_at: at,
-        remove: Vec::new(),
-        unmanage: Vec::new(),
-        retired: false,
-        requires: Vec::new(),
-    };
-    let row = ClusterRow {
-        id,
-        name,
-        stream,
-        labels,
-        site: None,
-        machine: None,
-        state: ClusterState::Active,
-        sequence: Sequence(1),
-        membership: keys.sign(&membership).unwrap().to_json().unwrap(),
-        token: "bench".to_owned(),
-    };
-    let certificate = CertificateNote { serial: format!("{number:x}"), until: Timestamp(at.0 + PROMISE) };
-    let new = NewCluster {
-        row: &row,
-        public_key: &public,
-        facts: r#"{"agentVersion":"bench","architecture":"arm64","system":"Debian 12"}"#,
-        certificate: &certificate,
-        joined_at: at,
-        promise_until: Timestamp(at.0 + PROMISE),
-    };
-    assert!(tx.add_cluster(new).await.unwrap());
+    row::add(tx, keys, number, &public, stream, labels, PROMISE).await;
     (ring, cluster_type.to_owned())
 }
 

@@ -13,6 +13,8 @@
 )]
 
 mod fill;
+#[path = "../rows/cluster.rs"]
+mod row;
 mod steps;
 
 use std::collections::BTreeMap;

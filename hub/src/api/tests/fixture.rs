@@ -57,6 +57,8 @@ pub struct Answer {
 #[derive(Default)]
 pub struct FakeRooms {
     pub asked: Mutex<Vec<String>>,
+    /// What every cluster says, instead of that all is well.
+    pub told: Mutex<Option<TruthSeen>>,
     /// What every assignment's configuration was in a commit.
     pub rendered: Mutex<BTreeMap<String, String>>,
 }
@@ -95,7 +97,8 @@ impl Hub {
         let platform = token("anna", Role::Platform, &[]).await;
         let viewer = token("victor", Role::Viewer, &[]).await;
         let team = token("harbour", Role::Application, &["harbour".to_owned()]).await;
-        Hub { router: router(state), store, rooms, stop, platform, viewer, team, _folder: folder }
+        let router = router(state.clone()).merge(crate::web::router(state));
+        Hub { router, store, rooms, stop, platform, viewer, team, _folder: folder }
     }
 
     pub async fn get(&self, token: &str, path: &str) -> Answer {
@@ -313,9 +316,13 @@ impl Rooms for FakeRooms {
     }
 
     async fn truth(&self, _: &ClusterId) -> Result<TruthSeen, ApiError> {
+        if let Some(told) = self.told.lock().unwrap().clone() {
+            return Ok(told);
+        }
         let seen = |assignment: &str| ConditionSeen {
             assignment: assignment.to_owned(),
             condition: "Converged".to_owned(),
+            last_known: None,
             reason: None,
             message: None,
             desired: None,

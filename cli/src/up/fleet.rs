@@ -1,0 +1,286 @@
+//! What the hub says about the fleet, as the summary shows it, and the word that lets the first content into production.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+
+use super::agents::Agents;
+use crate::get::columns::text;
+use crate::hub::Hub;
+
+/// The fleet at a moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Picture {
+    /// Along the way of a commit.
+    pub environments: Vec<Environment>,
+}
+
+/// How an environment is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Environment {
+    pub name: String,
+    pub clusters: u64,
+    /// Placements (an assignment on a cluster) by condition.
+    pub counts: Counts,
+    /// How many there will be when all have reported.
+    pub expected: u64,
+    /// The commit of `main` that is in force, and its subject.
+    pub commit: String,
+    pub subject: String,
+    /// What is on its way or waits.
+    pub rollouts: Vec<Rollout>,
+    /// The commit that wants to come in.
+    pub next: Option<Next>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub converged: u64,
+    pub converging: u64,
+    pub failed: u64,
+    pub unknown: u64,
+}
+
+/// A commit of `main` that waits to enter an environment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Next {
+    pub commit: String,
+    pub subject: String,
+    pub waits_for_approval: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rollout {
+    pub id: u64,
+    pub subject: String,
+    /// `canary rolling, rest waiting`
+    pub rings: String,
+    /// Somebody has to say yes.
+    pub waits_for_approval: bool,
+    pub state: String,
+}
+
+/// The environments of the sample.
+const ENVIRONMENTS: [&str; 3] = ["dev", "stage", "prod"];
+const REASON: &str = "the first content, approved by kedge up";
+
+impl Counts {
+    pub fn total(&self) -> u64 {
+        self.converged + self.converging + self.failed + self.unknown
+    }
+}
+
+impl Picture {
+    pub fn take(api: &Hub, agents: &Agents) -> Result<Picture> {
+        let promotions = api.get(&["promotions"], &[])?.document;
+        let rollouts = api.get(&["rollouts"], &[("unfinished", Some("true".to_owned()))])?.document;
+        let assignments = api.get(&["assignments"], &[("limit", Some("500".to_owned()))])?.document;
+        let mut picture = Picture::default();
+        for name in ENVIRONMENTS {
+            let counts = api.get(&["counts"], &[("environment", Some(name.to_owned()))])?.document;
+            let promotion = items(&promotions).find(|item| item["environment"] == name).unwrap_or(&Value::Null);
+            let (commit, subject) = in_force(promotion);
+            picture.environments.push(Environment {
+                name: name.to_owned(),
+                clusters: agents.members().filter(|member| member.environment == name).count() as u64,
+                counts: count(&counts),
+                expected: expected(&assignments, name, agents),
+                commit,
+                subject,
+                next: Next::of(promotion),
+                rollouts: items(&rollouts).filter(|item| item["environment"] == name).map(Rollout::of).collect(),
+            });
+        }
+        Ok(picture)
+    }
+
+    /// Whether this commit of `main` is in force everywhere.
+    pub fn is_everywhere(&self, commit: &str) -> bool {
+        self.environments.iter().all(|environment| environment.commit == commit)
+    }
+
+    /// Everything that should run does, everywhere, and nothing is on its way. An environment without agents expects nothing.
+    pub fn is_converged(&self) -> bool {
+        self.environments.iter().any(|environment| environment.expected > 0)
+            && self.environments.iter().all(|environment| {
+                let counts = environment.counts;
+                counts.converged == environment.expected
+                    && counts.total() == counts.converged
+                    && environment.rollouts.is_empty()
+            })
+    }
+
+    pub fn to_json(&self) -> Value {
+        let environments: Vec<Value> = self.environments.iter().map(Environment::to_json).collect();
+        json!({"environments": environments, "converged": self.is_converged()})
+    }
+}
+
+impl Environment {
+    fn to_json(&self) -> Value {
+        let Counts { converged, converging, failed, unknown } = self.counts;
+        let rollouts: Vec<Value> = self
+            .rollouts
+            .iter()
+            .map(|rollout| json!({"id": rollout.id, "subject": rollout.subject, "state": rollout.state, "rings": rollout.rings}))
+            .collect();
+        json!({
+            "name": self.name, "clusters": self.clusters, "commit": self.commit, "rollouts": rollouts,
+            "waiting": self.next.as_ref().map(|next| &next.commit),
+            "converged": converged, "converging": converging, "failed": failed, "unknown": unknown,
+        })
+    }
+}
+
+impl Next {
+    fn of(promotion: &Value) -> Option<Next> {
+        let newest = promotion["promotions"].as_array()?.first()?;
+        let waits = newest["waitsFor"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let next = Next {
+            commit: text(&newest["commit"]),
+            subject: text(&newest["subject"]),
+            waits_for_approval: waits.into_iter().any(is_approval),
+        };
+        (newest["state"] == "Waiting").then_some(next)
+    }
+}
+
+impl Rollout {
+    fn of(item: &Value) -> Rollout {
+        let rings: Vec<&Value> = item["rings"].as_array().into_iter().flatten().collect();
+        let waits = rings.iter().flat_map(|ring| ring["waitsFor"].as_array().into_iter().flatten());
+        let shown = rings.iter().map(|ring| format!("{} {}", text(&ring["ring"]), text(&ring["state"])));
+        Rollout {
+            id: item["id"].as_u64().unwrap_or_default(),
+            subject: text(&item["subject"]),
+            rings: shown.collect::<Vec<_>>().join(", "),
+            waits_for_approval: waits.filter_map(Value::as_str).any(is_approval),
+            state: text(&item["state"]),
+        }
+    }
+}
+
+/// Whether the hub has read every environment: before that it makes no join token.
+pub(super) fn knows_the_platform(api: &Hub) -> bool {
+    let Ok(answer) = api.get(&["environments"], &[]) else { return false };
+    let has_content = |item: &Value| item["totals"]["assignments"].as_u64() > Some(0);
+    let known = |name: &str| items(&answer.document).any(|item| item["name"] == name && has_content(item));
+    ENVIRONMENTS.iter().all(|name| known(name))
+}
+
+/// The sample asks for a person's word before production; for what it begins with nobody is asked.
+pub(super) fn approve_first_content(api: &Hub, picture: &Picture) -> Result<()> {
+    let waiting = picture.environments.iter().flat_map(|environment| &environment.rollouts);
+    for rollout in waiting.filter(|rollout| rollout.waits_for_approval) {
+        api.post(&["rollouts", &rollout.id.to_string(), "approve"], &json!({"reason": REASON}))?;
+    }
+    Ok(())
+}
+
+/// The change that `up` pushed itself may enter production too, so that the whole way is seen.
+pub(super) fn approve_change(api: &Hub, picture: &Picture, commit: &str) -> Result<()> {
+    for environment in &picture.environments {
+        let waits = |next: &&Next| next.waits_for_approval && next.commit == commit;
+        if environment.next.as_ref().filter(waits).is_some() {
+            let reason = "the first change, approved by kedge up";
+            api.post(&["promotions", &environment.name, "approve"], &json!({"commit": commit, "reason": reason}))?;
+        }
+    }
+    Ok(())
+}
+
+fn is_approval(wait: &str) -> bool {
+    wait.starts_with("approved by ")
+}
+
+fn items(document: &Value) -> impl Iterator<Item = &Value> {
+    document["items"].as_array().into_iter().flatten()
+}
+
+fn count(document: &Value) -> Counts {
+    let mut counts = Counts::default();
+    for item in items(document) {
+        let count = item["count"].as_u64().unwrap_or_default();
+        match item["condition"].as_str() {
+            Some("Converged") => counts.converged += count,
+            Some("Converging") => counts.converging += count,
+            Some("Failed") => counts.failed += count,
+            _ => counts.unknown += count,
+        }
+    }
+    counts
+}
+
+/// Each agent should run what is assigned to its cluster type.
+fn expected(assignments: &Value, environment: &str, agents: &Agents) -> u64 {
+    let mut of_type: BTreeMap<&str, u64> = BTreeMap::new();
+    for item in items(assignments).filter(|item| item["environment"] == environment) {
+        let kind = item["name"].as_str().and_then(|name| name.split('/').next()).unwrap_or_default();
+        *of_type.entry(kind).or_default() += 1;
+    }
+    let members = agents.members().filter(|member| member.environment == environment);
+    members.map(|member| of_type.get(member.cluster_type).copied().unwrap_or_default()).sum()
+}
+
+fn in_force(promotion: &Value) -> (String, String) {
+    let commit = text(&promotion["inForce"]);
+    let of = promotion["promotions"].as_array().into_iter().flatten().find(|one| one["commit"] == commit.as_str());
+    let subject = of.map(|one| text(&one["subject"])).unwrap_or_default();
+    (commit, subject)
+}
+
+/// The first characters, as the page shows them.
+pub(super) fn short(commit: &str) -> &str {
+    commit.get(..7).unwrap_or(commit)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+    use super::*;
+
+    fn environment(converged: u64, expected: u64) -> Environment {
+        Environment { counts: Counts { converged, ..Counts::default() }, expected, ..Environment::default() }
+    }
+
+    #[test]
+    fn a_fleet_of_which_a_part_has_not_reported_is_not_converged() {
+        let whole = Picture { environments: vec![environment(6, 6), environment(5, 5)] };
+        assert!(whole.is_converged());
+        let partly = Picture { environments: vec![environment(6, 6), environment(4, 5)] };
+        assert!(!partly.is_converged());
+        let nothing = Picture { environments: vec![environment(0, 0)] };
+        assert!(!nothing.is_converged() && !Picture::default().is_converged());
+    }
+
+    #[test]
+    fn what_fails_or_still_moves_is_not_converged() {
+        let mut failed = environment(6, 6);
+        failed.counts.failed = 1;
+        assert!(!Picture { environments: vec![failed] }.is_converged());
+        let mut moving = environment(6, 6);
+        moving.rollouts.push(Rollout::default());
+        assert!(!Picture { environments: vec![moving] }.is_converged());
+    }
+
+    #[test]
+    fn a_promotion_that_asks_for_a_yes_is_seen() {
+        let promotion = json!({"promotions": [
+            {"commit": "b", "subject": "s", "state": "Waiting", "waitsFor": ["approved by 0 of 1 of the role platform"]},
+        ]});
+        assert!(Next::of(&promotion).unwrap().waits_for_approval);
+        let passed = json!({"promotions": [{"commit": "b", "state": "Passed"}]});
+        assert_eq!(Next::of(&passed), None);
+        assert_eq!(Next::of(&Value::Null), None);
+    }
+
+    #[test]
+    fn counts_are_summed_by_condition() {
+        let document = json!({"items": [
+            {"condition": "Converged", "count": 2}, {"condition": "Converged", "count": 3}, {"condition": "Unknown", "count": 1},
+        ]});
+        assert_eq!(count(&document), Counts { converged: 5, unknown: 1, ..Counts::default() });
+    }
+}

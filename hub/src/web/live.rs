@@ -1,0 +1,64 @@
+//! `/live`: server-sent events that say when something changed. What changed, a page asks for itself.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::sse::{Event, KeepAlive, Sse};
+use futures_util::stream::{self, Stream};
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::{Viewer, WebError};
+use crate::api::answer::ApiError;
+use crate::api::{ApiState, ticks};
+
+/// A proxy ends what is silent for a minute.
+const ALIVE: Duration = Duration::from_secs(15);
+/// A stream ends after this and the browser comes back: a session that ended doesn't stay.
+const LONGEST: Duration = Duration::from_secs(10 * 60);
+
+/// One browser that listens.
+struct Listener {
+    state: ApiState,
+    shutdown: watch::Receiver<bool>,
+    seen: Option<i64>,
+    until: tokio::time::Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+pub async fn news(
+    State(state): State<ApiState>,
+    _viewer: Viewer,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, WebError> {
+    let place = std::sync::Arc::clone(&state.watchers).try_acquire_owned().map_err(|_| {
+        ApiError::new(StatusCode::TOO_MANY_REQUESTS, "TooManyWatchers", "too many are waiting for changes already")
+            .retry_after(10)
+    })?;
+    let until = tokio::time::Instant::now() + LONGEST;
+    let listener = Listener { shutdown: state.shutdown.clone(), state, seen: None, until, _place: place };
+    let events = stream::unfold(listener, async |mut listener| {
+        let tick = listener.next().await?;
+        Some((Ok(Event::default().event("tick").data(tick.to_string())), listener))
+    });
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)))
+}
+
+impl Listener {
+    /// The number of the newest change, once it is another one; none ends the stream.
+    async fn next(&mut self) -> Option<i64> {
+        loop {
+            if *self.shutdown.borrow_and_update() || tokio::time::Instant::now() >= self.until {
+                return None;
+            }
+            // A database that is away says nothing new; it is asked again.
+            if let Ok(tick) = self.state.ticks.current(&self.state.store).await
+                && self.seen != Some(tick)
+            {
+                self.seen = Some(tick);
+                return Some(tick);
+            }
+            let _ = tokio::time::timeout(ticks::FRESH, self.shutdown.changed()).await;
+        }
+    }
+}

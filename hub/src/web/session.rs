@@ -1,0 +1,227 @@
+//! Who looks: an access token opens a session, a cookie carries it, and a form that changes something proves that it came from
+//! one of our pages.
+
+use std::time::Instant;
+
+use askama::Template;
+use axum::Form;
+use axum::extract::rejection::{FormRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Redirect, Response};
+use kedge_model::wire::Timestamp;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::frame::{Frame, Section};
+use super::{Show, WebError};
+use crate::api::answer::ApiError;
+use crate::api::caller::same_bytes;
+use crate::api::limit::Whose;
+use crate::api::{ApiState, Caller, gate};
+use crate::store::now;
+use crate::store::sessions::{Secret, SessionKind};
+
+/// A person who is logged in.
+#[derive(Clone, Debug)]
+pub struct Viewer {
+    pub caller: Caller,
+    /// Goes into every form.
+    pub csrf: String,
+}
+
+/// A form of ours, sent by a person who is logged in.
+#[derive(Debug)]
+pub struct Confirmed<T> {
+    pub viewer: Viewer,
+    pub form: T,
+}
+
+#[derive(Template)]
+#[template(path = "login.html")]
+struct LoginPage {
+    frame: Frame,
+    next: String,
+    wrong: Option<ApiError>,
+}
+
+/// Where to go after.
+#[derive(Debug, Default, Deserialize)]
+pub struct LoginQuery {
+    #[serde(default)]
+    next: String,
+}
+
+#[derive(Deserialize)]
+pub struct LoginForm {
+    token: String,
+    #[serde(default)]
+    next: String,
+}
+
+#[derive(Deserialize)]
+struct Proof {
+    #[serde(default)]
+    csrf: String,
+}
+
+/// A screen on a wall stays logged in for a week; a revoked token ends its sessions at once.
+const LIFE_S: i64 = 7 * 24 * 3600;
+/// Over TLS a browser takes this name only for the whole host and only over TLS.
+const SECURE_COOKIE: &str = "__Host-kedge";
+const PLAIN_COOKIE: &str = "kedge";
+/// The largest form is a pasted plan.
+const MAX_FORM: usize = super::MAX_FORM;
+
+impl FromRequestParts<ApiState> for Viewer {
+    type Rejection = WebError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Viewer, WebError> {
+        let address = parts.extensions.get::<axum::extract::ConnectInfo<std::net::SocketAddr>>();
+        let address = address.map(|peer| peer.0.ip().to_canonical().to_string()).unwrap_or_default();
+        let to_login = || {
+            // What was sent is lost; the page it was sent from isn't.
+            let next = parts.uri.path_and_query().map_or("/", |next| next.as_str());
+            WebError::Login { next: if parts.method == axum::http::Method::GET { next } else { "/" }.to_owned() }
+        };
+        let secret = carried(state, &parts.headers).ok_or_else(to_login)?;
+        let token = state.store.session(&secret.hash(), now()).await?.ok_or_else(to_login)?;
+        let caller = Caller::of_token(state, token, &address).map_err(|_| to_login())?;
+        if let Err(seconds) = state.limits.take(Whose::Token(caller.token.clone()), Instant::now()) {
+            return Err(gate::too_many(seconds).into());
+        }
+        Ok(Viewer { caller, csrf: secret.word_for_forms() })
+    }
+}
+
+impl<T: DeserializeOwned> FromRequest<ApiState> for Confirmed<T> {
+    type Rejection = WebError;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Confirmed<T>, WebError> {
+        from_our_page(request.headers())?;
+        let (mut parts, body) = request.into_parts();
+        let viewer = Viewer::from_request_parts(&mut parts, state).await?;
+        let bytes = axum::body::to_bytes(body, MAX_FORM).await.map_err(|_| {
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", "the form holds more than half a megabyte")
+        })?;
+        let again = |bytes| Request::from_parts(parts.clone(), axum::body::Body::from(bytes));
+        let Form(proof) = Form::<Proof>::from_request(again(bytes.clone()), state).await?;
+        if !same_bytes(proof.csrf.as_bytes(), viewer.csrf.as_bytes()) {
+            return Err(ApiError::new(StatusCode::FORBIDDEN, "ForeignForm", "this form wasn't made for this session")
+                .hint("go back, load the page again, and send it once more")
+                .into());
+        }
+        let Form(form) = Form::<T>::from_request(again(bytes), state).await?;
+        Ok(Confirmed { viewer, form })
+    }
+}
+
+/// The page that asks for a token.
+pub async fn ask(query: Result<Query<LoginQuery>, QueryRejection>) -> Result<Response, WebError> {
+    let next = inside(&query?.0.next);
+    Ok(Show(LoginPage { frame: Frame::bare("Log in", Section::None), next, wrong: None }).into_response())
+}
+
+pub async fn log_in(
+    State(state): State<ApiState>,
+    headers: HeaderMap,
+    form: Result<Form<LoginForm>, FormRejection>,
+) -> Result<Response, WebError> {
+    from_our_page(&headers)?;
+    let form = form?.0;
+    let next = inside(&form.next);
+    match Caller::with_token(&state, form.token.trim(), "").await {
+        Ok(caller) => open(&state, &caller.token, &next).await,
+        Err(wrong) if wrong.status == StatusCode::UNAUTHORIZED => {
+            let page = LoginPage { frame: Frame::bare("Log in", Section::None), next, wrong: Some(wrong) };
+            Ok((StatusCode::UNAUTHORIZED, Show(page)).into_response())
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// A link works once.
+pub async fn follow_link(
+    State(state): State<ApiState>,
+    code: Result<Path<String>, PathRejection>,
+) -> Result<Response, WebError> {
+    let used = || {
+        ApiError::new(StatusCode::GONE, "LinkUsed", "this link was used already, or its ten minutes are over")
+            .hint("`kedge open` makes a new one; or log in with your access token")
+    };
+    let secret = Secret::parse(&code?.0).ok_or_else(used)?;
+    let mut tx = state.store.write().await?;
+    let token = tx.take_link(&secret.hash(), now()).await?.ok_or_else(used)?;
+    tx.commit().await?;
+    open(&state, &token, "/").await
+}
+
+pub async fn log_out(
+    State(state): State<ApiState>,
+    headers: HeaderMap,
+    confirmed: Confirmed<serde_json::Map<String, serde_json::Value>>,
+) -> Result<Response, WebError> {
+    if let Some(secret) = carried(&state, &headers) {
+        let mut tx = state.store.write().await?;
+        tx.end_session(&secret.hash()).await?;
+        tx.audit(&confirmed.viewer.caller.did("session.end", "", "", serde_json::Value::Null)).await?;
+        tx.commit().await?;
+    }
+    let mut response = Redirect::to("/login").into_response();
+    set_cookie(&state, &mut response, "", 0);
+    Ok(response)
+}
+
+/// Begins a session of a token that was proven.
+async fn open(state: &ApiState, token: &str, next: &str) -> Result<Response, WebError> {
+    let (secret, at) = (Secret::generate(), now());
+    let until = Timestamp(at.0.saturating_add(LIFE_S * 1000));
+    let known = state.store.access_token(token).await?.ok_or_else(|| ApiError::not_found("such access token"))?;
+    let caller = Caller::of_token(state, known, "")?;
+    let mut tx = state.store.write().await?;
+    tx.insert_session(SessionKind::Session, &secret.hash(), token, until, at).await?;
+    tx.audit(&caller.did("session.begin", "", "", json!({"until": crate::api::page::moment(until.0)}))).await?;
+    tx.commit().await?;
+    let mut response = Redirect::to(next).into_response();
+    set_cookie(state, &mut response, secret.text(), LIFE_S);
+    Ok(response)
+}
+
+/// Lax: a link in a colleague's message shows the page; a foreign form doesn't carry it.
+fn set_cookie(state: &ApiState, response: &mut Response, value: &str, seconds: i64) {
+    let (name, secure) = if state.secure { (SECURE_COOKIE, "; Secure") } else { (PLAIN_COOKIE, "") };
+    let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
+    }
+}
+
+fn carried(state: &ApiState, headers: &HeaderMap) -> Option<Secret> {
+    let wanted = if state.secure { SECURE_COOKIE } else { PLAIN_COOKIE };
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == wanted).and_then(|(_, value)| Secret::parse(value))
+}
+
+/// Browsers say where a form came from; one that doesn't is let through to the other proofs.
+fn from_our_page(headers: &HeaderMap) -> Result<(), ApiError> {
+    let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let foreign_site = text(header::HeaderName::from_static("sec-fetch-site"))
+        .is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    let foreign_origin = text(header::ORIGIN).zip(text(header::HOST)).is_some_and(|(origin, host)| {
+        let of = origin.split_once("://").map_or(origin, |(_, of)| of);
+        !of.eq_ignore_ascii_case(host)
+    });
+    if foreign_site || foreign_origin {
+        return Err(ApiError::new(StatusCode::FORBIDDEN, "ForeignForm", "this form was sent from another site"));
+    }
+    Ok(())
+}
+
+/// After logging in people go to a page of ours, wherever the address says.
+fn inside(next: &str) -> String {
+    let ours = next.starts_with('/') && !next.starts_with("//") && !next.contains(['\\', '\r', '\n', '\t']);
+    if ours { next.to_owned() } else { "/".to_owned() }
+}

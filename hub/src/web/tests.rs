@@ -1,0 +1,11 @@
+//! The page as a browser without a script sees it.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
+
+mod actions;
+mod browser;
+mod changes;
+mod glances;
+mod outside;
+mod sessions;
+mod words;

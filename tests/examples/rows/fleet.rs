@@ -1,0 +1,85 @@
+//! A large fleet of drones in the database of a hub that doesn't run: rows by the hub's own library, and one signed document of each
+//! cluster through the same intake as over the wire.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use kedge_hub::config::Config;
+use kedge_hub::keys::Keys;
+use kedge_hub::store::{Store, now};
+use kedge_hub::truth::Truth;
+use kedge_model::Labels;
+use kedge_model::wire::{Generation, PackagesKey, SigningKey, Stream};
+use kedge_status::{Condition, Nonce, StatusDocument};
+use kedge_tests::world::World;
+use kedge_tests::world::cluster::{block_on, report};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::cluster::{self, BATCH};
+
+/// How the clusters are.
+pub struct Mix {
+    pub condition: fn(usize) -> Condition,
+    /// Milliseconds until the next contact is due; below zero it is overdue.
+    pub promise: fn(usize) -> i64,
+}
+
+/// The assignment that they report.
+const ASSIGNMENT: &str = "hello-functional-test";
+
+/// Adds the clusters of these numbers, all with these packages.
+pub fn fill(world: &World, key: PackagesKey, from: usize, to: usize, mix: &Mix) {
+    let config = Config::load(&world.hub.config()).expect("the hub's settings");
+    let began = Instant::now();
+    block_on(async {
+        let store = Store::open(&config.database.url).await.unwrap();
+        let keys = Keys::open(&config.keys, &store).await.unwrap();
+        for first in (from..to).step_by(BATCH) {
+            let mut tx = store.write().await.unwrap();
+            for number in first..(first + BATCH).min(to) {
+                let public = *signing_key(number).public().as_bytes();
+                let labels = Labels::from([("site".to_owned(), format!("site-{}", number % 500))]);
+                let stream = Stream::new("dev", "drone", Stream::ALL);
+                cluster::add(&mut tx, &keys, number, &public, stream, labels, (mix.promise)(number)).await;
+            }
+            tx.commit().await.unwrap();
+        }
+        report_all(&store, key, from, to, mix.condition).await;
+        store.close().await;
+    });
+    eprintln!("fleet: {} clusters written in {:.1} s", to - from, began.elapsed().as_secs_f64());
+}
+
+fn signing_key(number: usize) -> SigningKey {
+    let mut seed = [7; 32];
+    seed[..8].copy_from_slice(&(number as u64).to_le_bytes());
+    SigningKey::from_seed(&seed).unwrap()
+}
+
+/// One document of each, through the same intake as over the wire.
+async fn report_all(store: &Store, key: PackagesKey, from: usize, to: usize, condition: fn(usize) -> Condition) {
+    let (stop, shutdown) = watch::channel(false);
+    let (truth, mut tasks) = Truth::start(store.clone(), shutdown).await.unwrap();
+    let truth = Arc::new(truth);
+    let mut sending = JoinSet::new();
+    for number in from..to {
+        let truth = Arc::clone(&truth);
+        sending.spawn(async move {
+            let signer = signing_key(number);
+            let mut document = StatusDocument::new(signer.public(), 1, Nonce([1; 16]));
+            let said = report(condition(number), Some(key), Some(key), Generation(1));
+            document.set_report(ASSIGNMENT, &said).unwrap();
+            let envelope = document.seal(&signer, now(), None).unwrap();
+            truth.take(None, envelope).await.unwrap();
+        });
+        if sending.len() >= 512 {
+            sending.join_next().await.expect("there are some").unwrap();
+        }
+    }
+    while let Some(sent) = sending.join_next().await {
+        sent.unwrap();
+    }
+    stop.send_replace(true);
+    while tasks.join_next().await.is_some() {}
+}
