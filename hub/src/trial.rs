@@ -145,7 +145,11 @@ impl Trials {
         let view = tokio::task::spawn_blocking(view).await.map_err(|_| TrialError::Interrupted)?;
         let (from, to) = match view.is_whole {
             true => (from, to),
-            false => (PlanSideView::default(), PlanSideView { main: None, environment: None, ..to }),
+            // Commits and authors are the platform team's.
+            false => {
+                let PlanSideView { revision, of, why, .. } = to;
+                (PlanSideView::default(), PlanSideView { revision, of, why, ..PlanSideView::default() })
+            }
         };
         Ok(PlanView { from, to, pasted, ..view })
     }
