@@ -188,7 +188,8 @@ impl Store {
         for row in query.fetch(self).await? {
             let (cluster, condition): (String, String) = (row.try_get("cluster")?, row.try_get("condition")?);
             let found = amiss.entry(cluster).or_default();
-            let count = |name: &str| Ok::<_, StoreError>(u64::try_from(row.try_get::<i64, _>(name)?).unwrap_or_default());
+            let count =
+                |name: &str| Ok::<_, StoreError>(u64::try_from(row.try_get::<i64, _>(name)?).unwrap_or_default());
             match condition.as_str() {
                 "Failed" => found.failed += count("number")?,
                 "Converging" => found.converging += count("number")?,

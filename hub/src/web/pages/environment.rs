@@ -127,7 +127,11 @@ pub async fn page(
         moving: fleet::moving(&state, &viewer, Some(name.clone()), MOVING).await?,
         branch: described.control_plane.as_ref().map(folder),
         gitops: described.gitops.as_ref().map(folder),
-        published: described.publish.as_ref().and_then(|publish| publish.commit.as_deref()).map(|commit| Chip::new(commit, "")),
+        published: described
+            .publish
+            .as_ref()
+            .and_then(|publish| publish.commit.as_deref())
+            .map(|commit| Chip::new(commit, "")),
         inputs: described.inputs.iter().map(|input| (bare(&input.repo), Chip::new(&input.commit, ""))).collect(),
         past,
         links: Links::of(&name),

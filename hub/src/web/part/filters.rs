@@ -37,7 +37,8 @@ impl Filters {
         value: &str,
         choices: impl IntoIterator<Item = T>,
     ) -> Filters {
-        let mut choices: Vec<(String, String)> = choices.into_iter().map(Into::into).map(|one| (one.clone(), one)).collect();
+        let mut choices: Vec<(String, String)> =
+            choices.into_iter().map(Into::into).map(|one| (one.clone(), one)).collect();
         if !value.is_empty() && !choices.iter().any(|(known, _)| known == value) {
             choices.push((value.to_owned(), value.to_owned()));
         }
