@@ -35,6 +35,8 @@ struct Inner {
 struct Last {
     fleet: Option<(Instant, Arc<Looked>)>,
     own: Found,
+    /// When somebody last looked, whatever came of it.
+    tried: Option<Instant>,
     /// Whether the database answered the last time it was asked.
     up: bool,
 }
@@ -48,6 +50,8 @@ pub struct Looked {
 
 /// Of two scrapes within this time the second gets what the first found.
 const FRESH: Duration = Duration::from_secs(10);
+/// A database that was away is asked again after this: scrapes that wait for it together don't wait for each other.
+const AGAIN: Duration = Duration::from_secs(2);
 /// Figures that couldn't be renewed for so long are left out: an old number would look like a true one.
 const STALE: Duration = Duration::from_secs(60);
 /// Prometheus gives up after ten seconds; the hub's own counters must come by then.
@@ -71,7 +75,9 @@ impl Gathered {
     /// Looks again unless somebody just did.
     pub async fn refresh(&self, store: &Store) {
         let _turn = self.inner.turn.lock().await;
-        if self.last().fleet.is_some_and(|(at, _)| at.elapsed() < FRESH) {
+        let last = self.last();
+        let fresh = last.fleet.is_some_and(|(at, _)| at.elapsed() < FRESH);
+        if fresh || last.tried.is_some_and(|at| at.elapsed() < AGAIN) {
             return;
         }
         let own = match self.inner.own.get().cloned() {
@@ -85,6 +91,7 @@ impl Gathered {
         let looked = tokio::time::timeout(PATIENCE, look).await;
         let mut last = self.inner.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.own = own;
+        last.tried = Some(Instant::now());
         last.up = matches!(looked, Ok(Ok(_)));
         match looked {
             Ok(Ok(looked)) => last.fleet = Some((Instant::now(), Arc::new(looked))),
@@ -99,7 +106,7 @@ impl Gathered {
     #[cfg(test)]
     pub(super) fn put(&self, looked: Looked, own: Found) {
         let mut last = self.inner.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = Last { fleet: Some((Instant::now(), Arc::new(looked))), own, up: true };
+        *last = Last { fleet: Some((Instant::now(), Arc::new(looked))), own, tried: None, up: true };
     }
 
     fn last(&self) -> Last {
@@ -126,7 +133,7 @@ impl Collector for OwnFigures {
         let mut all = last.own.series(now());
         let help = "1 when the database answered the last scrape; without it there are no figures of the fleet";
         all.push(Series::new("database_up", Measure::Count, help).with(&[], i64::from(last.up)));
-        if let Some((_, looked)) = &last.fleet {
+        if let Some((_, looked)) = last.fleet.as_ref().filter(|(at, _)| at.elapsed() <= STALE) {
             let help = "Size of the database, with what was deleted and not given back to the disk";
             all.push(Series::new("database_size", Measure::Bytes, help).with(&[], looked.figures.database_bytes));
         }

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use kedge_tests::lab::await_true;
 use kedge_tests::lab::http::{Handler, Server, plain};
-use kedge_tests::world::plant::{LINE, MOVED_WITHIN, Plant};
+use kedge_tests::world::plant::{LINE, Lane, MOVED_WITHIN, PRESS, Plant};
 use kedge_tests::world::policy::Policy;
 use kedge_tests::world::{Database, secret_file};
 use ring::hmac;
@@ -108,7 +108,9 @@ fn rollouts_and_failures_are_told_in_order_although_receiver_and_hub_fall_over()
     });
     let Some(mut plant) = started else { return };
     plant.add("dev", LINE, "", 2);
+    plant.add("dev", PRESS, "", 1);
     plant.await_converged("dev");
+    plant.await_state("dev", Lane::Platform, "Complete");
     receiver.await_type("dev.kedge.cluster.joined");
 
     // A change that fails: the rollout stops, and the failure itself is told with the cluster's name.
