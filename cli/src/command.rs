@@ -12,6 +12,7 @@ use crate::drift::DriftArgs;
 use crate::evidence::EvidenceArgs;
 use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
+use crate::history::HistoryArgs;
 use crate::hold::{HoldArgs, UnholdArgs};
 use crate::init::InitArgs;
 use crate::login::LoginArgs;
@@ -105,6 +106,7 @@ pub enum Command {
     Restart(OperationArgs),
     /// Try again what failed, on every cluster that the selectors name
     Reapply(OperationArgs),
+    History(HistoryArgs),
     Audit(AuditArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -1,6 +1,7 @@
 //! The hub as a command sees it: which one, with which token, and what it answers. Used by every online command.
 
 mod answer;
+mod pages;
 mod settings;
 
 use std::env;
@@ -16,6 +17,7 @@ use serde_json::Value;
 
 use crate::error::UsageError;
 pub use answer::{Answer, HubError};
+pub use pages::Pages;
 pub use settings::Settings;
 
 /// Which hub, and who asks. Without these: KEDGE_HUB and KEDGE_TOKEN, then what `kedge login` stored.

@@ -15,6 +15,7 @@ mod evidence;
 mod explain;
 mod folder;
 mod get;
+mod history;
 mod hold;
 mod hub;
 mod init;
@@ -75,6 +76,7 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Evidence(args) => evidence::run(args),
         Command::Restart(args) => rollout::restart(args),
         Command::Reapply(args) => rollout::reapply(args),
+        Command::History(args) => history::run(args),
         Command::Audit(args) => audit::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

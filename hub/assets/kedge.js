@@ -106,6 +106,11 @@
   });
   document.querySelectorAll("form[data-auto] select").forEach((select) => select.addEventListener("change", () => select.form.requestSubmit()));
 
+  // An address holds what is chosen, not every empty field.
+  document.querySelectorAll("form[data-auto]").forEach((form) => form.addEventListener("formdata", ({ formData }) => {
+    for (const [field, value] of [...formData]) if (!value) formData.delete(field);
+  }));
+
   times(document);
   listen();
 })();

@@ -416,6 +416,18 @@ impl Mirrors {
         }
     }
 
+    /// This hub pushed the commit itself, outside of a walk: whoever leads hears of it as of anybody's.
+    pub async fn announce(&self, url: &str, branch: &str, commit: &str) {
+        let key = self.key(url);
+        let reference = RefName::Branch(branch.to_owned());
+        let what = What::Moved { reference, commit: commit.to_owned(), forced: false };
+        // Nobody may be listening: this hub doesn't lead.
+        let _ = self.inner.around.changes.send(RepoChange { key: key.clone(), repo: url.to_owned(), what });
+        if let Err(error) = self.inner.around.store.add_nudge(&key).await {
+            tracing::warn!(repo = %key, %error, "a leader elsewhere can't be told of a push; it finds it by polling");
+        }
+    }
+
     /// The secret for an address, for a forge's API.
     pub fn credential(&self, url: &str) -> Option<Secret> {
         let Ok(Address::Server(server)) = Address::parse_prefix(url) else { return None };

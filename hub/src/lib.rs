@@ -8,6 +8,7 @@ pub mod catalog;
 pub mod command;
 pub mod compare;
 pub mod config;
+pub mod events;
 pub mod git;
 pub mod history;
 pub mod keys;

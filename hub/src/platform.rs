@@ -14,9 +14,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kedge_model::kinds::RepoRef;
+use kedge_model::wire::Timestamp;
 use kedge_model::{Failing, Kind, Object, ObjectId, Platform, Problem, Spec, Tenant};
 use kedge_platform::repositories::Repositories as _;
-use kedge_platform::{Cache, LoadError, RepoKey, Request};
+use kedge_platform::{Cache, LoadError, RepoKey, Request, check_pin_rings};
 use kedge_scheduler::Change;
 
 pub use difference::changes;
@@ -85,6 +86,8 @@ pub struct Cause {
     pub author: String,
     /// The author as `Name <mail>`.
     pub who: String,
+    /// When it was made.
+    pub made_at: Timestamp,
 }
 
 /// Typed by what happens next.
@@ -126,7 +129,8 @@ impl PlatformReader {
         let repo = self.control_plane.clone()?;
         let told = self.mirrors.open(&repo, Trust::Platform)?.describe(commit)?;
         let who = told.who();
-        Some(Cause { repo, commit: commit.to_owned(), subject: told.subject, author: told.author, who })
+        let made_at = made_at(told.time);
+        Some(Cause { repo, commit: commit.to_owned(), subject: told.subject, author: told.author, who, made_at })
     }
 
     pub fn store(&self) -> &Store {
@@ -177,6 +181,7 @@ impl EnvironmentReader {
         if let Some(enforced) = &enforced {
             enforced.apply(&self.shared.mirrors, &mut platform);
         }
+        platform.problems.extend(self.pins_beside_rings(&platform).await?);
         platform.published.clone_from(&self.published);
         self.memory.remember(term, &self.shared, &platform).await?;
         let changes = current.map(|current| changes(current, &platform)).unwrap_or_default();
@@ -184,6 +189,16 @@ impl EnvironmentReader {
         self.commits.clone_from(&inputs.commits);
         let gitops = gitops_of(&mut platform);
         Ok(PlatformUpdate { platform, changes, gitops, commits: inputs.commits, inputs: inputs.asked, cause })
+    }
+
+    /// Pins that name rings which the policy in force doesn't give this environment. A new policy reads it again.
+    async fn pins_beside_rings(&self, platform: &Platform) -> Result<Vec<Problem>, StoreError> {
+        if platform.pins().next().is_none() {
+            return Ok(Vec::new());
+        }
+        let policies = self.shared.store.policies().await?;
+        let rules = policies.in_force().and_then(|policy| policy.environment(&self.environment.name));
+        Ok(check_pin_rings(platform, rules))
     }
 
     async fn load(
@@ -346,8 +361,14 @@ fn describe_commit(mirrors: &Mirrors, head: &Head) -> Option<(i64, Cause)> {
     let told = mirrors.open(&head.repo, Trust::Platform)?.describe(&head.commit)?;
     let who = told.who();
     let (repo, commit) = (head.repo.clone(), head.commit.clone());
-    let cause = Cause { repo, commit, subject: told.subject, author: told.author, who };
-    Some((told.time, cause))
+    let (time, made_at) = (told.time, made_at(told.time));
+    let cause = Cause { repo, commit, subject: told.subject, author: told.author, who, made_at };
+    Some((time, cause))
+}
+
+/// Git counts seconds.
+fn made_at(seconds: i64) -> Timestamp {
+    Timestamp(seconds.saturating_mul(1000))
 }
 
 pub(crate) fn rfc3339() -> String {

@@ -24,6 +24,7 @@ use crate::api::{self, ApiState};
 use crate::config::Config;
 use crate::git::Mirrors;
 use crate::keys::Keys;
+use crate::metrics::own::Own;
 use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
 use crate::platform::PlatformReader;
@@ -31,7 +32,7 @@ use crate::promotion::{self, Branches};
 use crate::publish::Publisher;
 use crate::rollout;
 use crate::state::{self, Board};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, now};
 use crate::trial::Trials;
 use crate::truth::Truth;
 use crate::web;
@@ -106,6 +107,12 @@ impl Hub {
             tasks: JoinSet::new(),
             _data: data,
         };
+        hub.metrics.gathered.know(Own {
+            data: config.data.clone(),
+            packages: config.packages_folder(),
+            keys: hub.keys.clone(),
+            api_certificate: config.api.tls.as_ref().map(|tls| tls.certificate.clone()),
+        });
         let rooms = hub.open_rooms(&config).await?;
         hub.follow_others().await?;
         let service = hub.agent_service(&config, &rooms);
@@ -261,8 +268,11 @@ async fn count_repositories(mirrors: Mirrors, metrics: Arc<Metrics>, mut shutdow
         }
         let all = mirrors.status();
         let failing = all.iter().filter(|repository| repository.failing.is_some()).count();
+        let oldest = all.iter().filter_map(|repository| Some(repository.failing.as_ref()?.since)).min();
+        let age = oldest.map_or(0, |since| ((now().0 - since.0) / 1000).max(0));
         metrics.repositories.set(i64::try_from(all.len()).unwrap_or(i64::MAX));
         metrics.repositories_failing.set(i64::try_from(failing).unwrap_or(i64::MAX));
+        metrics.repository_failing_oldest.set(age);
     }
 }
 

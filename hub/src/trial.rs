@@ -127,8 +127,8 @@ impl Trials {
             Some(revision) => Some(self.choose(environment, revision, wish.part).await?),
             None => None,
         };
-        let mut trial = Trial::default();
-        trial.revision = chosen.as_ref().map(|chosen| (chosen.part, chosen.commit.clone()));
+        let revision = chosen.as_ref().map(|chosen| (chosen.part, chosen.commit.clone()));
+        let mut trial = Trial { revision, ..Trial::default() };
         let pasted = self.place(environment, &before, &mut trial, files, wish.part).await?;
         let after = self.reader.look(environment, &trial).await.map_err(|error| unread(environment, error))?;
         let sides = (side(&before, None), side(&after, chosen.as_ref()));
@@ -145,7 +145,11 @@ impl Trials {
         let view = tokio::task::spawn_blocking(view).await.map_err(|_| TrialError::Interrupted)?;
         let (from, to) = match view.is_whole {
             true => (from, to),
-            false => (PlanSideView::default(), PlanSideView { main: None, environment: None, ..to }),
+            // Commits and authors are the platform team's.
+            false => {
+                let PlanSideView { revision, of, why, .. } = to;
+                (PlanSideView::default(), PlanSideView { revision, of, why, ..PlanSideView::default() })
+            }
         };
         Ok(PlanView { from, to, pasted, ..view })
     }

@@ -28,7 +28,7 @@ pub use fetch::mirror::{Limits, Link, Mirror, Want};
 pub use load::{
     ControlPlane, Environments, LoadError, environments, is_main_branch, load, load_applications, load_tree,
 };
-pub use policy::{DeclaredPolicy, PolicyState, check_chain, check_environment, check_pins};
+pub use policy::{DeclaredPolicy, PolicyState, check_chain, check_environment, check_pin_rings, check_pins};
 pub use repositories::{RepoError, RepoKey, Repositories, Request};
 pub use sources::{Sources, SourcesError};
 pub use tree::folder::{FolderTree, is_git_repository};

@@ -86,8 +86,7 @@ pub fn plan(old: &Schedule, new: &Schedule) -> Plan {
     }
     let folders: BTreeSet<&str> = plan.kept.iter().map(|kept| kept.folder.as_str()).collect();
     let kept_types: BTreeSet<&str> = folders.iter().filter_map(|folder| folder.split('/').next()).collect();
-    plan.changes
-        .retain(|change| change.change != Change::Removed || !folders.contains(change.id.to_string().as_str()));
+    plan.changes.retain(|change| change.change != Change::Removed || !folders.contains(change.id.to_string().as_str()));
     plan.cluster_types_removed.retain(|name| !kept_types.contains(&**name));
     for change in &mut plan.changes {
         // What is quarantined keeps its files.

@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history, holds, join, login,
-    objects, overview, plan, promotions, publish, rollouts, search, states, workloads,
+    ApiState, access, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history, holds,
+    join, login, objects, overview, plan, promotions, publish, rollouts, search, states, workloads,
 };
 
 const SCHEME: &str = "accessToken";

@@ -21,10 +21,11 @@ macro_rules! on_each_database {
     };
 }
 
-mod answers;
+pub(crate) mod answers;
 mod compare;
 mod figures;
 pub(crate) mod fixture;
+mod history;
 mod roles;
 pub(crate) mod rollouts;
 mod routes;

@@ -190,7 +190,10 @@ impl Rooms for People {
             Wrote::Pushed(commit) => Some(commit),
             Wrote::Unchanged => None,
         };
-        self.mirrors.nudge(repo);
+        match &commit {
+            Some(commit) => self.mirrors.announce(repo, branch, commit).await,
+            None => _ = self.mirrors.nudge(repo),
+        }
         Ok(WrittenView { repo: shown_repo(repo), branch: branch.clone(), file, commit })
     }
 

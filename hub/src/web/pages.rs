@@ -31,21 +31,7 @@ use axum::routing::{get, post};
 use crate::api::ApiState;
 
 pub fn routes() -> Router<ApiState> {
-    Router::new()
-        .route("/", get(fleet::page))
-        .route("/keys", get(keys::page))
-        .route("/environments/{environment}", get(environment::page))
-        .route("/environments/{environment}/confirm/{cluster_type}", get(confirm::ask).post(confirm::confirm))
-        .route("/types/{environment}/{name}", get(cluster_type::page))
-        .route("/clusters", get(clusters::page))
-        .route("/clusters/{cluster}", get(cluster::page))
-        .route("/clusters/{cluster}/hold", get(cluster::ask).post(cluster::hold))
-        .route("/clusters/{cluster}/release", get(cluster::ask).post(cluster::release))
-        .route("/conditions", get(conditions::page))
-        .route("/problems", get(problems::page))
-        .route("/problems/fetch", post(problems::fetch))
-        .route("/search", get(search::page))
-        .merge(changes())
+    Router::new().route("/", get(fleet::page)).route("/keys", get(keys::page)).merge(changes()).merge(places())
 }
 
 /// What should run and how it changes: workloads, rollouts, and what may be asked about them.
@@ -68,4 +54,20 @@ fn changes() -> Router<ApiState> {
         .route("/history", get(history::page))
         .route("/commits/{commit}", get(commit::page))
         .route("/drift", get(drift::page))
+}
+
+/// What there is and how it is: environments, clusters, and what is wrong with them.
+fn places() -> Router<ApiState> {
+    Router::new()
+        .route("/environments/{environment}", get(environment::page))
+        .route("/environments/{environment}/confirm/{cluster_type}", get(confirm::ask).post(confirm::confirm))
+        .route("/types/{environment}/{name}", get(cluster_type::page))
+        .route("/clusters", get(clusters::page))
+        .route("/clusters/{cluster}", get(cluster::page))
+        .route("/clusters/{cluster}/hold", get(cluster::ask).post(cluster::hold))
+        .route("/clusters/{cluster}/release", get(cluster::ask).post(cluster::release))
+        .route("/conditions", get(conditions::page))
+        .route("/problems", get(problems::page))
+        .route("/problems/fetch", post(problems::fetch))
+        .route("/search", get(search::page))
 }

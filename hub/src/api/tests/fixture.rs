@@ -57,6 +57,8 @@ pub struct Answer {
 #[derive(Default)]
 pub struct FakeRooms {
     pub asked: Mutex<Vec<String>>,
+    /// What every cluster says, instead of that all is well.
+    pub told: Mutex<Option<TruthSeen>>,
     /// What every assignment's configuration was in a commit.
     pub rendered: Mutex<BTreeMap<String, String>>,
 }
@@ -314,6 +316,9 @@ impl Rooms for FakeRooms {
     }
 
     async fn truth(&self, _: &ClusterId) -> Result<TruthSeen, ApiError> {
+        if let Some(told) = self.told.lock().unwrap().clone() {
+            return Ok(told);
+        }
         let seen = |assignment: &str| ConditionSeen {
             assignment: assignment.to_owned(),
             condition: "Converged".to_owned(),

@@ -210,10 +210,13 @@ fn rows(seen: &mut ClusterWhole, newest: Option<&StateView>) -> Vec<Row> {
     let entry_of = |name: &str| entries.iter().find(|entry| entry.assignment == name);
     let missing: Vec<&EntryView> =
         entries.iter().filter(|entry| !conditions.iter().any(|known| known.assignment == entry.assignment)).collect();
-    let mut rows: Vec<Row> = missing.iter().map(|entry| row(seen, newest, None, Some(entry), &entry.assignment)).collect();
-    rows.extend(conditions.iter().map(|condition| {
-        row(seen, newest, Some(condition), entry_of(&condition.assignment), &condition.assignment)
-    }));
+    let mut rows: Vec<Row> =
+        missing.iter().map(|entry| row(seen, newest, None, Some(entry), &entry.assignment)).collect();
+    rows.extend(
+        conditions.iter().map(|condition| {
+            row(seen, newest, Some(condition), entry_of(&condition.assignment), &condition.assignment)
+        }),
+    );
     rows
 }
 

@@ -87,8 +87,9 @@ pub async fn page(
         )
         .choice("ring", "Ring", &wanted.ring, asked::rings(&state, &wanted.environment).await?)
         .choice("condition", "Contact", &wanted.condition, ["Known", "Unknown"])
-        .choice("state", "Membership", &wanted.state, ["active", "retired", "revoked", "replaced"])
         .text("namePrefix", "Name begins with", &wanted.name_prefix, "line-7")
+        .seldom()
+        .choice("state", "Membership", &wanted.state, ["active", "retired", "revoked", "replaced"])
         .text("labelSelector", "Labels", &wanted.label_selector, "hall=7,!spare")
         .text("site", "Site", &wanted.site, "north");
     Ok((

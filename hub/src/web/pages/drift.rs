@@ -146,7 +146,8 @@ impl Group {
             ("assignment", target),
         ];
         let mut numbers = numbers(group.reality, &pairs, false);
-        for (count, word, class) in [(group.failed, "Failed", "failed"), (group.converging, "Converging", "converging")] {
+        for (count, word, class) in [(group.failed, "Failed", "failed"), (group.converging, "Converging", "converging")]
+        {
             if count > 0 {
                 let narrowed: Vec<(&str, &str)> =
                     pairs.iter().copied().chain(std::iter::once(("condition", word))).collect();
@@ -159,10 +160,7 @@ impl Group {
             (None, false) => "no version".to_owned(),
         };
         let desired = match group.rings.is_empty() {
-            true => vec![Wanted {
-                ring: String::new(),
-                text: named(&group.desired_version, &group.desired_packages),
-            }],
+            true => vec![Wanted { ring: String::new(), text: named(&group.desired_version, &group.desired_packages) }],
             false => {
                 let ring = |ring: &drift::RingWanted| Wanted {
                     ring: ring.ring.clone(),

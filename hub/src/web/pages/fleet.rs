@@ -80,7 +80,9 @@ pub async fn page(State(state): State<ApiState>, viewer: Viewer) -> Result<Show<
     // The newest commit that an environment knows of: what main has become.
     let newest = fleet.environments.first().and_then(|first| {
         let next = first.next.as_ref().map(|next| (next.commit.as_str(), next.subject.as_str()));
-        next.or_else(|| Some((first.promoted_commit.as_deref()?, first.promoted_subject.as_deref().unwrap_or_default())))
+        next.or_else(|| {
+            Some((first.promoted_commit.as_deref()?, first.promoted_subject.as_deref().unwrap_or_default()))
+        })
     });
     let main = newest.map(|(commit, subject)| Main { chip: Chip::new(commit, subject), subject: subject.to_owned() });
     // A commit moves with the foremost of its chips: a key stands once on a page.

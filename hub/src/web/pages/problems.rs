@@ -41,6 +41,7 @@ pub struct Problems {
 struct Part {
     error: bool,
     title: &'static str,
+    /// Of the whole list, whatever assignment is asked for.
     count: u64,
     link: String,
     rows: Vec<Row>,
@@ -48,7 +49,9 @@ struct Part {
 }
 
 struct Row {
-    id: String,
+    key: String,
+    /// The place that a link leads to; of several environments the same problem may be listed twice.
+    id: Option<String>,
     code: String,
     message: String,
     hint: Option<String>,
@@ -196,11 +199,13 @@ async fn part(
     ];
     let cursor = some(&wanted.cursor);
     let pages = Pages::of("/problems", &pairs, cursor.as_deref().filter(|_| alone), listed.page.next.as_deref());
-    let rows = listed.page.items.into_iter().map(row).collect();
+    let single = !wanted.environment.is_empty();
+    let rows = listed.page.items.into_iter().map(|item| row(item, single)).collect();
+    let count = if wanted.assignment.is_empty() && wanted.workspace.is_empty() { count } else { 0 };
     Ok(Part { error: word == "error", title, count, link: links::query("/problems", &pairs), rows, pages })
 }
 
-fn row(item: Item<ProblemView>) -> Row {
+fn row(item: Item<ProblemView>, single: bool) -> Row {
     let ProblemView { environment, id, assignment, quarantines, finding } = item.object;
     Row {
         environment_link: links::environment(&environment),
@@ -211,7 +216,8 @@ fn row(item: Item<ProblemView>) -> Row {
         place: Place::maybe(finding.origin.as_ref()),
         related: finding.related.iter().map(Place::of).collect(),
         since: When::of(&item.updated_at),
-        id,
+        key: format!("{environment} {id}"),
+        id: single.then_some(id),
         code: finding.code,
         message: finding.message,
         hint: finding.hint,

@@ -12,8 +12,7 @@ use super::rollout::Spoken;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::promotions::{
-    self, ApproveBody, EnvironmentPromotion, PolicyView, PromoteBody, PromotionView, approve_policy,
-    approve_promotion,
+    self, ApproveBody, EnvironmentPromotion, PolicyView, PromoteBody, PromotionView, approve_policy, approve_promotion,
 };
 use crate::store::tokens::Role;
 use crate::truth::tally::Presence;
@@ -130,9 +129,10 @@ pub async fn page(
         rings: view.rings.join(", then "),
         in_force: view.in_force.as_deref().map(|commit| Chip::new(commit, "")),
         trouble: view.trouble.clone(),
-        refused: view.refused.as_ref().map(|refused| {
-            (Chip::new(&refused.commit, ""), format!("named by {}", refused.by), refused.why.clone())
-        }),
+        refused: view
+            .refused
+            .as_ref()
+            .map(|refused| (Chip::new(&refused.commit, ""), format!("named by {}", refused.by), refused.why.clone())),
         rows: view.promotions.iter().map(row).collect(),
         platform,
         evidence: links::query("/evidence", &[("environment", &environment)]),
@@ -154,7 +154,8 @@ pub async fn ask(
     let label = label_of(&word)?;
     let view = promotions::promotion(State(state.clone()), caller.clone(), Ok(Path(environment.clone()))).await?.0;
     let found = view.promotions.iter().find(|promotion| promotion.commit == commit);
-    let found = found.ok_or_else(|| ApiError::not_found(format!("commit {commit} in the promotions of {environment}")))?;
+    let found =
+        found.ok_or_else(|| ApiError::not_found(format!("commit {commit} in the promotions of {environment}")))?;
     let (mut now, mut later) = (0u64, 0u64);
     for members in state.store.population(&environment).await? {
         let count = u64::try_from(members.count).unwrap_or_default();
@@ -181,7 +182,11 @@ pub async fn ask(
         action: format!("{}/{}", links::promotion(&environment), links::part(&word)),
         chip: Chip::new(&commit, &found.subject),
         subject: found.subject.clone(),
-        does: vec![first, format!("The branch of {environment} then names it; what is there now stays until then."), clusters],
+        does: vec![
+            first,
+            format!("The branch of {environment} then names it; what is there now stays until then."),
+            clusters,
+        ],
         although: if word == "override" { found.waits_for.clone() } else { Vec::new() },
         recorded: format!(
             "Recorded with the promotion, in the audit log, in the history and in the signed evidence of {short}, as said by {} \
@@ -208,7 +213,8 @@ pub async fn tell(
     let name = Ok(Path(environment.clone()));
     match word.as_str() {
         "approve" => {
-            let (_, Json(_)) = approve_promotion(State(state), caller, name, Ok(Json(ApproveBody { commit, reason }))).await?;
+            let (_, Json(_)) =
+                approve_promotion(State(state), caller, name, Ok(Json(ApproveBody { commit, reason }))).await?;
         }
         word => {
             let body = PromoteBody { commit, overrides: word == "override", reason };

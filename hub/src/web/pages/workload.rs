@@ -103,7 +103,8 @@ pub async fn page(
     let ends = columns.iter().rev().take(2).map(|column| column.environment.as_str()).collect::<Vec<_>>();
     let compare = match ends.as_slice() {
         [right, left] => {
-            let link = links::query("/compare", &[("left", left), ("right", right), ("workload", &name), ("all", "true")]);
+            let link =
+                links::query("/compare", &[("left", left), ("right", right), ("workload", &name), ("all", "true")]);
             Some((link, format!("{left} and {right}")))
         }
         _ => None,

@@ -2,8 +2,8 @@
 
 use axum::http::{StatusCode, header};
 use kedge_model::kinds::Offline;
-use kedge_rollout::Phase;
 use kedge_model::wire::Timestamp;
+use kedge_rollout::Phase;
 
 use super::browser::Browser;
 use crate::api::tests::fixture::Hub;
@@ -89,8 +89,7 @@ async fn a_pasted_plan_is_asked_of_the_hub_as_it_was_written() {
     let mut browser = Browser::of(&hub, &hub.platform).await;
     let csrf = browser.csrf().await;
     hub.rooms.asked();
-    let fields =
-        [("csrf", csrf.as_str()), ("environment", "dev"), ("path0", "a.yaml"), ("text0", "kind: \"<A>\"\r\n")];
+    let fields = [("csrf", csrf.as_str()), ("environment", "dev"), ("path0", "a.yaml"), ("text0", "kind: \"<A>\"\r\n")];
     let answer = browser.post("/plan", &fields).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
     assert!(answer.text.contains("What it would do") && answer.text.contains("&#60;A&#62;"));
