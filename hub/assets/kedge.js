@@ -47,7 +47,7 @@
     if (!moves || !document.startViewTransition) return apply();
     name(document);
     const transition = document.startViewTransition(() => { apply(); name(document); });
-    transition.finished.catch(() => {});
+    for (const end of [transition.ready, transition.finished]) end.catch(() => {}); // a resized window ends it
   };
   // A row without its times: those change by themselves.
   const plain = (row) => {

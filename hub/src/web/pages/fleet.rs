@@ -16,7 +16,7 @@ use crate::api::rollouts::view::RolloutView;
 use crate::api::rollouts::{self, RolloutsQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Chip, Mood, When};
+use crate::web::part::{Chip, Mood, Text, When};
 use crate::web::{Show, Viewer, WebError, links};
 
 use column::Column;
@@ -51,7 +51,7 @@ pub struct Moving {
     pub mood: Mood,
     pub state: String,
     pub why: String,
-    pub rings: Vec<(String, String)>,
+    pub rings: Vec<(String, Text)>,
     pub since: When,
 }
 
@@ -125,7 +125,7 @@ impl Moving {
         let rings = rollout.rings.into_iter().map(|ring| {
             let waits = ring.waits_for.first().filter(|_| ring.state != "passed");
             let word = waits.map_or(ring.state.clone(), |waits| format!("{}: {waits}", ring.state));
-            (ring.ring, word)
+            (ring.ring, Text::of(&word))
         });
         Moving {
             chip: Chip::new(&rollout.cause.commit, &rollout.cause.subject).moving(format!("rollout-{}", rollout.id)),

@@ -68,6 +68,11 @@ impl Filters {
         self
     }
 
+    /// The list without any filter.
+    pub fn action(&self) -> &str {
+        &self.action
+    }
+
     /// Whether anything is narrowed.
     pub fn narrowed(&self) -> bool {
         self.fields.iter().any(Field::is_set) || self.opened()

@@ -117,7 +117,7 @@ async fn a_wrong_filter_is_told_where_it_can_be_changed() {
     ] {
         let answer = browser.get(path).await;
         assert!(answer.status.is_client_error(), "{path}: {}", answer.status);
-        let drop = format!("href=\"{way_out}\">Drop all filters");
+        let drop = format!("href=\"{way_out}\">begin again without any");
         assert!(answer.text.contains("role=\"alert\"") && answer.text.contains(&drop), "{path}: {}", answer.text);
     }
     let answer = browser.get("/clusters?colour=red").await;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::api::fleet::{ConditionCounts, FleetEnvironment, PresenceCounts};
 use crate::web::links;
-use crate::web::part::{Bar, Chip, Four, When};
+use crate::web::part::{Bar, Chip, Four, Text, When};
 
 pub struct Column {
     pub name: String,
@@ -32,7 +32,7 @@ pub struct Promoted {
 /// A commit that waits to come in.
 pub struct Next {
     pub chip: Chip,
-    pub waits_for: Vec<String>,
+    pub waits_for: Vec<Text>,
 }
 
 /// How many clusters, each number with its list.
