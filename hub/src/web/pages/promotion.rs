@@ -263,7 +263,7 @@ impl Row {
         Row {
             chip: Chip::new(&promotion.commit, &promotion.subject),
             subject: promotion.subject.clone(),
-            author: promotion.author.clone(),
+            author: rings::person(&promotion.author),
             state: rings::said(&promotion.state).to_owned(),
             mood: rings::mood_of(&promotion.state),
             why: promotion.why.clone(),
