@@ -5,12 +5,14 @@ use clap::{Parser, Subcommand};
 use crate::access::AccessArgs;
 use crate::audit::AuditArgs;
 use crate::cluster::ClusterArgs;
+use crate::compare::CompareArgs;
 use crate::completions::CompletionsArgs;
 use crate::describe::DescribeArgs;
 use crate::drift::DriftArgs;
 use crate::evidence::EvidenceArgs;
 use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
+use crate::history::HistoryArgs;
 use crate::hold::{HoldArgs, UnholdArgs};
 use crate::init::InitArgs;
 use crate::login::LoginArgs;
@@ -60,6 +62,7 @@ Examples:
     kedge token create -e dev --cluster-type drone
     kedge get clusters --watch
     kedge describe assignment drone/hello-functional-test -e dev
+    kedge compare stage prod
 
   Let a change through the rings, and ask whether everybody has it:
     kedge promote
@@ -88,6 +91,7 @@ pub enum Command {
     Drift(DriftArgs),
     Get(GetArgs),
     Describe(DescribeArgs),
+    Compare(CompareArgs),
     Token(TokenArgs),
     Access(AccessArgs),
     Cluster(ClusterArgs),
@@ -102,6 +106,7 @@ pub enum Command {
     Restart(OperationArgs),
     /// Try again what failed, on every cluster that the selectors name
     Reapply(OperationArgs),
+    History(HistoryArgs),
     Audit(AuditArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod cluster;
 mod command;
+mod compare;
 mod completions;
 mod condition;
 mod control_plane;
@@ -14,6 +15,7 @@ mod evidence;
 mod explain;
 mod folder;
 mod get;
+mod history;
 mod hold;
 mod hub;
 mod init;
@@ -61,6 +63,7 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Drift(args) => drift::run(args),
         Command::Get(args) => get::run(args),
         Command::Describe(args) => describe::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Token(args) => token::run(args),
         Command::Access(args) => access::run(args),
         Command::Cluster(args) => cluster::run(args),
@@ -73,6 +76,7 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Evidence(args) => evidence::run(args),
         Command::Restart(args) => rollout::restart(args),
         Command::Reapply(args) => rollout::reapply(args),
+        Command::History(args) => history::run(args),
         Command::Audit(args) => audit::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

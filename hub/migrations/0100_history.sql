@@ -9,6 +9,3 @@ CREATE TABLE history_days (
 
 -- Up to which of a cluster's events its document was told: each is taken once.
 ALTER TABLE documents ADD COLUMN told BIGINT NOT NULL DEFAULT 0;
-
--- The commits that led to a publication, the newest first.
-ALTER TABLE publications ADD COLUMN causes TEXT NOT NULL DEFAULT '[]';

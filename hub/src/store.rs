@@ -5,7 +5,9 @@ pub mod agents;
 pub mod api;
 pub mod catalog;
 pub mod dump;
+pub mod events;
 pub mod failure;
+pub mod figures;
 pub mod git;
 pub mod history;
 pub mod keys;
@@ -210,6 +212,14 @@ impl Tx {
         let tick = next.fetch_one(self.connection()).await?;
         self.tick = Some(tick);
         Ok(tick)
+    }
+
+    /// The number that this change has already, or a new one.
+    pub async fn hold_tick(&mut self) -> Result<i64, StoreError> {
+        match self.tick {
+            Some(tick) => Ok(tick),
+            None => self.tick().await,
+        }
     }
 
     pub async fn commit(self) -> Result<(), StoreError> {

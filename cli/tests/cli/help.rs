@@ -2,7 +2,7 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 28] = [
     "up",
     "init",
     "validate",
@@ -27,6 +27,7 @@ const COMMANDS: [&str; 27] = [
     "evidence",
     "restart",
     "reapply",
+    "history",
     "audit",
     "completions",
     "man",
@@ -67,6 +68,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       evidence     List and export the evidence of promotions and rollouts
       restart      Restart a workload on every cluster that the selectors name
       reapply      Try again what failed, on every cluster that the selectors name
+      history      Show what happened, newest first
       audit        Show who changed what on the hub, newest first
       completions  Print a completion script for a shell
       man          Print the manual page, or write one for each command

@@ -52,6 +52,7 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
             let took: u64 = steps.iter().map(|step| step.took_ms).sum();
             format!("“{subject}” was read and scheduled in {} within {took} ms", place.environment)
         }
+        What::Landed { head, branch, subject } => format!("“{subject}” is on {branch} as {}", short(head)),
         What::Published { published, branch, subject } => {
             format!("{} published to {branch} as {}: {subject}", place.environment, short(published))
         }
@@ -123,6 +124,9 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
             format!("{} is Unknown: it wasn't heard when it had promised", cluster.unwrap_or("a cluster"))
         }
         What::Back => format!("{} is back", cluster.unwrap_or("a cluster")),
+        What::Cloned => {
+            format!("two hosts write as {}: the first one's document stays", cluster.unwrap_or("a cluster"))
+        }
         What::Audit { action, object, result, .. } => match result.as_str() {
             "done" => format!("{action} {object}"),
             refused => format!("{action} {object} was refused: {refused}"),

@@ -83,8 +83,8 @@ pub async fn of(store: &Store, reader: &Reader, commit: &str) -> Result<Option<W
     let mut ways: Vec<(i64, Vec<WayStep>)> = Vec::new();
     for (environment, mut passage) in passages {
         for published in std::mem::take(&mut passage.published).into_iter().take(CONTENTS) {
-            let issued = all(store, reader, &published, &[Kind::Generation]).await?;
-            passage.issued.extend(issued.into_iter().filter(|entry| entry.place.environment == environment));
+            let entries = all(store, reader, &published, &[Kind::Generation, Kind::Publish]).await?;
+            entries.into_iter().filter(|one| one.place.environment == environment).for_each(|one| passage.take(one));
         }
         passage.follow(store, reader, &environment).await?;
         let steps = passage.steps(&environment);
@@ -117,7 +117,8 @@ impl Passage {
     fn take(&mut self, entry: Recorded) {
         let at = entry.at.0;
         match entry.what() {
-            Some(What::Walked { made_at, steps, repo, .. }) => {
+            Some(What::Walked { made_at, steps, repo, head, .. }) => {
+                self.published.extend(head);
                 if let Some(at) = made_at {
                     self.found.push(Found { step: "pushed", at, took_ms: None, detail: json!({"repo": repo}) });
                 }
@@ -128,9 +129,13 @@ impl Passage {
                     }
                 }
             }
+            Some(What::Landed { head, branch, .. }) => {
+                let detail = json!({"published": head, "branch": branch});
+                self.published.insert(head);
+                self.found.push(Found { step: "published", at, took_ms: None, detail });
+            }
             Some(What::Published { published, branch, subject }) => {
                 let detail = json!({"published": published, "branch": branch, "subject": subject});
-                self.published.insert(published);
                 self.found.push(Found { step: "published", at, took_ms: None, detail });
             }
             Some(What::Promotion { phase, author, .. }) => match phase.as_str() {

@@ -60,7 +60,16 @@ pub enum What {
         subject: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         made_at: Option<i64>,
+        /// The branch's commit that holds it; none: it waits for a person or a merge.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        head: Option<String>,
         steps: Vec<Step>,
+    },
+    /// A commit that had waited for a person or a merge is on the environment's branch.
+    Landed {
+        head: String,
+        branch: String,
+        subject: String,
     },
     /// A commit of ours is on the environment's branch.
     Published {
@@ -151,6 +160,8 @@ pub enum What {
     },
     /// It is heard again.
     Back,
+    /// Two hosts write with its identity.
+    Cloned,
     /// A write, as the audit log has it.
     Audit {
         action: String,
@@ -217,13 +228,18 @@ impl What {
                 Kind::Condition
             }
             What::Issued { .. } | What::Reissued { .. } => Kind::Generation,
-            What::Walked { .. } | What::Published { .. } | What::PullRequest { .. } => Kind::Publish,
+            What::Walked { .. } | What::Landed { .. } | What::Published { .. } | What::PullRequest { .. } => {
+                Kind::Publish
+            }
             What::Promotion { .. } | What::Refused { .. } | What::Policy { .. } => Kind::Promotion,
             What::Rollout { .. } | What::Ring { .. } => Kind::Rollout,
             What::Word { .. } => Kind::Approval,
-            What::Joined { .. } | What::Moved { .. } | What::Left { .. } | What::Unknown { .. } | What::Back => {
-                Kind::Cluster
-            }
+            What::Joined { .. }
+            | What::Moved { .. }
+            | What::Left { .. }
+            | What::Unknown { .. }
+            | What::Back
+            | What::Cloned => Kind::Cluster,
             What::Audit { .. } => Kind::Audit,
             What::Problem { .. } | What::Repository { .. } => Kind::Problem,
         }
@@ -239,6 +255,7 @@ impl What {
             What::Issued { change, .. } => change.word(),
             What::Reissued { .. } => "reissued",
             What::Walked { .. } => "walked",
+            What::Landed { .. } => "landed",
             What::Published { .. } => "published",
             What::PullRequest { state, .. } => state,
             What::Promotion { phase, .. } | What::Rollout { phase, .. } => phase,
@@ -251,6 +268,7 @@ impl What {
             What::Left { state } => state,
             What::Unknown { .. } => "unknown",
             What::Back => "back",
+            What::Cloned => "cloned",
             What::Audit { action, .. } => action,
             What::Problem { ended, .. } => {
                 if *ended {

@@ -111,7 +111,7 @@ fn unreadable(status: &Status, received_at: Timestamp) -> Exception {
 }
 
 /// A reported time in the hub's time; what would be in the future is now, and marked.
-fn truly(status: &Status, clock: u64, at: Timestamp, received_at: Timestamp) -> (i64, bool) {
+pub(super) fn truly(status: &Status, clock: u64, at: Timestamp, received_at: Timestamp) -> (i64, bool) {
     let (at, corrected) = status.true_time(clock, at);
     (at.0.min(received_at.0), corrected || at.0 > received_at.0 + FUTURE_TOLERANCE_MS)
 }

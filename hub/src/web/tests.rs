@@ -4,6 +4,8 @@
 
 mod actions;
 mod browser;
+mod changes;
 mod glances;
 mod outside;
 mod sessions;
+mod words;

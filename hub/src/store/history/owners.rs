@@ -53,8 +53,12 @@ impl Owners {
     fn fill(&self, entries: &mut [Entry]) {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in entries.iter_mut().filter(|entry| is_open(entry)) {
-            let found = all.get(&entry.place.environment).and_then(|known| known.targets.get(target(entry)?));
-            if let Some(owner) = found.cloned() {
+            let known = all.get(&entry.place.environment);
+            let owner = known.and_then(|known| match target(entry) {
+                Some(target) => known.targets.get(target),
+                None => known.targets.values().find(|owner| owner.workload == entry.place.workload),
+            });
+            if let Some(owner) = owner.cloned() {
                 (entry.place.workload, entry.place.workspace) = (owner.workload, owner.workspace);
             }
         }
@@ -89,8 +93,13 @@ impl Tx {
     }
 }
 
+/// It says what it is about, and not whose that is.
 fn is_open(entry: &Entry) -> bool {
-    entry.place.workload.is_empty() && !entry.place.assignment.is_empty()
+    let place = &entry.place;
+    match place.workload.is_empty() {
+        true => !place.assignment.is_empty(),
+        false => place.workspace.is_empty(),
+    }
 }
 
 /// Without the cluster type.

@@ -6,6 +6,7 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use kedge_rollout::RolloutId;
 
+use super::drift::OTHER_CONTENT;
 use super::past::{self, Past};
 use super::workloads::four;
 use crate::api::history::HistoryQuery;
@@ -68,6 +69,8 @@ struct Running {
     chip: Option<Chip>,
     count: u64,
     link: String,
+    /// Why it isn't what should run; empty: it is.
+    differs: &'static str,
 }
 
 /// A rollout that moves it, with its rings.
@@ -153,7 +156,7 @@ async fn rollout(state: &ApiState, viewer: &Viewer, about: AboutView) -> Result<
     let steps = match state.store.rollout(id).await? {
         Some(stored) if unfinished => {
             let whole = rollouts::whole(state, &viewer.caller, id).await?;
-            rings::steps(state, &viewer.caller, &stored.rollout, &whole).await?
+            rings::steps(state, &viewer.caller, &stored.rollout, &whole, rings::Look::Glance).await?
         }
         _ => Vec::new(),
     };
@@ -189,7 +192,9 @@ impl Assignment {
             chip: wanted.commit.as_deref().map(|commit| Chip::new(commit, "")),
         });
         let running = one.running.iter().map(|running| {
-            let reality = if packages.contains(&running.packages.as_str()) { "asDesired" } else { "differs" };
+            let wanted = packages.contains(&running.packages.as_str());
+            let reality = if wanted { "asDesired" } else { "differs" };
+            let same_version = one.desired.iter().any(|wanted| wanted.version == running.version);
             let all: Vec<(&str, &str)> = pairs.iter().copied().chain(std::iter::once(("reality", reality))).collect();
             Running {
                 text: match (&running.version, running.packages.is_empty()) {
@@ -200,6 +205,11 @@ impl Assignment {
                 chip: running.commit.as_deref().map(|commit| Chip::new(commit, "")),
                 count: running.count,
                 link: links::query("/conditions", &all),
+                differs: match (wanted, same_version && !running.packages.is_empty()) {
+                    (true, _) => "",
+                    (false, true) => OTHER_CONTENT,
+                    (false, false) => "not desired",
+                },
             }
         });
         Assignment {
