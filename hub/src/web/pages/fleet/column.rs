@@ -118,7 +118,7 @@ impl Clusters {
                 "/clusters",
                 &[("environment", name), ("condition", "Unknown"), ("state", "active")],
             ),
-            silent_since: When::maybe(environment.oldest_unknown.as_deref()),
+            silent_since: environment.oldest_unknown.as_deref().map(When::clock),
             joined,
         }
     }
