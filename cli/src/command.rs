@@ -5,11 +5,14 @@ use clap::{Parser, Subcommand};
 use crate::access::AccessArgs;
 use crate::audit::AuditArgs;
 use crate::cluster::ClusterArgs;
+use crate::compare::CompareArgs;
 use crate::completions::CompletionsArgs;
 use crate::describe::DescribeArgs;
+use crate::drift::DriftArgs;
 use crate::evidence::EvidenceArgs;
 use crate::explain::ExplainArgs;
 use crate::get::GetArgs;
+use crate::history::HistoryArgs;
 use crate::hold::{HoldArgs, UnholdArgs};
 use crate::init::InitArgs;
 use crate::login::LoginArgs;
@@ -20,6 +23,7 @@ use crate::promote::{PolicyArgs, PromoteArgs};
 use crate::publish::PublishArgs;
 use crate::render::RenderArgs;
 use crate::rollout::{OperationArgs, RolloutArgs};
+use crate::status::StatusArgs;
 use crate::token::TokenArgs;
 use crate::up::UpArgs;
 use crate::validate::ValidateArgs;
@@ -53,10 +57,12 @@ Examples:
 
   With a hub: log in, see what is wrong, let a cluster in, follow what runs:
     kedge login https://hub.example:7480 --token-file token
+    kedge status
     kedge get problems
     kedge token create -e dev --cluster-type drone
     kedge get clusters --watch
     kedge describe assignment drone/hello-functional-test -e dev
+    kedge compare stage prod
 
   Let a change through the rings, and ask whether everybody has it:
     kedge promote
@@ -81,8 +87,11 @@ pub enum Command {
     Render(RenderArgs),
     Login(LoginArgs),
     Open(OpenArgs),
+    Status(StatusArgs),
+    Drift(DriftArgs),
     Get(GetArgs),
     Describe(DescribeArgs),
+    Compare(CompareArgs),
     Token(TokenArgs),
     Access(AccessArgs),
     Cluster(ClusterArgs),
@@ -97,6 +106,7 @@ pub enum Command {
     Restart(OperationArgs),
     /// Try again what failed, on every cluster that the selectors name
     Reapply(OperationArgs),
+    History(HistoryArgs),
     Audit(AuditArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::error::{Exit, NotFound};
-use crate::hub::{Hub, HubArgs, HubError};
+use crate::hub::{Hub, HubArgs, HubError, Pages};
 use crate::output::{Table, print_json, print_text, print_yaml, say};
 
 /// Show what the hub knows: clusters, assignments, problems and more.
@@ -22,6 +22,10 @@ Examples:
   Which clusters are there, and which of them are silent?
     kedge get clusters -e dev
     kedge get clusters -l region=west --condition Unknown
+
+  Who has failed, and why? Where was something changed by hand?
+    kedge get conditions -e prod --condition Failed
+    kedge get conditions --drift
 
   What runs on drones, and follow it:
     kedge get assignments -e dev --cluster-type drone --watch
@@ -45,11 +49,11 @@ pub struct GetArgs {
     #[arg(short = 'l', long, value_name = "SELECTOR")]
     selector: Option<String>,
 
-    /// Only clusters or assignments of this cluster type
+    /// Only clusters, conditions or assignments of this cluster type
     #[arg(long, value_name = "NAME")]
     cluster_type: Option<String>,
 
-    /// Only clusters of this ring
+    /// Only clusters or conditions of this ring
     #[arg(long, value_name = "NAME")]
     ring: Option<String>,
 
@@ -57,9 +61,18 @@ pub struct GetArgs {
     #[arg(long, value_name = "NAME")]
     workspace: Option<String>,
 
-    /// Only clusters that are `Unknown` (silent) or `Known`
+    /// Only targets or conditions of this workload
+    #[arg(long, value_name = "NAME")]
+    workload: Option<String>,
+
+    /// Only clusters that are `Unknown` (silent) or `Known`; only conditions that are `Converged`, `Converging`, `Failed` or
+    /// `Unknown`
     #[arg(long, value_name = "CONDITION")]
     condition: Option<String>,
+
+    /// Only conditions of clusters that tell of changes by hand
+    #[arg(long)]
+    drift: bool,
 
     /// Only those in this state: `quarantined`, `error`, `failing`, `retired`
     #[arg(long, value_name = "STATE")]
@@ -96,6 +109,9 @@ pub enum Shape {
 pub enum Listing {
     #[value(alias = "cluster")]
     Clusters,
+    /// What is true of assignments on clusters
+    #[value(alias = "condition")]
+    Conditions,
     #[value(alias = "cluster-type")]
     ClusterTypes,
     #[value(alias = "workload")]
@@ -117,8 +133,6 @@ pub enum Listing {
     Tokens,
 }
 
-/// As many as the hub gives at once.
-const PAGE: usize = 500;
 /// How long the hub holds a watch.
 const WAIT: &str = "30s";
 /// After an outage a watch asks again so often.
@@ -128,6 +142,7 @@ impl Listing {
     pub fn path(self) -> &'static str {
         match self {
             Listing::Clusters => "clusters",
+            Listing::Conditions => "conditions",
             Listing::ClusterTypes => "cluster-types",
             Listing::Workloads => "workloads",
             Listing::Assignments => "assignments",
@@ -141,7 +156,7 @@ impl Listing {
     }
 
     fn can_watch(self) -> bool {
-        self != Listing::Tokens
+        !matches!(self, Listing::Tokens | Listing::Conditions)
     }
 
     /// The field that a name given on the command line is compared with.
@@ -158,9 +173,10 @@ impl Listing {
 pub fn run(args: &GetArgs) -> Result<Exit> {
     let hub = args.hub.open()?;
     if args.watch && !args.kind.can_watch() {
-        return Err(crate::error::UsageError::new("join tokens can't be watched", "leave --watch out").into());
+        let message = format!("{} can't be watched", args.kind.path().replace('-', " "));
+        return Err(crate::error::UsageError::new(message, "leave --watch out").into());
     }
-    let (items, tick) = args.list(&hub)?;
+    let Pages { items, tick } = args.list(&hub)?;
     if let (Some(name), true) = (&args.name, items.is_empty()) {
         let hint = format!("kedge get {} lists what there is", args.kind.path());
         return Err(NotFound::new(format!("the hub knows no such thing: {name}"), hint).into());
@@ -183,7 +199,9 @@ impl GetArgs {
             cluster_type: None,
             ring: None,
             workspace: None,
+            workload: None,
             condition: None,
+            drift: false,
             state: None,
             limit: None,
             watch: false,
@@ -204,7 +222,12 @@ impl GetArgs {
         add("clusterType", &self.cluster_type);
         add("ring", &self.ring);
         add("workspace", &self.workspace);
+        add("workload", &self.workload);
         add("condition", &self.condition);
+        add("drift", &self.drift.then(|| "true".to_owned()));
+        if self.kind == Listing::Conditions {
+            add("cluster", &self.name);
+        }
         add("state", &self.state);
         // A cluster may be named by its id, a problem has nothing but one.
         let by_prefix = matches!(
@@ -221,34 +244,22 @@ impl GetArgs {
         parameters
     }
 
-    /// All pages, and the number of the newest change that the first of them shows.
-    fn list(&self, hub: &Hub) -> Result<(Vec<Value>, Option<i64>)> {
-        let mut items = Vec::new();
-        let (mut tick, mut cursor) = (None, None);
-        let most = self.limit.unwrap_or(usize::MAX);
-        loop {
-            let mut parameters = self.parameters();
-            let size = PAGE.min(most.saturating_sub(items.len())).max(1);
-            parameters.push(("limit", Some(size.to_string())));
-            parameters.push(("cursor", cursor));
-            let mut answer = hub.get(&[self.kind.path()], &parameters)?;
-            tick = tick.or(answer.tick);
-            items.extend(self.chosen(&mut answer.document));
-            cursor = answer.document["next"].as_str().map(str::to_owned);
-            if cursor.is_none() || items.len() >= most {
-                items.truncate(most);
-                return Ok((items, tick));
-            }
-        }
+    fn list(&self, hub: &Hub) -> Result<Pages> {
+        hub.list(&[self.kind.path()], &self.parameters(), self.limit.unwrap_or(usize::MAX), |item| self.fits(item))
     }
 
     fn chosen(&self, document: &mut Value) -> Vec<Value> {
         let Value::Array(items) = document["items"].take() else { return Vec::new() };
-        let named = |item: &Value| match &self.name {
+        items.into_iter().filter(|item| self.fits(item)).collect()
+    }
+
+    fn fits(&self, item: &Value) -> bool {
+        match &self.name {
             None => true,
+            // The hub was asked for the one that is named.
+            Some(_) if self.kind == Listing::Conditions => true,
             Some(name) => item[self.kind.key()] == *name.as_str() || item["id"] == *name.as_str(),
-        };
-        items.into_iter().filter(named).collect()
+        }
     }
 
     fn print(&self, items: &[Value], whole: bool) -> Result<()> {
@@ -307,7 +318,7 @@ impl GetArgs {
                         std::thread::sleep(RETRY);
                     }
                     Some(hub_error) if hub_error.is_gone() => {
-                        let (items, newest) = self.list(hub)?;
+                        let Pages { items, tick: newest } = self.list(hub)?;
                         self.print(&items, true)?;
                         tick = newest.unwrap_or(tick);
                     }

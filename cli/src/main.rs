@@ -4,14 +4,18 @@ mod access;
 mod audit;
 mod cluster;
 mod command;
+mod compare;
 mod completions;
+mod condition;
 mod control_plane;
 mod describe;
+mod drift;
 mod error;
 mod evidence;
 mod explain;
 mod folder;
 mod get;
+mod history;
 mod hold;
 mod hub;
 mod init;
@@ -25,6 +29,7 @@ mod promote;
 mod publish;
 mod render;
 mod rollout;
+mod status;
 mod token;
 mod up;
 mod validate;
@@ -54,8 +59,11 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Render(args) => render::run(args),
         Command::Login(args) => login::run(args),
         Command::Open(args) => open::run(args),
+        Command::Status(args) => status::run(args),
+        Command::Drift(args) => drift::run(args),
         Command::Get(args) => get::run(args),
         Command::Describe(args) => describe::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Token(args) => token::run(args),
         Command::Access(args) => access::run(args),
         Command::Cluster(args) => cluster::run(args),
@@ -68,6 +76,7 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Evidence(args) => evidence::run(args),
         Command::Restart(args) => rollout::restart(args),
         Command::Reapply(args) => rollout::reapply(args),
+        Command::History(args) => history::run(args),
         Command::Audit(args) => audit::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Man(args) => man::run(args),

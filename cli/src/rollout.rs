@@ -12,6 +12,7 @@ use crate::error::Exit;
 use crate::hub::HubArgs;
 
 pub use bulk::{OperationArgs, reapply, restart};
+pub use list::rings;
 
 /// Follow and steer changes on their way through the rings.
 ///

@@ -6,25 +6,35 @@ pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod caller;
 pub(crate) mod clusters;
+pub(crate) mod compare;
+pub(crate) mod conditions;
 pub(crate) mod counts;
+mod desired;
 mod document;
+pub(crate) mod drift;
 pub(crate) mod evidence;
+pub(crate) mod fleet;
 pub(crate) mod gate;
 mod health;
+pub(crate) mod history;
 pub(crate) mod holds;
 mod hooks;
 mod join;
 pub(crate) mod limit;
 mod login;
 pub(crate) mod objects;
+pub(crate) mod overview;
 pub(crate) mod page;
+pub(crate) mod plan;
 pub(crate) mod promotions;
 pub(crate) mod publish;
 pub(crate) mod rollouts;
 pub(crate) mod rooms;
+pub(crate) mod search;
 pub(crate) mod states;
 pub(crate) mod tag;
 pub(crate) mod ticks;
+pub(crate) mod workloads;
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,6 +51,7 @@ use crate::metrics::{Metrics, Request, Route, Status};
 use crate::store::Store;
 pub use answer::ApiError;
 pub use caller::Caller;
+use desired::Desired;
 pub use document::openapi;
 pub use limit::Limits;
 pub use rollouts::start::WrittenView;
@@ -58,6 +69,7 @@ pub struct ApiState {
     metrics: Arc<Metrics>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) ticks: Arc<Ticks>,
+    desired: Arc<Desired>,
     /// Requests that wait for a change: each holds a connection.
     pub(crate) watchers: Arc<Semaphore>,
     pub(crate) shutdown: watch::Receiver<bool>,
@@ -87,6 +99,7 @@ impl ApiState {
             metrics,
             limits: Arc::new(Limits::new(config.rate_per_token, config.rate_per_address)),
             ticks: Arc::new(Ticks::default()),
+            desired: Arc::new(Desired::default()),
             watchers: Arc::new(Semaphore::new(MAX_WATCHERS)),
             shutdown,
             secure: config.tls.is_some(),

@@ -1,5 +1,6 @@
 //! The hub's one TOML file as values. Read by `run`; unknown keys are refused and every error is reported with its line.
 
+mod destination;
 pub mod parse;
 pub mod problem;
 mod reader;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 pub use parse::Flags;
 pub use problem::{ConfigError, ConfigProblem};
+
+use crate::events::EventKind;
 
 /// Everything a hub can be told. `packaging/hub.toml` explains each key.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,6 +29,8 @@ pub struct Config {
     pub git: Git,
     pub environments: BTreeMap<String, Environment>,
     pub packages: Packages,
+    pub history: History,
+    pub events: Vec<Destination>,
 }
 
 /// `/api/v1`, webhooks, health, metrics.
@@ -143,6 +148,27 @@ pub struct Packages {
     pub helm: PathBuf,
 }
 
+/// How much of what happened is kept; whole days go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct History {
+    pub keep: Duration,
+    /// Bytes in the database, with indexes.
+    pub max_size: u64,
+}
+
+/// Where events go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Destination {
+    /// For the log, metrics and people; how far it got is remembered by it.
+    pub name: String,
+    pub url: String,
+    /// The file with the secret that its events are signed with.
+    pub secret_file: PathBuf,
+    pub kinds: Vec<EventKind>,
+    /// Empty: all.
+    pub environments: Vec<String>,
+}
+
 /// People and programs on this machine; another address must be asked for, with TLS.
 const API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7480);
 /// Agents come from everywhere, and nobody gets in without a certificate or a token.
@@ -164,6 +190,10 @@ const RATE_PER_ADDRESS: u32 = 20;
 const POLL: Duration = Duration::from_secs(30);
 /// What a rollback or a forgotten agent may still ask for.
 const KEEP: Duration = Duration::from_secs(30 * 86_400);
+/// A quarter: what people look back at, and compare with the one before.
+const HISTORY_KEEP: Duration = Duration::from_secs(90 * 86_400);
+/// Some four million entries; ten thousand quiet clusters for a quarter, and no disk is filled by a busy day.
+const HISTORY_SIZE: u64 = 2_000_000_000;
 
 impl Config {
     /// What a hub does that was told nothing but where its data is.
@@ -208,6 +238,8 @@ impl Config {
                 kustomize: PathBuf::from("kustomize"),
                 helm: PathBuf::from("helm"),
             },
+            history: History { keep: HISTORY_KEEP, max_size: HISTORY_SIZE },
+            events: Vec::new(),
         }
     }
 

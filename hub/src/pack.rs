@@ -14,7 +14,7 @@ mod branch;
 mod build;
 mod builder;
 pub mod downloads;
-mod environment_file;
+pub(crate) mod environment_file;
 mod fault;
 mod memory;
 mod objects;

@@ -23,6 +23,7 @@ pub mod statuses;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod told;
 mod witness;
 
 use std::collections::BTreeMap;

@@ -21,6 +21,7 @@ pub mod signal;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod told;
 mod turn;
 pub mod words;
 

@@ -5,8 +5,11 @@ pub mod agents;
 pub mod api;
 pub mod catalog;
 pub mod dump;
+pub mod events;
 pub mod failure;
+pub mod figures;
 pub mod git;
+pub mod history;
 pub mod keys;
 pub mod leader;
 pub mod meta;
@@ -41,6 +44,8 @@ pub struct Store {
     backend: Backend,
     /// SQLite has one writer; waiting here is fair and never ends in "database is locked".
     writer: Arc<Mutex<()>>,
+    /// What the log of history remembers between transactions.
+    memory: Arc<history::Memory>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +63,10 @@ pub struct Term(pub i64);
 pub struct Tx {
     inner: Transaction<'static, Any>,
     _writer: Option<OwnedMutexGuard<()>>,
+    /// The number of this change, once it has one, and how many entries of history it has.
+    tick: Option<i64>,
+    recorded: i64,
+    memory: Arc<history::Memory>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -144,7 +153,7 @@ impl Store {
                 Backend::Postgres => url.to_owned(),
             })
             .await?;
-        Ok(Store { pool, backend, writer: Arc::new(Mutex::new(())) })
+        Ok(Store { pool, backend, writer: Arc::default(), memory: Arc::default() })
     }
 
     pub fn backend(&self) -> Backend {
@@ -161,10 +170,14 @@ impl Store {
             Backend::Sqlite => {
                 let writer = tokio::time::timeout(PATIENCE, Arc::clone(&self.writer).lock_owned()).await;
                 let writer = Some(writer.map_err(|_| StoreError::Unavailable(sqlx::Error::PoolTimedOut))?);
-                Ok(Tx { inner: self.pool.begin_with("BEGIN IMMEDIATE").await?, _writer: writer })
+                Ok(self.begun(self.pool.begin_with("BEGIN IMMEDIATE").await?, writer))
             }
-            Backend::Postgres => Ok(Tx { inner: self.pool.begin().await?, _writer: None }),
+            Backend::Postgres => Ok(self.begun(self.pool.begin().await?, None)),
         }
+    }
+
+    fn begun(&self, inner: Transaction<'static, Any>, writer: Option<OwnedMutexGuard<()>>) -> Tx {
+        Tx { inner, _writer: writer, tick: None, recorded: 0, memory: Arc::clone(&self.memory) }
     }
 
     /// A write of a leader: refused when its term is over.
@@ -196,7 +209,17 @@ impl Tx {
     /// The number of this change: what other hubs ask for ("what came after 17?"). It grows in the order of commits.
     pub async fn tick(&mut self) -> Result<i64, StoreError> {
         let next = sqlx::query_scalar("UPDATE ticks SET value = value + 1 WHERE id = 1 RETURNING value");
-        Ok(next.fetch_one(self.connection()).await?)
+        let tick = next.fetch_one(self.connection()).await?;
+        self.tick = Some(tick);
+        Ok(tick)
+    }
+
+    /// The number that this change has already, or a new one.
+    pub async fn hold_tick(&mut self) -> Result<i64, StoreError> {
+        match self.tick {
+            Some(tick) => Ok(tick),
+            None => self.tick().await,
+        }
     }
 
     pub async fn commit(self) -> Result<(), StoreError> {

@@ -3,6 +3,7 @@
 
 pub mod contacts;
 pub mod known;
+mod past;
 pub mod prepared;
 pub mod promises;
 pub mod slots;

@@ -3,6 +3,7 @@
 //! Ends when it is dropped, with all its tasks.
 
 mod board;
+mod diary;
 mod environment;
 mod notes;
 mod rooms;

@@ -9,6 +9,7 @@ pub mod links;
 mod live;
 pub mod pages;
 pub mod part;
+mod rings;
 mod session;
 
 use axum::Router;

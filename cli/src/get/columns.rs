@@ -21,6 +21,21 @@ const CLUSTERS: [Column; 12] = [
     ("SYSTEM", |item| text(&item["facts"]["system"]), true),
     ("LABELS", |item| labels(&item["labels"]), true),
 ];
+const CONDITIONS: [Column; 13] = [
+    ("CLUSTER", |item| text(&item["clusterName"]), false),
+    ("ENVIRONMENT", |item| text(&item["environment"]), false),
+    ("ASSIGNMENT", |item| format!("{}/{}", text(&item["clusterType"]), text(&item["assignment"])), false),
+    ("CONDITION", |item| crate::condition::shaped(&text(&item["condition"])), false),
+    ("REASON", |item| text(&item["reason"]), false),
+    ("RUNNING", |item| text(&item["version"]), false),
+    ("SINCE", |item| moment(&item["since"]), false),
+    ("MESSAGE", told, false),
+    ("RING", |item| text(&item["ring"]), true),
+    ("WORKLOAD", |item| text(&item["workload"]), true),
+    ("REALITY", |item| text(&item["reality"]), true),
+    ("OBSERVED", |item| moment(&item["observedAt"]), true),
+    ("ID", |item| text(&item["cluster"]), true),
+];
 const CLUSTER_TYPES: [Column; 7] = [
     ("NAME", |item| text(&item["name"]), false),
     ("ENVIRONMENT", |item| text(&item["environment"]), false),
@@ -123,6 +138,7 @@ pub fn row(kind: Listing, item: &Value, wide: bool) -> Vec<String> {
 fn shown(kind: Listing, wide: bool) -> impl Iterator<Item = &'static Column> {
     let columns: &'static [Column] = match kind {
         Listing::Clusters => &CLUSTERS,
+        Listing::Conditions => &CONDITIONS,
         Listing::ClusterTypes => &CLUSTER_TYPES,
         Listing::Workloads => &WORKLOADS,
         Listing::Assignments => &ASSIGNMENTS,
@@ -146,6 +162,15 @@ fn cluster_status(item: &Value) -> String {
         Some("active") => "in contact".to_owned(),
         Some(other) => other.to_owned(),
         None => String::new(),
+    }
+}
+
+/// What was changed by hand, or what the reason means here.
+fn told(item: &Value) -> String {
+    let drift = text(&item["drift"]);
+    match drift.is_empty() {
+        true => text(&item["message"]),
+        false => drift,
     }
 }
 

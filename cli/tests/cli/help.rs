@@ -2,7 +2,7 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 25] = [
+const COMMANDS: [&str; 28] = [
     "up",
     "init",
     "validate",
@@ -11,6 +11,8 @@ const COMMANDS: [&str; 25] = [
     "render",
     "login",
     "open",
+    "status",
+    "drift",
     "get",
     "describe",
     "token",
@@ -25,6 +27,7 @@ const COMMANDS: [&str; 25] = [
     "evidence",
     "restart",
     "reapply",
+    "history",
     "audit",
     "completions",
     "man",
@@ -49,6 +52,8 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       render       Write the GitOps files of an environment to a folder
       login        Remember a hub and an access token
       open         Open the hub's page in a browser
+      status       Show the fleet at a glance: what runs, what moves, what is wrong
+      drift        Show what should run against what does, over the whole fleet
       get          Show what the hub knows: clusters, assignments, problems and more
       describe     Show one object with everything the hub knows of it
       token        Make, list and revoke join tokens for new clusters
@@ -63,6 +68,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       evidence     List and export the evidence of promotions and rollouts
       restart      Restart a workload on every cluster that the selectors name
       reapply      Try again what failed, on every cluster that the selectors name
+      history      Show what happened, newest first
       audit        Show who changed what on the hub, newest first
       completions  Print a completion script for a shell
       man          Print the manual page, or write one for each command
@@ -89,6 +95,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
 
       With a hub: log in, see what is wrong, let a cluster in, follow what runs:
         kedge login https://hub.example:7480 --token-file token
+        kedge status
         kedge get problems
         kedge token create -e dev --cluster-type drone
         kedge get clusters --watch

@@ -7,6 +7,7 @@ mod bad_input;
 mod broken_inputs;
 mod explaining;
 mod fake_hub;
+mod fleet;
 mod help;
 mod json_fields;
 mod kalypso_pairs;

@@ -12,6 +12,7 @@ use super::rings;
 use super::roster::Roster;
 use super::token::TokenOrder;
 use crate::config;
+use crate::history::{Entry, Place, What};
 use crate::keys::Keys;
 use crate::rollout::policy::Policies;
 use crate::state::{Board, Parting, parting};
@@ -173,7 +174,10 @@ impl Fleet {
         let row = self.active(tx, cluster).await?;
         let parting = self.parting(&row, &stream)?;
         tx.place_cluster(cluster, Some(&row.stream), Some(&stream)).await?;
-        self.change(tx, ClusterRow { stream, ..row }, parting).await
+        let news = moved(&row, &stream);
+        let row = self.change(tx, ClusterRow { stream, ..row }, parting).await?;
+        tx.record(news).await?;
+        Ok(row)
     }
 
     /// Other labels, name or site, in the same stream unless the policy's rings tell by labels.
@@ -194,7 +198,10 @@ impl Fleet {
         if stream != row.stream {
             let parting = self.parting(&row, &stream)?;
             tx.place_cluster(cluster, Some(&row.stream), Some(&stream)).await?;
-            return self.change(tx, ClusterRow { stream, ..row }, parting).await;
+            let news = moved(&row, &stream);
+            let row = self.change(tx, ClusterRow { stream, ..row }, parting).await?;
+            tx.record(news).await?;
+            return Ok(row);
         }
         let parting = said_before(&row)?;
         self.change(tx, row, parting).await
@@ -205,7 +212,9 @@ impl Fleet {
         let row = self.active(tx, cluster).await?;
         tx.place_cluster(cluster, Some(&row.stream), None).await?;
         let parting = said_before(&row)?;
-        self.change(tx, ClusterRow { state: ClusterState::Retired, ..row }, parting).await
+        let row = self.change(tx, ClusterRow { state: ClusterState::Retired, ..row }, parting).await?;
+        tx.record(vec![left(&row)]).await?;
+        Ok(row)
     }
 
     /// Its key is refused from now on, also on connections that are open.
@@ -297,7 +306,34 @@ pub(super) async fn shut_out(tx: &mut Tx, row: ClusterRow, state: ClusterState) 
     }
     let row = ClusterRow { state, ..row };
     tx.change_cluster(&row).await?;
+    tx.record(vec![left(&row)]).await?;
     Ok(row)
+}
+
+/// A cluster that came in, also again, as history has it.
+pub(super) fn joined(row: &ClusterRow, at: Timestamp) -> Entry {
+    Entry::new(at, Place::cluster(&row.stream, row.id), What::Joined { name: row.name.clone() })
+}
+
+/// Told in each environment that it concerns.
+fn moved(row: &ClusterRow, to: &Stream) -> Vec<Entry> {
+    if row.stream == *to {
+        return Vec::new();
+    }
+    let entry = |stream: &Stream| {
+        let what = What::Moved { from: Box::new((&row.stream).into()), to: Box::new(to.into()) };
+        Entry::new(now(), Place::cluster(stream, row.id), what)
+    };
+    let mut told = vec![entry(to)];
+    if row.stream.environment != to.environment {
+        told.push(entry(&row.stream));
+    }
+    told
+}
+
+fn left(row: &ClusterRow) -> Entry {
+    let what = What::Left { state: row.state.as_str().to_owned() };
+    Entry::new(now(), Place::cluster(&row.stream, row.id), what)
 }
 
 /// The membership before, from our own database.

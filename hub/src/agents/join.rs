@@ -8,7 +8,7 @@ use hyper::body::Incoming;
 use kedge_model::wire::{ClusterId, Envelope, JoinAnswer, JoinRequest, Sequence, Stream, Timestamp};
 
 use super::answer::{Answer, Refusal, json};
-use super::fleet::{FleetError, shut_out};
+use super::fleet::{FleetError, joined, shut_out};
 use super::request::{JOIN, malformed};
 use super::route::Caller;
 use super::token::{NoRandom, Unfit};
@@ -112,6 +112,7 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
             if let Some(old) = replaced {
                 shut_out(&mut tx, old, ClusterState::Replaced).await.map_err(failed)?;
             }
+            tx.record(vec![joined(&row, at)]).await?;
             row
         }
         Entry::Back(before) => {
@@ -124,6 +125,7 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
             tx.place_cluster(&row.id, None, Some(&row.stream)).await?;
             tx.change_cluster(&row).await?;
             tx.note_certificate(&row.id, &note(&certificate)).await?;
+            tx.record(vec![joined(&row, at)]).await?;
             row
         }
         Entry::Same(row) => {

@@ -18,7 +18,7 @@ use super::join::{JoinTokenMade, TokenTerms};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
 use super::rollouts::about::{self, AboutView, PinnedView};
 use super::rooms::{ConditionSeen, HoldSeen, JoinWish, MoveWish, TruthSeen, WarningSeen};
-use crate::store::api::clusters::{ClusterFilter, ClusterKey, ClusterSeen};
+use crate::store::api::clusters::{Amiss, ClusterFilter, ClusterKey, ClusterSeen};
 use crate::store::catalog::{Kind, Visible};
 
 /// A cluster.
@@ -53,6 +53,18 @@ pub struct ClusterView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cloned_since: Option<String>,
     pub facts: FactsView,
+    /// Absent: it has never reported. Of a cluster that is silent it is what was last heard.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub amiss: Option<AmissView>,
+}
+
+/// Assignments on a cluster that aren't as they should be; of an application team's view its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AmissView {
+    pub converging: u64,
+    pub failed: u64,
+    pub drifted: u64,
 }
 
 /// What the host says of itself.
@@ -180,14 +192,14 @@ pub async fn clusters(
             if more.is_some() {
                 return Err(page::too_old());
             }
-            Ok(Page { items: found.into_iter().map(view).collect(), removed: Vec::new(), next: None })
+            Ok(Page { items: views(&state, &visible, found).await?, removed: Vec::new(), next: None })
         })
         .await;
     }
     let tick = state.ticks.current(&state.store).await?;
     let (found, next) = state.store.clusters_page(&visible, &filter).await?;
     let next = next.and_then(|key| page::cursor(&key));
-    Ok(Listed { page: Page { items: found.into_iter().map(view).collect(), removed: Vec::new(), next }, tick })
+    Ok(Listed { page: Page { items: views(&state, &visible, found).await?, removed: Vec::new(), next }, tick })
 }
 
 /// One cluster, by id or name, with the condition of what it runs.
@@ -207,6 +219,7 @@ pub async fn cluster(
         holds.retain(|hold| is_own(&hold.assignment));
     }
     let (membership, token) = (seen.sequence, seen.token.clone());
+    let amiss = state.store.amiss_of(&caller.visible(), std::slice::from_ref(&seen.id)).await?.remove(&seen.id);
     let stream = Stream::new(&seen.environment, &seen.cluster_type, &seen.ring);
     let changing_since = state.store.slot_since(&id).await?.map(|at| moment(at.0));
     let (mut rollouts, mut pinned) = (Vec::new(), Vec::new());
@@ -215,7 +228,7 @@ pub async fn cluster(
         pinned = about::pinned(&state, &stream.environment, |of, _| *of == stream).await?;
     }
     Ok(Json(ClusterWhole {
-        cluster: view(seen),
+        cluster: view(seen, amiss),
         membership,
         token,
         conditions,
@@ -366,7 +379,11 @@ pub(super) async fn find_active(state: &ApiState, name: &str) -> Result<(Cluster
 }
 
 /// By id or name. Of several with one name the active one is meant.
-async fn find(state: &ApiState, visible: &Visible, name: &str) -> Result<(ClusterId, ClusterSeen), ApiError> {
+pub(super) async fn find(
+    state: &ApiState,
+    visible: &Visible,
+    name: &str,
+) -> Result<(ClusterId, ClusterSeen), ApiError> {
     let mut found = state.store.clusters_named(visible, name).await?;
     if found.len() > 1 {
         let active = found.iter().filter(|cluster| cluster.state == "active").count();
@@ -413,7 +430,20 @@ pub(super) fn label(seen: &ClusterSeen) -> String {
     format!("{} ({})", seen.name, seen.id)
 }
 
-fn view(seen: ClusterSeen) -> ClusterView {
+async fn views(state: &ApiState, visible: &Visible, found: Vec<ClusterSeen>) -> Result<Vec<ClusterView>, ApiError> {
+    let mut amiss = BTreeMap::new();
+    let ids: Vec<String> = found.iter().map(|seen| seen.id.clone()).collect();
+    for ids in ids.chunks(page::MAX_LIMIT) {
+        amiss.extend(state.store.amiss_of(visible, ids).await?);
+    }
+    let of = |seen: ClusterSeen| {
+        let amiss = amiss.get(&seen.id).copied();
+        view(seen, amiss)
+    };
+    Ok(found.into_iter().map(of).collect())
+}
+
+fn view(seen: ClusterSeen, amiss: Option<Amiss>) -> ClusterView {
     let facts: Facts = serde_json::from_str(&seen.facts).unwrap_or_default();
     ClusterView {
         id: seen.id,
@@ -433,5 +463,6 @@ fn view(seen: ClusterSeen) -> ClusterView {
         certificate_until: moment(seen.certificate_until),
         cloned_since: seen.cloned_since.map(moment),
         facts: FactsView { agent_version: facts.agent_version, architecture: facts.architecture, system: facts.system },
+        amiss: amiss.map(|Amiss { converging, failed, drifted }| AmissView { converging, failed, drifted }),
     }
 }

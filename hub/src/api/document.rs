@@ -1,15 +1,16 @@
 //! The routes of `/api/v1` together with their description: OpenAPI is made from the code.
 
+use axum::extract::DefaultBodyLimit;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response, ServerBuilder};
 use utoipa::{PartialSchema as _, ToSchema as _};
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, counts, evidence, holds, join, login, objects, promotions, publish,
-    rollouts, states,
+    ApiState, access, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history, holds,
+    join, login, objects, overview, plan, promotions, publish, rollouts, search, states, workloads,
 };
 
 const SCHEME: &str = "accessToken";
@@ -34,6 +35,12 @@ pub fn routes() -> OpenApiRouter<ApiState> {
     OpenApiRouter::new()
         .routes(routes!(caller::whoami))
         .routes(routes!(login::create_login_link))
+        .routes(routes!(fleet::fleet))
+        .routes(routes!(conditions::conditions))
+        .routes(routes!(drift::drift))
+        .routes(routes!(search::search))
+        .routes(routes!(overview::workload_overview))
+        .routes(routes!(workloads::workloads_overview))
         .routes(routes!(objects::environments))
         .routes(routes!(objects::environment))
         .routes(routes!(objects::cluster_types))
@@ -58,6 +65,8 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(holds::hold))
         .routes(routes!(holds::release))
         .routes(routes!(counts::counts))
+        .routes(routes!(compare::compare))
+        .routes(routes!(plan::plan).layer(DefaultBodyLimit::max(plan::MAX_BODY)))
         .routes(routes!(states::desired_states))
         .routes(routes!(states::desired_state))
         .routes(routes!(states::desired_state_envelope))
@@ -72,6 +81,8 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(promotions::approve_policy))
         .routes(routes!(evidence::evidence))
         .routes(routes!(evidence::one_evidence))
+        .routes(routes!(history::history))
+        .routes(routes!(history::commit))
         .routes(routes!(join::join_tokens, join::create_join_token))
         .routes(routes!(join::revoke_join_token))
         .routes(routes!(access::access_tokens, access::create_access_token))

@@ -1,5 +1,7 @@
 //! What `api` asks of the other rooms: to sign, to count, to publish, to fetch. `run` gives the real ones, tests a fake.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 use axum::http::HeaderMap;
 use kedge_model::Labels;
@@ -10,7 +12,10 @@ use utoipa::ToSchema;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::rollouts::start::WrittenView;
+use crate::compare::rendered::Rendered;
 use crate::store::Tx;
+use crate::trial::view::PlanView;
+use crate::trial::{Audience, Wish};
 
 /// A token for clusters that somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,6 +93,9 @@ pub struct CountSeen {
 pub struct ConditionSeen {
     pub assignment: String,
     pub condition: String,
+    /// The condition before the cluster fell silent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_known: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,6 +194,19 @@ pub trait Rooms: Send + Sync + 'static {
         text: &str,
         message: &str,
     ) -> Result<WrittenView, ApiError>;
+
+    /// The configuration that was published for assignments (`<cluster type>/<target>`) in a commit of a GitOps branch; none
+    /// when that commit can't be had.
+    async fn rendered(
+        &self,
+        repo: &str,
+        branch: &str,
+        commit: &str,
+        folders: &[String],
+    ) -> Result<Option<BTreeMap<String, Option<Rendered>>>, ApiError>;
+
+    /// What a change would do. Reads, and writes nothing.
+    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError>;
 
     /// Fetches a repository at once.
     fn fetch(&self, url: &str);

@@ -236,6 +236,13 @@ fn view(seen: &StateSeen) -> Result<StateView, ApiError> {
     })
 }
 
+/// The newest generation of each stream of an environment, by cluster type and ring. It tells nothing of what is in them.
+pub(crate) async fn generations(state: &ApiState, environment: &str) -> Result<Vec<(String, String, u64)>, ApiError> {
+    let streams = state.desired.streams(&state.store).await?;
+    let of = streams.iter().filter(|(stream, _)| stream.environment == environment);
+    Ok(of.map(|(stream, wanted)| (stream.cluster_type.clone(), stream.ring.clone(), wanted.generation)).collect())
+}
+
 /// The entry of one assignment.
 pub fn entry_of(seen: &StateSeen, target: &str) -> Result<Option<EntryView>, ApiError> {
     let (_, state) = open(seen)?;

@@ -119,7 +119,7 @@ fn check_places(small: &Small, keys: &Path, config: &Path) -> Result<(), BackupE
 
 async fn load(from: &Path, store: &Store, small: &Small, keys: &Path) -> Result<Summary, BackupError> {
     let mut tx = store.write().await?;
-    let tables = tx.tables(store.backend()).await?;
+    let tables = tx.tables_for(&small.manifest.tables, store.backend()).await?;
     for table in &small.manifest.tables {
         let here = tables.iter().find(|here| here.name == table.name);
         if !here.is_some_and(|here| table.columns.iter().all(|column| here.columns.contains(column))) {

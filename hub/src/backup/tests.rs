@@ -7,9 +7,10 @@ use std::path::Path;
 use tempfile::TempDir;
 
 use super::*;
+use crate::history::{Entry, Place, What};
 use crate::keys::Keys;
 use crate::store::tokens::Role;
-use crate::store::{Store, meta, trial};
+use crate::store::{Store, meta, now, trial};
 
 async fn fill(store: &Store, folder: &Path) -> Keys {
     let keys = Keys::open(&folder.join("keys"), store).await.unwrap();
@@ -25,6 +26,8 @@ async fn fill(store: &Store, folder: &Path) -> Keys {
         query.execute(tx.connection()).await.unwrap();
     }
     tx.commit().await.unwrap();
+    let told = |ago: i64| Entry::new(Timestamp(now().0 - ago), Place::environment("dev"), What::Lost { count: 7 });
+    store.record(vec![told(0), told(40 * 86_400_000)]).await.unwrap();
     keys
 }
 
@@ -62,6 +65,8 @@ async fn back_and_forth(store: &Store, folder: &TempDir, to_url: &str) {
     assert_eq!(restored, made);
     let back = Store::open(to_url).await.unwrap();
     assert_eq!(rows(&back).await, before);
+    assert_eq!(back.history_after(0, 9).await.unwrap(), store.history_after(0, 9).await.unwrap());
+    assert_eq!(back.history_days().await.unwrap().len(), 2);
     assert_eq!(back.floor().await.unwrap(), 3 + 1_000_000);
     assert!(back.meta(meta::RESTORED_AT).await.unwrap().is_some());
     let again = Keys::open(&restored_keys, &back).await.unwrap();

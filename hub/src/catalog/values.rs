@@ -53,6 +53,19 @@ pub fn of(explanation: &ConfigExplanation, redaction: &Redaction) -> Vec<StoredV
 }
 
 impl StoredValue {
+    pub fn key(&self) -> &str {
+        &self.view.key
+    }
+
+    /// The value as it is, and without its secrets.
+    pub fn both(&self) -> (&serde_json::Value, &serde_json::Value) {
+        (&self.view.value, self.shown.as_ref().unwrap_or(&self.view.value))
+    }
+
+    pub fn is_secret(&self) -> bool {
+        self.view.secret
+    }
+
     /// As a caller may see it.
     pub fn view(self, with_secrets: bool) -> ValueView {
         let StoredValue { mut view, shown, hidden } = self;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use kedge_model::quantity::parse_duration;
+use kedge_model::quantity::{parse_bytes, parse_duration};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -166,7 +166,7 @@ impl<'n, 't> Section<'n, 't> {
         let mut read = Vec::new();
         for (chosen, value) in table {
             let span = value.span();
-            if let Some(duration) = self.read_duration(chosen.get_ref(), value.get_ref(), span, least) {
+            if let Some(duration) = self.read_duration(chosen.get_ref(), value.get_ref(), span, least, "") {
                 read.push((chosen.into_inner().into_owned(), duration));
             }
         }
@@ -244,8 +244,31 @@ impl<'n, 't> Section<'n, 't> {
     }
 
     pub(super) fn duration(&mut self, key: &'static str, least: Duration) -> Option<Duration> {
+        self.duration_because(key, least, "")
+    }
+
+    /// The same; who writes less is told why it is too short.
+    pub(super) fn duration_because(&mut self, key: &'static str, least: Duration, why: &str) -> Option<Duration> {
         let value = self.take(key)?;
-        self.read_duration(key, value.get_ref(), value.span(), least)
+        self.read_duration(key, value.get_ref(), value.span(), least, why)
+    }
+
+    /// `2GB`, `512MiB`.
+    pub(super) fn bytes(&mut self, key: &'static str, least: u64) -> Option<u64> {
+        let text = self.text(key)?;
+        let name = self.dotted(key);
+        match parse_bytes(text.value.strip_suffix('B').unwrap_or(&text.value)) {
+            Ok(bytes) if bytes >= least => Some(bytes),
+            Ok(_) => {
+                let message = format!("`{name}` is too small");
+                self.notes.error(text.span, message, format!("write at least \"{}\"", super::show::bytes(least)));
+                None
+            }
+            Err(_) => {
+                self.notes.error(text.span, format!("`{name}` is no size"), "write \"2GB\" or \"500MB\"");
+                None
+            }
+        }
     }
 
     pub(super) fn address(&mut self, key: &'static str) -> Option<At<SocketAddr>> {
@@ -305,6 +328,7 @@ impl<'n, 't> Section<'n, 't> {
         value: &DeValue<'_>,
         span: Range<usize>,
         least: Duration,
+        why: &str,
     ) -> Option<Duration> {
         let DeValue::String(text) = value else {
             self.wrong(key, value, span, "a duration in quotes", "\"30s\"");
@@ -313,7 +337,8 @@ impl<'n, 't> Section<'n, 't> {
         match parse_duration(text) {
             Ok(duration) if duration >= least => Some(duration),
             Ok(_) => {
-                let message = format!("`{key}` is too short");
+                let gap = if why.is_empty() { "" } else { ": " };
+                let message = format!("`{key}` is too short{gap}{why}");
                 self.notes.error(span, message, format!("write \"{}\" or more", super::show::duration(least)));
                 None
             }

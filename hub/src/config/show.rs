@@ -18,6 +18,15 @@ pub fn duration(duration: Duration) -> String {
     if out.is_empty() { "0s".to_owned() } else { out }
 }
 
+/// In the largest unit that fits without a rest: `2GB`.
+pub fn bytes(bytes: u64) -> String {
+    let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1000)];
+    match units.into_iter().find(|(_, size)| bytes >= *size && bytes.is_multiple_of(*size)) {
+        Some((unit, size)) => format!("{}{unit}", bytes / size),
+        None => bytes.to_string(),
+    }
+}
+
 /// The address without its password.
 pub fn without_password(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
@@ -72,6 +81,17 @@ pub fn settings(config: &Config) -> String {
     out.list("hosts", &config.packages.hosts);
     out.text("kustomize", &config.packages.kustomize.display().to_string());
     out.text("helm", &config.packages.helm.display().to_string());
+    out.section("[history]");
+    out.text("keep", &duration(config.history.keep));
+    out.text("max_size", &bytes(config.history.max_size));
+    for destination in &config.events {
+        out.section("[[events]]");
+        out.text("name", &destination.name);
+        out.text("url", &destination.url);
+        out.text("secret_file", &destination.secret_file.display().to_string());
+        out.list("kinds", &destination.kinds.iter().map(|kind| kind.as_str().to_owned()).collect::<Vec<_>>());
+        out.list("environments", &destination.environments);
+    }
     out.0
 }
 

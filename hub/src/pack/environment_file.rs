@@ -39,6 +39,14 @@ pub fn from_config_map(text: &str) -> Made {
 
 /// From `platform-config.sh`: lines of `export K="v"`. A value that the template didn't escape is taken as it stands.
 pub fn from_exports(text: &str) -> Made {
+    match exported(text) {
+        Some(pairs) => write(pairs.into_iter()),
+        None => Made::OtherShape,
+    }
+}
+
+/// The names and values that lines of `export K="v"` set; none when there are other lines.
+pub fn exported(text: &str) -> Option<Vec<(String, String)>> {
     let mut pairs = Vec::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
@@ -46,29 +54,26 @@ pub fn from_exports(text: &str) -> Made {
         if line.trim().is_empty() || line.trim_start().starts_with('#') {
             continue;
         }
-        let Some((key, value)) = line.trim_start().strip_prefix("export ").and_then(|rest| rest.split_once('=')) else {
-            return Made::OtherShape;
-        };
+        let (key, value) = line.trim_start().strip_prefix("export ").and_then(|rest| rest.split_once('='))?;
         let value = match value.chars().next() {
             Some(quote @ ('"' | '\'')) => {
                 let mut whole = value[1..].to_owned();
                 // A value with line breaks goes on until a line that ends with its quote.
                 while !ends_quoted(&whole, quote) {
-                    let Some(next) = lines.next() else { return Made::OtherShape };
                     whole.push('\n');
-                    whole.push_str(next);
+                    whole.push_str(lines.next()?);
                 }
                 whole.truncate(whole.trim_end().len().saturating_sub(1));
                 if quote == '"' { unescape(&whole) } else { whole }
             }
             _ if value.contains(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '\\' | ';' | '&' | '|')) => {
-                return Made::OtherShape;
+                return None;
             }
             _ => value.to_owned(),
         };
         pairs.push((key.trim().to_owned(), value));
     }
-    write(pairs.into_iter())
+    Some(pairs)
 }
 
 /// Whether the text ends with a quote that isn't escaped.

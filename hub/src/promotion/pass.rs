@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use kedge_rollout::{Chain, ChainFacts, Promotion, PromotionPhase, Say, hear_promotion, promote};
 
-use super::{After, Desk, PassError, evidence, policy};
+use super::{After, Desk, PassError, evidence, policy, told};
 use crate::git::{Head, Trust};
+use crate::history::Entry;
 use crate::store::promotion::words::{About, TakenWord, WaitingWord};
 use crate::store::promotion::{Policies, PolicySlot, PromotionRow, PromotionSave};
 use crate::store::{Term, now};
@@ -42,9 +43,9 @@ impl Desk {
         let facts = self.gather(&chain, &rows, &branches, main).await?;
         // What runs is adopted before anybody's word on what comes next.
         chain = settled(chain, &facts);
-        let taken = hear_all(&mut chain, on_promotions);
+        let heard = hear_all(&mut chain, on_promotions);
         chain = settled(chain, &facts);
-        let rows = self.save(term, &before, &chain, rows, taken).await?;
+        let rows = self.save(term, &before, &chain, rows, heard).await?;
         let rows = self.follow(term, &chain, rows, &environments, branches).await?;
         self.witness_rollouts(term, Some(policy)).await?;
         self.wish(Some(&chain), &rows).await?;
@@ -77,7 +78,8 @@ impl Desk {
                     self.event("loosened", "", &self.control_plane, loosened.and_then(|row| row.policy.as_deref()));
                 agreed.extend(loosened.map(|row| evidence::of_policy(&*self.witness, &event, row)).transpose()?);
             }
-            self.store.save_policies(term, &changes, &settled.taken, &agreed).await?;
+            let news = told::policies(&changes, words, &settled.taken, now());
+            self.store.save_policies(term, &changes, &settled.taken, &agreed, news).await?;
             for (slot, row) in &changes {
                 match (slot, row) {
                     (PolicySlot::Force, Some(row)) => {
@@ -124,9 +126,9 @@ impl Desk {
         before: &Chain,
         chain: &Chain,
         mut rows: BTreeMap<String, PromotionRow>,
-        taken: Vec<TakenWord>,
+        (taken, news): (Vec<TakenWord>, Vec<Entry>),
     ) -> Result<BTreeMap<String, PromotionRow>, PassError> {
-        let mut save = PromotionSave { taken, ..PromotionSave::default() };
+        let mut save = PromotionSave { taken, news, ..PromotionSave::default() };
         let mut moved = false;
         save.gone = rows.keys().filter(|name| !chain.environments.contains_key(*name)).cloned().collect();
         rows.retain(|name, _| chain.environments.contains_key(name));
@@ -143,12 +145,14 @@ impl Desk {
                 }
                 if known.is_none_or(|known| known.phase != promotion.phase) {
                     tracing::info!(environment = name, commit = promotion.commit, phase = ?promotion.phase, "promotion");
+                    save.news.push(told::promotion(name, promotion, now()));
                 }
             }
             if let Some(refused) =
                 standing.refused.as_ref().filter(|new| old.and_then(|old| old.refused.as_ref()) != Some(*new))
             {
                 let (commit, by, why) = (&refused.commit, &refused.by, &refused.why);
+                save.news.push(told::refused(name, refused));
                 tracing::warn!(
                     environment = name,
                     commit,
@@ -189,12 +193,12 @@ fn settled(mut chain: Chain, facts: &ChainFacts) -> Chain {
 }
 
 /// Takes people's words, the oldest first.
-fn hear_all(chain: &mut Chain, words: Vec<WaitingWord>) -> Vec<TakenWord> {
-    let mut taken = Vec::new();
+fn hear_all(chain: &mut Chain, words: Vec<WaitingWord>) -> (Vec<TakenWord>, Vec<Entry>) {
+    let (mut taken, mut news) = (Vec::new(), Vec::new());
     for WaitingWord { id, about, word } in words {
         let About::Promotion { environment, commit } = about else { continue };
         let who = word.who.clone();
-        let refused = match hear_promotion(chain, &environment, commit.as_deref(), word) {
+        let refused = match hear_promotion(chain, &environment, commit.as_deref(), word.clone()) {
             Ok(next) => {
                 *chain = next;
                 None
@@ -202,9 +206,10 @@ fn hear_all(chain: &mut Chain, words: Vec<WaitingWord>) -> Vec<TakenWord> {
             Err(refused) => Some(refused.to_string()),
         };
         tracing::info!(environment, commit, who, refused, "a word on a promotion");
+        news.push(told::word(&environment, commit.as_deref(), "promotion", &word, refused.as_deref()));
         taken.push(TakenWord { id, refused });
     }
-    taken
+    (taken, news)
 }
 
 /// What of a promotion's change has to be witnessed.

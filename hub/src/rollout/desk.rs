@@ -17,6 +17,7 @@ use super::limits::Limit;
 use super::policy::Policies;
 use super::running::{Place, Running};
 use super::signal::Nudge;
+use super::told;
 use super::turn::Turn;
 use crate::git::{Mirrors, Trust};
 use crate::metrics::Metrics;
@@ -114,6 +115,7 @@ impl Desk {
     /// Takes a new head of an environment, and makes the rings follow as far as they may. Without a policy that is at once.
     pub async fn issue(&self, term: Term, packed: &Packed, occasion: &Occasion) -> Result<Passed, IssueError> {
         self.parts.shared.policies.known().await;
+        self.parts.store.learn_owners(&packed.environment, occasion.owners());
         let book = self.book(&packed.environment).await;
         let mut book = book.lock().await;
         book.begin(term);
@@ -227,6 +229,7 @@ impl Desk {
             if running.is_unfinished() {
                 let by = "the policy that no longer names the environment".to_owned();
                 running.rollout.phase = kedge_rollout::Phase::Aborted { by, at };
+                tx.record(vec![told::phase(&running.rollout, at)]).await?;
             }
             (running.issued, running.watched) = (true, false);
             tx.put_rollout(&running, at, tick).await?;

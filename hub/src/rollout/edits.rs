@@ -11,6 +11,8 @@ use super::compose::{Composed, NewKey, Pinned};
 use super::desk::{Parts, Rows};
 use super::limits::Limit;
 use super::running::{Place, Running};
+use super::told;
+use crate::history::Entry;
 use crate::store::rollout::desk::{ComparedHead, Quarantine};
 use crate::store::rollout::{BlockedRow, Waiting};
 use crate::store::{StoreError, Term};
@@ -36,6 +38,7 @@ pub(super) struct Edits {
     keys: Vec<NewKey>,
     pinned: Pinned,
     pub limits: BTreeMap<String, Option<Limit>>,
+    pub news: Vec<Entry>,
 }
 
 impl Edits {
@@ -58,15 +61,17 @@ impl Edits {
                     state = ?after.state, at = now.0, "a ring moves");
             }
         }
+        self.news.extend(told::moved(&running.rollout, &next, now));
         running.watched = !matches!(next.phase, Phase::RolledBack { .. } | Phase::Superseded { .. });
         running.rollout = next;
         self.saved.insert(running.id());
     }
 
     /// Ends it from outside: newer content takes over.
-    pub fn end(&mut self, running: &mut Running, phase: Phase) {
+    pub fn end(&mut self, running: &mut Running, phase: Phase, now: Timestamp) {
         tracing::info!(rollout = %running.id(), environment = running.rollout.environment, ?phase, "a rollout ends");
         running.rollout.phase = phase;
+        self.news.push(told::phase(&running.rollout, now));
         running.watched = false;
         self.saved.insert(running.id());
     }
@@ -80,6 +85,7 @@ impl Edits {
     pub fn begun(&mut self, new: &Running) {
         self.saved.insert(new.id());
         self.new.insert(new.id());
+        self.news.push(told::begun(&new.rollout));
         let lane = new.rollout.lane.to_string();
         for item in new.rollout.items.iter() {
             self.unblocked.insert((lane.clone(), super::running::place(item), None));
@@ -186,6 +192,7 @@ impl Edits {
             && self.keys.is_empty()
             && self.pinned.is_empty()
             && self.limits.is_empty()
+            && self.news.is_empty()
     }
 
     pub async fn save(
@@ -251,6 +258,7 @@ impl Edits {
         for (ring, limit) in &self.limits {
             tx.put_limit(environment, ring, limit.as_ref(), tick).await?;
         }
+        tx.record(self.news.clone()).await?;
         tx.commit().await
     }
 

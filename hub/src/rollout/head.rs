@@ -8,6 +8,7 @@ use kedge_rollout::Lane;
 
 use super::change::Change;
 use crate::pack::{self, Packed, PackedEntry, PackedType, Pinned};
+use crate::store::history::Owner;
 
 /// What the walk knows beside the packages.
 #[derive(Clone, Debug, Default)]
@@ -19,6 +20,8 @@ pub struct Occasion {
     pub author: String,
     /// Workloads by their targets' full names.
     pub workloads: BTreeMap<String, String>,
+    /// Their workspaces.
+    pub workspaces: BTreeMap<String, String>,
     /// Assignments that can't be rendered, as `type/name`, files of main that can't be used, and why.
     pub quarantined: BTreeMap<String, String>,
 }
@@ -46,6 +49,16 @@ pub struct Origin {
     pub repo: String,
     pub reference: String,
     pub path: String,
+}
+
+impl Occasion {
+    /// Whose each target is.
+    pub fn owners(&self) -> impl Iterator<Item = (String, Owner)> + '_ {
+        self.workloads.iter().map(|(target, workload)| {
+            let workspace = self.workspaces.get(target).cloned().unwrap_or_default();
+            (target.clone(), Owner { workload: workload.clone(), workspace })
+        })
+    }
 }
 
 impl Head {

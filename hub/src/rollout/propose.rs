@@ -86,7 +86,7 @@ impl Turn<'_> {
                             edits.take_out(running, places);
                             if running.rollout.items.is_empty() {
                                 let by = "the head, which no longer asks for it".to_owned();
-                                edits.end(running, Phase::Aborted { by, at: now });
+                                edits.end(running, Phase::Aborted { by, at: now }, now);
                             }
                         }
                     }
@@ -133,7 +133,7 @@ impl Turn<'_> {
         for old in &supersedes {
             if let Some(old) = rows.running.get_mut(old) {
                 inherit(&mut new, old);
-                edits.end(old, Phase::Superseded { by: id, at: now });
+                edits.end(old, Phase::Superseded { by: id, at: now }, now);
             }
         }
         // No two hold the same part of an assignment: the newer one has it.
@@ -146,7 +146,7 @@ impl Turn<'_> {
                 inherit(&mut new, old);
                 edits.take_out(old, shared);
                 if old.rollout.items.is_empty() {
-                    edits.end(old, Phase::Superseded { by: id, at: now });
+                    edits.end(old, Phase::Superseded { by: id, at: now }, now);
                 }
             } else if old.watched && old.rollout.lane == new.rollout.lane {
                 old.watched = false;

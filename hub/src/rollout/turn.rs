@@ -16,6 +16,7 @@ use super::facts::{self, Truth};
 use super::head::Head;
 use super::limits::limits;
 use super::running::{Running, place};
+use super::told;
 use super::words;
 use crate::pack::PackedType;
 use crate::state::{IssueError, Wanted};
@@ -112,9 +113,13 @@ impl Turn<'_> {
                 Ok(next) => {
                     tracing::info!(rollout = %said.rollout, who = said.word.who, say = ?said.word.say, "a person's word");
                     edits.words.push((said.id, None));
+                    edits.news.push(told::word(&running.rollout, &said.word, None));
                     edits.put(running, next, now);
                 }
-                Err(refused) => edits.words.push((said.id, Some(refused.message))),
+                Err(refused) => {
+                    edits.news.push(told::word(&running.rollout, &said.word, Some(&refused.message)));
+                    edits.words.push((said.id, Some(refused.message)));
+                }
             }
         }
         Ok(())

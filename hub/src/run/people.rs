@@ -9,6 +9,8 @@ use http::{HeaderMap, StatusCode};
 use kedge_model::Labels;
 use kedge_model::kinds::RepoRef;
 use kedge_model::wire::{ClusterId, HoldEntry, Stream, Timestamp};
+use kedge_platform::tree::{FILE_LIMIT, Tree as _};
+use kedge_scheduler::ConfigFile;
 use kedge_status::{Condition, Hold, Report, Status};
 
 use crate::agents::{Fleet, FleetError, TokenOrder};
@@ -16,8 +18,9 @@ use crate::api::{
     ApiError, Caller, ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
     Rooms, TruthSeen, WarningSeen, WrittenView,
 };
-use crate::git::Mirrors;
+use crate::compare::rendered::Rendered;
 use crate::git::webhook::{self, HookError};
+use crate::git::{Mirrors, Trust};
 use crate::promotion::{At, BranchError, Branches, Edit, Wrote};
 use crate::publish::{PublishError, Publisher, shown_repo};
 use crate::rollout::Nudge;
@@ -26,7 +29,12 @@ use crate::store::agents::tokens::TokenRow;
 use crate::store::catalog::Visible;
 use crate::store::truth::counts::CountFilter;
 use crate::store::{Store, Tx};
+use crate::trial::view::PlanView;
+use crate::trial::{Audience, TrialError, Trials, Wish};
 use crate::truth::Truth;
+
+/// A plan takes a moment.
+const BUSY_RETRY_S: u64 = 2;
 
 /// The rooms that people's requests reach.
 #[derive(Debug)]
@@ -37,6 +45,7 @@ pub struct People {
     pub mirrors: Mirrors,
     pub publisher: Arc<Publisher>,
     pub branches: Branches,
+    pub trials: Trials,
     /// Wakes who moves rollouts.
     pub rollouts: Nudge,
     /// Read anew for each webhook, so that it can be changed.
@@ -181,8 +190,32 @@ impl Rooms for People {
             Wrote::Pushed(commit) => Some(commit),
             Wrote::Unchanged => None,
         };
-        self.mirrors.nudge(repo);
+        match &commit {
+            Some(commit) => self.mirrors.announce(repo, branch, commit).await,
+            None => _ = self.mirrors.nudge(repo),
+        }
         Ok(WrittenView { repo: shown_repo(repo), branch: branch.clone(), file, commit })
+    }
+
+    async fn rendered(
+        &self,
+        repo: &str,
+        branch: &str,
+        commit: &str,
+        folders: &[String],
+    ) -> Result<Option<BTreeMap<String, Option<Rendered>>>, ApiError> {
+        if let Err(error) = self.mirrors.commit(repo, Some(branch), commit, Trust::Platform).await {
+            tracing::debug!(repo, commit, %error, "a commit that a comparison asks for can't be had");
+            return Ok(None);
+        }
+        let (mirrors, repo, commit) = (self.mirrors.clone(), repo.to_owned(), commit.to_owned());
+        let folders = folders.to_vec();
+        let reading = tokio::task::spawn_blocking(move || published(&mirrors, &repo, &commit, folders));
+        reading.await.map_err(|_| ApiError::unavailable("the hub stops"))
+    }
+
+    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError> {
+        self.trials.plan(wish, audience).await.map_err(unplanned)
     }
 
     fn fetch(&self, url: &str) {
@@ -243,6 +276,7 @@ fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: 
     let known = ConditionSeen {
         assignment: assignment.to_owned(),
         condition: report.condition.word().to_owned(),
+        last_known: None,
         reason,
         message: message.filter(|text| !text.is_empty()),
         desired: report.desired.as_ref().map(ToString::to_string),
@@ -258,6 +292,7 @@ fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: 
             condition: Condition::Unknown.word().to_owned(),
             reason: Some("Silent".to_owned()),
             message: Some(format!("last heard: {}", known.condition)),
+            last_known: Some(known.condition.clone()),
             since: moment(since),
             ..known
         },
@@ -319,4 +354,54 @@ fn unwritten(error: BranchError, file: &str) -> ApiError {
 
 fn moment(millis: i64) -> String {
     jiff::Timestamp::from_millisecond(millis).map_or_else(|_| String::new(), |moment| moment.to_string())
+}
+
+fn unplanned(error: TrialError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        TrialError::NoEnvironment(_) => ApiError::new(StatusCode::NOT_FOUND, "NotFound", message),
+        TrialError::NoControlPlane => ApiError::conflict("NoControlPlane", message)
+            .hint("set `control_plane` in [git] of the hub's configuration"),
+        TrialError::Revision { hint, .. } => hinted(ApiError::invalid("BadRevision", message), hint),
+        TrialError::Path { .. } => {
+            ApiError::invalid("BadPath", message).hint("write it from the repository's root, without `..`")
+        }
+        TrialError::TooMuch { .. } => {
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message).hint("push a branch and plan that")
+        }
+        TrialError::Unusable { hint, .. } => hinted(ApiError::conflict("Unusable", message), hint),
+        TrialError::Busy => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "PlanRuns", message).retry_after(BUSY_RETRY_S),
+        TrialError::TooSlow => ApiError::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", message)
+            .hint("`kedge plan` does it offline, on a clone of the control plane"),
+        TrialError::Store(error) => error.into(),
+        TrialError::Interrupted => ApiError::unavailable(message),
+    }
+}
+
+fn hinted(error: ApiError, hint: Option<String>) -> ApiError {
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
+}
+
+/// The configuration files of these folders in a commit.
+fn published(
+    mirrors: &Mirrors,
+    repo: &str,
+    commit: &str,
+    folders: Vec<String>,
+) -> Option<BTreeMap<String, Option<Rendered>>> {
+    let opened = mirrors.open(repo, Trust::Platform)?;
+    let revision = opened.commit(commit).ok()?;
+    let tree = opened.tree(&revision, repo).ok()?;
+    let read = |folder: &str| {
+        let files = [ConfigFile::Yaml, ConfigFile::Shell].into_iter();
+        let mut found = files.filter_map(|file| {
+            let bytes = tree.read(&format!("{folder}/{}", file.name()), FILE_LIMIT).ok()?;
+            Some(Rendered { file, text: String::from_utf8(bytes).ok()? })
+        });
+        found.next()
+    };
+    Some(folders.into_iter().map(|folder| (folder.clone(), read(&folder))).collect())
 }

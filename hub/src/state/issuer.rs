@@ -12,6 +12,7 @@ use tokio::sync::{Mutex, watch};
 
 use super::board::{Board, Issued};
 use super::{Signer, plan};
+use crate::history::issued::issued;
 use crate::pack::{Packed, PackedEntry, PackedType};
 use crate::store::state::NewState;
 use crate::store::{Store, StoreError, Term, now};
@@ -264,28 +265,30 @@ impl Issuer {
             let sign = |source| IssueError::Sign { stream: state.stream.clone(), source };
             let envelope = self.signer.sign_state(&state).and_then(|envelope| envelope.to_json()).map_err(sign)?;
             let moves = plan::moves(newest.get(&state.stream).map(|before| &*before.state), &state);
-            signed.push((NewState { state, content, envelope: Bytes::from(envelope), moves }, packed));
+            let told = issued(newest.get(&state.stream).map(|before| &*before.state), &state);
+            signed.push((NewState { state, content, envelope: Bytes::from(envelope), moves }, packed, told));
         }
-        let mut issued = Vec::with_capacity(signed.len());
+        let mut numbers = Vec::with_capacity(signed.len());
         let mut rest = signed.into_iter().peekable();
         while rest.peek().is_some() {
-            let chunk: Vec<_> = rest.by_ref().take(STREAMS_AT_ONCE).collect();
+            let mut chunk: Vec<_> = rest.by_ref().take(STREAMS_AT_ONCE).collect();
             let mut tx = self.store.write_as(term).await?;
             let tick = tx.tick().await?;
-            for (new, _) in &chunk {
+            for (new, _, told) in &mut chunk {
                 tx.add_state(new, tick).await?;
+                tx.record(std::mem::take(told)).await?;
             }
             tx.commit().await?;
-            for (new, packed) in chunk {
+            for (new, packed, _) in chunk {
                 let (stream, generation) = (new.state.stream.clone(), new.state.generation);
                 tracing::info!(%stream, %generation, entries = new.state.entries.len(), "desired state issued");
                 self.board.show(&stream, Issued { generation, envelope: new.envelope });
                 let entry = Newest { state: Arc::new(new.state), content: new.content, packed };
                 newest.insert(stream.clone(), entry);
-                issued.push((stream, generation));
+                numbers.push((stream, generation));
             }
         }
-        Ok(issued)
+        Ok(numbers)
     }
 }
 

@@ -1,8 +1,15 @@
 //! The statements of `api`: who may ask (`access`), what was written by whom (`audit`), clusters and desired states as
-//! people look at them.
+//! people look at them, and the four questions about the whole fleet.
 
 pub mod access;
 pub mod audit;
 pub mod clusters;
+pub mod compare;
+pub mod conditions;
+pub mod contents;
+pub mod drift;
+pub mod fleet;
 pub mod rollouts;
+pub mod search;
 pub mod states;
+pub mod workloads;

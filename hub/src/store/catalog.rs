@@ -1,6 +1,7 @@
 //! The statements of the catalog: rows that the leader writes and every hub reads. Used by `catalog` and `api`.
 
 mod read;
+mod told;
 
 use std::collections::HashMap;
 
@@ -143,10 +144,13 @@ impl Store {
                  ON CONFLICT (environment, digest) DO NOTHING";
             sqlx::query(insert).bind(environment).bind(digest).bind(body).execute(tx.connection()).await?;
         }
+        let mut news = Vec::new();
         for row in &changes.rows {
+            news.extend(told::written(&mut tx, environment, row).await?);
             upsert(&mut tx, environment, row, at, tick).await?;
         }
         for (kind, name) in &changes.removed {
+            news.extend(told::removed(&mut tx, environment, *kind, name).await?);
             remove(&mut tx, environment, *kind, name, at, tick).await?;
         }
         for (name, note) in &changes.notes {
@@ -160,6 +164,7 @@ impl Store {
                  ON CONFLICT (environment) DO UPDATE SET digest = excluded.digest";
             sqlx::query(update).bind(environment).bind(structure).execute(tx.connection()).await?;
         }
+        tx.record(told::settled(news)).await?;
         tx.commit().await
     }
 

@@ -11,6 +11,7 @@ use sqlx::migrate::Migrator;
 use sqlx::{Any, AnyConnection, AssertSqlSafe, Row as _, Transaction};
 
 use super::{Backend, MIGRATIONS, Store, StoreError, Tx};
+use crate::history::Day;
 
 /// One moment of the database.
 #[derive(Debug)]
@@ -102,8 +103,16 @@ impl Snapshot {
         Ok(applied.fetch_all(&mut *self.tx).await?)
     }
 
+    /// Days of history are held until the end: none goes while it is read.
     pub async fn tables(&mut self) -> Result<Vec<Table>, StoreError> {
-        tables(&mut self.tx, self.backend).await
+        let tables = tables(&mut self.tx, self.backend).await?;
+        if self.backend == Backend::Postgres {
+            for day in tables.iter().filter_map(|table| Day::of_table(&table.name)) {
+                let hold = format!("LOCK TABLE {day} IN ACCESS SHARE MODE");
+                sqlx::query(AssertSqlSafe(hold)).execute(&mut *self.tx).await?;
+            }
+        }
+        Ok(tables)
     }
 
     /// Hands on each row as one line of JSON.
@@ -130,8 +139,11 @@ impl Tx {
         Ok(())
     }
 
-    /// The tables that are there, to compare a dump with.
-    pub async fn tables(&mut self, backend: Backend) -> Result<Vec<Table>, StoreError> {
+    /// The tables that are there, to compare a dump with: days of history that it brings are made.
+    pub async fn tables_for(&mut self, dumped: &[Table], backend: Backend) -> Result<Vec<Table>, StoreError> {
+        for day in dumped.iter().filter_map(|table| Day::of_table(&table.name)) {
+            self.make_history_table(day).await?;
+        }
         tables(self.connection(), backend).await
     }
 

@@ -18,6 +18,7 @@ use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use super::{Store, StoreError, Term, Tx, now};
+use crate::history::Entry;
 use evidence::NewEvidence;
 use words::TakenWord;
 
@@ -71,6 +72,8 @@ pub struct PromotionSave {
     pub gone: Vec<String>,
     pub evidence: Vec<NewEvidence>,
     pub taken: Vec<TakenWord>,
+    /// What history says of it.
+    pub news: Vec<Entry>,
 }
 
 /// A pull request that asks for a promotion.
@@ -128,13 +131,15 @@ impl Store {
         Ok(digest.fetch_optional(self.pool()).await?)
     }
 
-    /// Writes these versions, and takes away those that are none, with the words that led there and the evidence of it.
+    /// Writes these versions, and takes away those that are none, with the words that led there, the evidence of it and what
+    /// history says.
     pub async fn save_policies(
         &self,
         term: Term,
         changes: &[(PolicySlot, Option<&PolicyRow>)],
         taken: &[TakenWord],
         evidence: &[NewEvidence],
+        news: Vec<Entry>,
     ) -> Result<(), StoreError> {
         let mut tx = self.write_as(term).await?;
         tx.take_words(taken).await?;
@@ -150,6 +155,7 @@ impl Store {
                 }
             }
         }
+        tx.record(news).await?;
         tx.commit().await
     }
 
@@ -180,7 +186,7 @@ impl Store {
         if *save == PromotionSave::default() {
             return Ok(());
         }
-        let PromotionSave { rows, gone, evidence, taken } = save;
+        let PromotionSave { rows, gone, evidence, taken, news } = save;
         let mut tx = self.write_as(term).await?;
         for (environment, row) in rows {
             put_promotion(&mut tx, environment, row).await?;
@@ -197,6 +203,7 @@ impl Store {
             tx.add_evidence(one).await?;
         }
         tx.take_words(taken).await?;
+        tx.record(news.clone()).await?;
         tx.commit().await
     }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use kedge_model::wire::{BlobRef, DesiredState, Digest, Envelope, Generation, Stream, Timestamp};
+use kedge_model::wire::{BlobRef, DesiredState, Digest, Entry, Envelope, Generation, Mode, Stream, Timestamp};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
@@ -209,6 +209,27 @@ impl Tx {
         for moved in &new.moves {
             self.move_pick(&state.stream, moved, state.created_at).await?;
         }
+        let moved: BTreeSet<&str> = new.moves.iter().map(|moved| moved.assignment.as_str()).collect();
+        for entry in state.entries.iter().filter(|entry| moved.contains(entry.assignment.as_str())) {
+            self.name_content(entry).await?;
+        }
+        Ok(())
+    }
+
+    /// Remembers which version and commits a pair of packages is.
+    async fn name_content(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        let Mode::Apply(packages) = &entry.mode else { return Ok(()) };
+        let named = sqlx::query(
+            "INSERT INTO contents (packages, version, platform_commit, workload_commit) VALUES ($1, $2, $3, $4) \
+             ON CONFLICT (packages) DO NOTHING",
+        );
+        named
+            .bind(entry.packages_key().to_string())
+            .bind(packages.version.as_deref())
+            .bind(packages.platform.commit.as_str())
+            .bind(packages.workload.commit.as_str())
+            .execute(self.connection())
+            .await?;
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use sqlx::AssertSqlSafe;
 use sqlx::any::AnyRow;
 
 use super::{Store, StoreError};
+use crate::history::Day;
 
 /// A statement that is put together from literal parts, with its values.
 #[derive(Debug)]
@@ -53,8 +54,22 @@ impl Statement {
         self.text.push_str(behind);
     }
 
+    /// The table of a day of history.
+    pub fn day(&mut self, day: Day) {
+        self.text.push_str(&day.to_string());
+    }
+
     pub async fn fetch(self, store: &Store) -> Result<Vec<AnyRow>, StoreError> {
-        let mut query = sqlx::query(AssertSqlSafe(self.text));
+        self.run(store, true).await
+    }
+
+    /// The same for a text that is seldom asked again: nobody remembers how.
+    pub async fn fetch_once(self, store: &Store) -> Result<Vec<AnyRow>, StoreError> {
+        self.run(store, false).await
+    }
+
+    async fn run(self, store: &Store, again: bool) -> Result<Vec<AnyRow>, StoreError> {
+        let mut query = sqlx::query(AssertSqlSafe(self.text)).persistent(again);
         for value in self.values {
             query = match value {
                 Bound::Text(text) => query.bind(text),

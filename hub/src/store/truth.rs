@@ -10,6 +10,7 @@ use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use super::{Backend, Store, StoreError, Tx};
+use crate::history::{Entry, Place, What};
 use crate::truth::prepared::{Exception, Prepared};
 use crate::truth::tally::{Tally, Word};
 
@@ -26,6 +27,8 @@ pub struct Seat {
     pub cloned: bool,
     pub document: Option<StoredHeads>,
     pub tally: Option<Tally>,
+    /// Up to which of its events history was told.
+    pub told: i64,
 }
 
 /// How far the stored document has come.
@@ -34,6 +37,14 @@ pub struct StoredHeads {
     pub epoch: u64,
     pub nonce: String,
     pub heads: Vec<String>,
+}
+
+/// What runs of an assignment was changed by somebody else, or no longer is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DriftChange {
+    pub assignment: String,
+    pub before: Option<String>,
+    pub now: Option<String>,
 }
 
 /// A cluster's document as it is stored.
@@ -69,7 +80,7 @@ pub struct ConditionFilter {
 }
 
 const SEAT: &str = "SELECT k.environment, k.cluster_type, k.ring, k.state, k.public_key, k.unknown_since, k.look_at, \
-     k.last_contact, k.promise_until, k.cloned_since, d.epoch, d.nonce, d.heads, d.tally \
+     k.last_contact, k.promise_until, k.cloned_since, d.epoch, d.nonce, d.heads, d.tally, d.told \
      FROM clusters k LEFT JOIN documents d ON d.cluster = k.id WHERE k.id = $1";
 /// Two hubs must not change one cluster's counts at once; SQLite has one writer anyway. The document is read by a statement
 /// after this one: PostgreSQL would join the row that it waited for with the document from before the wait.
@@ -143,15 +154,17 @@ impl Tx {
         Ok(found.fetch_optional(self.connection()).await?)
     }
 
-    pub async fn put_document(&mut self, prepared: &Prepared) -> Result<(), StoreError> {
+    /// With how far history was told of its events.
+    pub async fn put_document(&mut self, prepared: &Prepared, told: i64) -> Result<(), StoreError> {
         let status = &prepared.status;
         let heads = status.heads();
         let tally = serde_json::to_string(&prepared.tally).map_err(corrupt)?;
         let put = sqlx::query(
-            "INSERT INTO documents (cluster, epoch, nonce, heads, received_at, written_at, via, tally, envelopes) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT (cluster) DO UPDATE SET \
+            "INSERT INTO documents (cluster, epoch, nonce, heads, received_at, written_at, via, tally, envelopes, told) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) ON CONFLICT (cluster) DO UPDATE SET \
              epoch = excluded.epoch, nonce = excluded.nonce, heads = excluded.heads, received_at = excluded.received_at, \
-             written_at = excluded.written_at, via = excluded.via, tally = excluded.tally, envelopes = excluded.envelopes",
+             written_at = excluded.written_at, via = excluded.via, tally = excluded.tally, envelopes = excluded.envelopes, \
+             told = excluded.told",
         );
         put.bind(status.cluster.to_string())
             .bind(i64::try_from(heads.epoch).map_err(corrupt)?)
@@ -162,37 +175,59 @@ impl Tx {
             .bind(prepared.carrier.map(|id| id.to_string()))
             .bind(tally)
             .bind(prepared.envelopes.as_slice())
+            .bind(told)
             .execute(self.connection())
             .await?;
         Ok(())
     }
 
-    /// Writes the exceptions that changed, and takes away those that are over.
+    /// Writes the exceptions that changed, and takes away those that are over. Which of them drifted meanwhile, or no longer
+    /// do.
     pub async fn put_conditions(
         &mut self,
         cluster: &ClusterId,
         before: Option<&Tally>,
         prepared: &Prepared,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<DriftChange>, StoreError> {
+        let mut changes = Vec::new();
         let empty = BTreeMap::new();
         let before = before.map_or(&empty, |tally| &tally.0);
         for (assignment, tallied) in before {
             if tallied.3.is_some() && !prepared.exceptions.contains_key(assignment) {
-                sqlx::query("DELETE FROM conditions WHERE cluster = $1 AND assignment = $2")
-                    .bind(cluster.to_string())
-                    .bind(assignment.as_str())
-                    .execute(self.connection())
-                    .await?;
+                let gone = sqlx::query_scalar::<_, Option<String>>(
+                    "DELETE FROM conditions WHERE cluster = $1 AND assignment = $2 RETURNING drift",
+                );
+                let gone = gone.bind(cluster.to_string()).bind(assignment.as_str());
+                let before = gone.fetch_optional(self.connection()).await?.flatten();
+                if before.is_some() {
+                    changes.push(DriftChange { assignment: assignment.clone(), before, now: None });
+                }
             }
         }
         for (assignment, exception) in &prepared.exceptions {
             let written = before.get(assignment).and_then(|tallied| tallied.3);
             let fingerprint = prepared.tally.0.get(assignment).and_then(|tallied| tallied.3);
             if written != fingerprint {
+                let before = match written {
+                    Some(_) => self.drift_of(cluster, assignment).await?,
+                    None => None,
+                };
+                if before != exception.drift {
+                    let (assignment, now) = (assignment.clone(), exception.drift.clone());
+                    changes.push(DriftChange { assignment, before, now });
+                }
                 self.put_condition(cluster, assignment, exception).await?;
             }
         }
-        Ok(())
+        Ok(changes)
+    }
+
+    async fn drift_of(&mut self, cluster: &ClusterId, assignment: &str) -> Result<Option<String>, StoreError> {
+        let found = sqlx::query_scalar::<_, Option<String>>(
+            "SELECT drift FROM conditions WHERE cluster = $1 AND assignment = $2",
+        );
+        let found = found.bind(cluster.to_string()).bind(assignment);
+        Ok(found.fetch_optional(self.connection()).await?.flatten())
     }
 
     async fn put_condition(
@@ -238,10 +273,14 @@ impl Tx {
     /// Two hosts with one identity were seen; the first time stays.
     pub async fn mark_cloned(&mut self, cluster: &ClusterId, at: Timestamp) -> Result<(), StoreError> {
         let tick = self.tick().await?;
-        let marked =
-            sqlx::query("UPDATE clusters SET cloned_since = $2, tick = $3 WHERE id = $1 AND cloned_since IS NULL");
-        marked.bind(cluster.to_string()).bind(at.0).bind(tick).execute(self.connection()).await?;
-        Ok(())
+        let marked = sqlx::query(
+            "UPDATE clusters SET cloned_since = $2, tick = $3 WHERE id = $1 AND cloned_since IS NULL \
+             RETURNING environment, cluster_type, ring",
+        );
+        let marked = marked.bind(cluster.to_string()).bind(at.0).bind(tick);
+        let Some(row) = marked.fetch_optional(self.connection()).await? else { return Ok(()) };
+        let place = Place::cluster(&stream_of(&row)?, *cluster);
+        self.record(vec![Entry::new(at, place, What::Cloned)]).await
     }
 }
 
@@ -259,6 +298,7 @@ fn seat(row: &AnyRow) -> Result<Seat, StoreError> {
         cloned: row.try_get::<Option<i64>, _>("cloned_since")?.is_some(),
         document: epoch.map(|_| stored_heads(row)).transpose()?,
         tally: tally_of(row)?,
+        told: row.try_get::<Option<i64>, _>("told")?.unwrap_or_default(),
     })
 }
 
@@ -271,9 +311,10 @@ fn stored_heads(row: &AnyRow) -> Result<StoredHeads, StoreError> {
     })
 }
 
-fn condition_row(row: &AnyRow) -> Result<ConditionRow, StoreError> {
+/// A row of `conditions`.
+pub(super) fn exception_of(row: &AnyRow) -> Result<Exception, StoreError> {
     let condition: String = row.try_get("condition")?;
-    let exception = Exception {
+    Ok(Exception {
         condition: Word::from_text(&condition).ok_or_else(|| corrupt(condition))?,
         packages: row.try_get("packages")?,
         running: row.try_get("running")?,
@@ -285,7 +326,11 @@ fn condition_row(row: &AnyRow) -> Result<ConditionRow, StoreError> {
         since: row.try_get("since")?,
         observed_at: row.try_get("observed_at")?,
         corrected: row.try_get::<i64, _>("corrected")? != 0,
-    };
+    })
+}
+
+fn condition_row(row: &AnyRow) -> Result<ConditionRow, StoreError> {
+    let exception = exception_of(row)?;
     let unknown_since: Option<i64> = row.try_get("unknown_since")?;
     Ok(ConditionRow {
         cluster: cluster_of(row, "cluster")?,

@@ -54,7 +54,8 @@ impl Prepared {
             return Err(TakeError::Malformed("the epoch is no number that a ledger counts to".to_owned()));
         }
         let exceptions = exceptions(&status, received_at);
-        let tally = Tally::of(&status, |name| exceptions.get(name).map(fingerprint));
+        let since = |report: &Report| truly(&status, report.clock, report.since, received_at).0;
+        let tally = Tally::of(&status, |name| exceptions.get(name).map(fingerprint), since);
         let envelopes = serde_json::to_vec(envelopes).map_err(|why| TakeError::Malformed(why.to_string()))?;
         Ok(Prepared { status, tally, exceptions, envelopes, received_at, carrier })
     }
@@ -110,7 +111,7 @@ fn unreadable(status: &Status, received_at: Timestamp) -> Exception {
 }
 
 /// A reported time in the hub's time; what would be in the future is now, and marked.
-fn truly(status: &Status, clock: u64, at: Timestamp, received_at: Timestamp) -> (i64, bool) {
+pub(super) fn truly(status: &Status, clock: u64, at: Timestamp, received_at: Timestamp) -> (i64, bool) {
     let (at, corrected) = status.true_time(clock, at);
     (at.0.min(received_at.0), corrected || at.0 > received_at.0 + FUTURE_TOLERANCE_MS)
 }

@@ -5,15 +5,26 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use kedge_model::wire::{ClusterId, Timestamp};
+use kedge_model::wire::{ClusterId, Stream, Timestamp};
 use tokio::sync::watch;
 
 use super::contacts::Contacts;
 use super::slots::Said;
 use super::tally::{Deltas, Weight};
 use super::{Figures, Heard};
-use crate::store::truth::promises::ContactRow;
+use crate::history::{Entry, Place, What};
+use crate::store::truth::promises::{ContactRow, Due};
 use crate::store::{Store, StoreError, Tx, now};
+
+/// A cluster that turns Unknown, or is back.
+struct Turned {
+    cluster: ClusterId,
+    stream: Stream,
+    /// None: it is back.
+    since: Option<Timestamp>,
+    what: What,
+    at: Timestamp,
+}
 
 /// Counts of nobody are taken away so often.
 const SWEEP: Duration = Duration::from_secs(300);
@@ -120,9 +131,11 @@ async fn write(store: &Store, heard: &Heard, batch: &[(ClusterId, ContactRow)]) 
         let tally = tx.tally(cluster).await?;
         let weight = |unknown| Weight { stream: &contacted.stream, tally: tally.as_ref(), unknown };
         deltas.replace(weight(contacted.unknown_since.is_some()), weight(unknown.is_some()));
-        turned.push((*cluster, unknown));
+        let what = if unknown.is_some() { What::Unknown { stuck: true } } else { What::Back };
+        let stream = contacted.stream.clone();
+        turned.push(Turned { cluster: *cluster, stream, since: unknown, what, at: contact.at });
     }
-    freed |= turn(&mut tx, &turned).await?;
+    freed |= turn(&mut tx, turned).await?;
     let counted = tx.apply(deltas).await?;
     tx.commit().await?;
     heard.tell(counted, freed);
@@ -154,8 +167,15 @@ async fn judge(store: &Store, heard: &Heard, figures: &Figures, at: Timestamp) -
             let weight = |unknown| Weight { stream: &due.stream, tally: due.tally.as_ref(), unknown };
             deltas.replace(weight(false), weight(true));
         }
-        let turned: Vec<_> = due.iter().map(|due| (due.cluster, Some(due.promise_until))).collect();
-        let freed = turn(&mut tx, &turned).await?;
+        let broken = |due: &Due| Turned {
+            cluster: due.cluster,
+            stream: due.stream.clone(),
+            since: Some(due.promise_until),
+            what: What::Unknown { stuck: false },
+            at: due.promise_until,
+        };
+        let turned = due.iter().map(broken).collect();
+        let freed = turn(&mut tx, turned).await?;
         let counted = tx.apply(deltas).await?;
         tx.commit().await?;
         heard.tell(counted, freed);
@@ -171,18 +191,21 @@ async fn judge(store: &Store, heard: &Heard, figures: &Figures, at: Timestamp) -
     Ok(())
 }
 
-/// Whether that ended somebody's slot: who is silent holds nobody up.
-async fn turn(tx: &mut Tx, turned: &[(ClusterId, Option<Timestamp>)]) -> Result<bool, StoreError> {
+/// Whether that ended somebody's slot: who is silent holds nobody up. Each cluster's history says it, also when a whole fleet
+/// turns: a cluster's own page must tell since when, and the rows are written by the batch, like those that turn.
+async fn turn(tx: &mut Tx, turned: Vec<Turned>) -> Result<bool, StoreError> {
     if turned.is_empty() {
         return Ok(false);
     }
     let tick = tx.tick().await?;
-    let mut freed = false;
-    for (cluster, since) in turned {
-        tx.set_unknown(cluster, *since, tick).await?;
+    let (mut freed, mut news) = (false, Vec::new());
+    for Turned { cluster, stream, since, what, at } in turned {
+        tx.set_unknown(&cluster, since, tick).await?;
         if since.is_some() {
-            freed |= tx.end_slot(cluster).await?;
+            freed |= tx.end_slot(&cluster).await?;
         }
+        news.push(Entry::new(at, Place::cluster(&stream, cluster), what));
     }
+    tx.record(news).await?;
     Ok(freed)
 }

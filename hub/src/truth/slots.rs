@@ -265,7 +265,7 @@ mod tests {
     }
 
     fn tally(entries: &[(&str, &str, Word)]) -> Tally {
-        let tallied = |desired: &str, word| Tallied(Some(key(desired)), None, word, None);
+        let tallied = |desired: &str, word| Tallied(Some(key(desired)), None, word, None, None);
         let all = entries.iter().map(|(name, desired, word)| ((*name).to_owned(), tallied(desired, *word)));
         Tally(all.collect::<BTreeMap<_, _>>())
     }

@@ -12,9 +12,20 @@ use serde::{Deserialize, Serialize};
 #[serde(transparent)]
 pub struct Tally(pub BTreeMap<String, Tallied>);
 
-/// One assignment's part. Written as an array, because there are many.
+/// One assignment's part: desired, running, condition, the fingerprint of its exception's row, and what else a list says of
+/// it. Written as an array, because there are many.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tallied(pub Option<PackagesKey>, pub Option<PackagesKey>, pub Word, pub Option<u64>);
+pub struct Tallied(
+    pub Option<PackagesKey>,
+    pub Option<PackagesKey>,
+    pub Word,
+    pub Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")] pub Option<Aside>,
+);
+
+/// What isn't counted, of a report that has no exception's row: since when, in the hub's time, and the version that runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Aside(pub i64, pub Option<String>);
 
 /// A condition without its reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -59,13 +70,17 @@ pub struct Weight<'a> {
 }
 
 impl Tally {
-    /// `row` gives the fingerprint of an exception's row.
-    pub fn of(status: &Status, row: impl Fn(&str) -> Option<u64>) -> Tally {
-        let word = |name: &str, report: &Report| Tallied(report.desired, report.running, Word::of(report), row(name));
+    /// `row` gives the fingerprint of an exception's row, `since` a report's age in the hub's time.
+    pub fn of(status: &Status, row: impl Fn(&str) -> Option<u64>, since: impl Fn(&Report) -> i64) -> Tally {
+        let word = |name: &str, report: &Report| {
+            let row = row(name);
+            let aside = row.is_none().then(|| Aside(since(report), report.version.clone()));
+            Tallied(report.desired, report.running, Word::of(report), row, aside)
+        };
         let mut tally: BTreeMap<_, _> =
             status.reports.iter().map(|(name, report)| (name.clone(), word(name, report))).collect();
         for name in &status.unreadable {
-            tally.insert(name.clone(), Tallied(None, None, Word::Unknown, row(name)));
+            tally.insert(name.clone(), Tallied(None, None, Word::Unknown, row(name), None));
         }
         Tally(tally)
     }
@@ -202,7 +217,7 @@ mod tests {
     use super::*;
 
     fn tally(entries: &[(&str, Word)]) -> Tally {
-        Tally(entries.iter().map(|(name, word)| ((*name).to_owned(), Tallied(None, None, *word, None))).collect())
+        Tally(entries.iter().map(|(name, word)| ((*name).to_owned(), Tallied(None, None, *word, None, None))).collect())
     }
 
     #[test]

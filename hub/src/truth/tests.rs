@@ -2,5 +2,6 @@
 
 pub(crate) mod fleet;
 mod intake;
+mod past;
 mod promises;
 mod recount;

@@ -8,11 +8,13 @@ use std::sync::atomic::Ordering;
 use kedge_model::wire::{ClusterId, Heads, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use super::past;
 use super::prepared::Prepared;
 use super::promises::LOOK_PATIENCE_MS;
 use super::slots::Said;
 use super::tally::{Deltas, Weight};
 use super::{Figures, Heard, TakeError, Taken};
+use crate::history::{Entry, Place, What};
 use crate::store::truth::{Seat, StoredHeads};
 use crate::store::{Store, StoreError, Tx};
 
@@ -131,6 +133,7 @@ async fn write(store: &Store, heard: &Heard, batch: &[Job]) -> Result<Vec<Result
     let mut seats: BTreeMap<ClusterId, Option<Seat>> = BTreeMap::new();
     let mut deltas = Deltas::default();
     let mut outcomes = Vec::with_capacity(batch.len());
+    let mut news = Vec::new();
     // All rows are held before anything else is: two hubs never wait for each other in a circle.
     for job in batch {
         let cluster = job.prepared.status.cluster;
@@ -141,7 +144,7 @@ async fn write(store: &Store, heard: &Heard, batch: &[Job]) -> Result<Vec<Result
     for job in batch {
         let cluster = job.prepared.status.cluster;
         let outcome = match seats.get_mut(&cluster) {
-            Some(Some(seat)) => one(&mut tx, seat, &mut deltas, &job.prepared).await?,
+            Some(Some(seat)) => one(&mut tx, seat, &mut deltas, &mut news, &job.prepared).await?,
             _ => Err(TakeError::UnknownCluster(cluster)),
         };
         outcomes.push(outcome);
@@ -153,6 +156,7 @@ async fn write(store: &Store, heard: &Heard, batch: &[Job]) -> Result<Vec<Result
             freed |= heard.slots.settle(&mut tx, cluster, stream, said).await?;
         }
     }
+    tx.record(news).await?;
     let counted = tx.apply(deltas).await?;
     tx.commit().await?;
     heard.tell(counted, freed);
@@ -163,6 +167,7 @@ async fn one(
     tx: &mut Tx,
     seat: &mut Seat,
     deltas: &mut Deltas,
+    news: &mut Vec<Entry>,
     prepared: &Prepared,
 ) -> Result<Result<Outcome, TakeError>, StoreError> {
     let status = &prepared.status;
@@ -187,7 +192,7 @@ async fn one(
             Err(TakeError::Cloned(cluster))
         }
         Verdict::Store => {
-            keep(tx, seat, deltas, prepared).await?;
+            keep(tx, seat, deltas, news, prepared).await?;
             Ok(Outcome::Done(Taken::Stored, stored(seat)))
         }
     })
@@ -211,24 +216,39 @@ fn judge(stored: Option<&StoredHeads>, new: &Prepared) -> Verdict {
 }
 
 /// Stores a document, its exceptions and the difference that it makes; a cluster that was Unknown is back.
-async fn keep(tx: &mut Tx, seat: &mut Seat, deltas: &mut Deltas, prepared: &Prepared) -> Result<(), StoreError> {
+async fn keep(
+    tx: &mut Tx,
+    seat: &mut Seat,
+    deltas: &mut Deltas,
+    news: &mut Vec<Entry>,
+    prepared: &Prepared,
+) -> Result<(), StoreError> {
     let cluster = prepared.status.cluster;
-    tx.put_document(prepared).await?;
-    tx.put_conditions(&cluster, seat.tally.as_ref(), prepared).await?;
-    let unknown = revive(tx, seat, prepared).await?;
+    let (events, told) = past::events(prepared, seat);
+    tx.put_document(prepared, told).await?;
+    let drift = tx.put_conditions(&cluster, seat.tally.as_ref(), prepared).await?;
+    let unknown = revive(tx, seat, news, prepared).await?;
+    news.extend(events);
+    news.extend(past::drift(prepared, seat, drift));
     deltas.replace(
         Weight { stream: &seat.stream, tally: seat.tally.as_ref(), unknown: seat.unknown_since.is_some() },
         Weight { stream: &seat.stream, tally: Some(&prepared.tally), unknown: unknown.is_some() },
     );
     let heads = prepared.status.heads();
     seat.unknown_since = unknown;
+    seat.told = told;
     seat.tally = Some(prepared.tally.clone());
     seat.document = Some(StoredHeads { epoch: heads.epoch, nonce: heads.nonce, heads: heads.heads });
     Ok(())
 }
 
 /// A new document is a sign of life of the time when it was written. Gives what `unknown_since` is from now on.
-async fn revive(tx: &mut Tx, seat: &mut Seat, prepared: &Prepared) -> Result<Option<i64>, StoreError> {
+async fn revive(
+    tx: &mut Tx,
+    seat: &mut Seat,
+    news: &mut Vec<Entry>,
+    prepared: &Prepared,
+) -> Result<Option<i64>, StoreError> {
     let cluster = prepared.status.cluster;
     let own = prepared.carrier == Some(cluster);
     if own && seat.unknown_since.is_none() {
@@ -246,6 +266,8 @@ async fn revive(tx: &mut Tx, seat: &mut Seat, prepared: &Prepared) -> Result<Opt
     if seat.unknown_since.is_some() && !stuck && seat.promise_until > received_at {
         let tick = tx.tick().await?;
         tx.set_unknown(&cluster, None, tick).await?;
+        let place = Place::cluster(&seat.stream, cluster);
+        news.push(Entry::new(prepared.received_at, place, What::Back));
         return Ok(None);
     }
     Ok(seat.unknown_since)

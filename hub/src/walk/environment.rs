@@ -11,6 +11,7 @@ use kedge_scheduler::{Delta, Schedule, Scheduler};
 use tokio::sync::{broadcast, mpsc};
 
 use super::board::Board;
+use super::diary::Diary;
 use super::notes;
 use super::steps::{From, Steps, Stop};
 use super::{DEBOUNCE, Mail, RESYNC, Walks};
@@ -18,7 +19,7 @@ use crate::catalog::CatalogNotes;
 use crate::git::{Head, RefName, RepoChange, Trust, What};
 use crate::metrics::{StepName, WalkOutcome};
 use crate::pack::{Packed, Pins};
-use crate::platform::{Environment, EnvironmentReader, Input, PlatformReader, ReadError};
+use crate::platform::{self, Environment, EnvironmentReader, Input, PlatformReader, ReadError};
 use crate::publish::{Cause, GitOpsTarget, Next, Outcome, PublishJob, Published, PullState};
 use crate::rollout::Occasion;
 use crate::store::Term;
@@ -52,6 +53,7 @@ pub(super) struct EnvironmentWalk<S> {
     commits: BTreeMap<Input, String>,
     /// Commits that aren't published yet, the newest first.
     causes: Vec<Cause>,
+    diary: Diary,
     head: Option<Head>,
     /// First line and author of the newest commit that was read.
     newest: Option<(String, String)>,
@@ -94,6 +96,7 @@ impl<S: Steps> EnvironmentWalk<S> {
             inputs: BTreeSet::new(),
             commits: BTreeMap::new(),
             causes: Vec::new(),
+            diary: Diary::default(),
             head: None,
             newest: None,
             published_main: None,
@@ -213,6 +216,7 @@ impl<S: Steps> EnvironmentWalk<S> {
 
     async fn walk(&mut self, from: From) -> Ended {
         let begun = Instant::now();
+        self.diary.begin();
         let mut delta = None;
         if from == From::Read || self.scheduler.is_none() {
             match self.read().await {
@@ -238,6 +242,7 @@ impl<S: Steps> EnvironmentWalk<S> {
         self.catalog_behind = catalog.is_err();
         let mut stop = delivered.stop.clone().or_else(|| catalog.err().map(|stop| (From::Publish, stop)));
         self.learn(&delivered);
+        self.tell(&delivered).await;
         if let Err(failed) = self.conclude(&scheduler, &delivered).await {
             self.catalog_behind = true;
             stop = stop.or(Some((From::Publish, failed)));
@@ -276,6 +281,8 @@ impl<S: Steps> EnvironmentWalk<S> {
         self.measured(StepName::Read, begun);
         self.inputs = update.inputs;
         let promoted = self.promoted(&update.commits);
+        self.diary.read(promoted.iter().chain(&update.cause));
+        let promoted = promoted.map(|told| (told.subject, told.who));
         self.commits = update.commits;
         self.target = update.gitops.map(|at| GitOpsTarget { repo: at.repo, branch: at.branch, path: at.path });
         let newest = promoted.or_else(|| update.cause.as_ref().map(|cause| (cause.subject.clone(), cause.who.clone())));
@@ -307,11 +314,10 @@ impl<S: Steps> EnvironmentWalk<S> {
     }
 
     /// First line and author of a main commit that is new here: who wrote it counts, not who let it in.
-    fn promoted(&self, commits: &BTreeMap<Input, String>) -> Option<(String, String)> {
+    fn promoted(&self, commits: &BTreeMap<Input, String>) -> Option<platform::Cause> {
         let main = self.shared.main()?;
         let commit = commits.get(&main).filter(|commit| self.commits.get(&main) != Some(*commit))?;
-        let told = self.shared.describe_main(commit)?;
-        Some((told.subject, told.who))
+        self.shared.describe_main(commit)
     }
 
     /// There is no platform and never was one: people see why.
@@ -403,7 +409,8 @@ impl<S: Steps> EnvironmentWalk<S> {
             main,
             subject,
             author,
-            workloads: named.map(|target| (target.name.to_string(), target.workload.to_string())).collect(),
+            workloads: named.clone().map(|target| (target.name.to_string(), target.workload.to_string())).collect(),
+            workspaces: named.map(|target| (target.name.to_string(), target.workspace.clone())).collect(),
             quarantined,
         }
     }
@@ -434,6 +441,16 @@ impl<S: Steps> EnvironmentWalk<S> {
     /// The branch as the mirror knows it.
     async fn last_head(&self, target: &GitOpsTarget) -> Option<Head> {
         self.shared.mirrors().head(&target.repo, &target.branch, Trust::Platform).await.ok()
+    }
+
+    /// Tells history which commits came this far, and how long that took.
+    async fn tell(&mut self, delivered: &Delivered) {
+        let whole = delivered.published.as_ref().filter(|published| is_whole(published));
+        let head = whole.and_then(|published| published.head.as_ref());
+        let news = self.diary.told(&self.environment.name, head);
+        if let Err(stop) = self.steps.tell(news).await {
+            tracing::warn!(environment = self.environment.name, error = stop.message, "a walk isn't in the history");
+        }
     }
 
     fn learn(&mut self, delivered: &Delivered) {
@@ -528,6 +545,7 @@ impl<S: Steps> EnvironmentWalk<S> {
     fn measured(&self, step: StepName, begun: Instant) {
         let took = begun.elapsed();
         self.steps.measured(step, took);
+        self.diary.measured(step, took);
         self.board.measured(&self.environment.name, step, took);
         tracing::debug!(environment = self.environment.name, ?step, took_us = took.as_micros(), "step");
     }

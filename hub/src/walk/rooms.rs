@@ -10,6 +10,7 @@ use kedge_scheduler::{Delta, Scheduler};
 use super::steps::{Steps, Stop};
 use crate::catalog::{self, CatalogNotes};
 use crate::git::Head;
+use crate::history::Entry;
 use crate::metrics::{Metrics, StepName, WalkOutcome};
 use crate::pack::{BlobError, PackError, Packed, Packer, Pins};
 use crate::publish::{Next, PublishJob, Published, Publisher};
@@ -81,6 +82,10 @@ impl Steps for Rooms {
     async fn approved(&self) -> Result<BTreeSet<String>, Stop> {
         let approved = self.store.approved_environments().await.map_err(|error| Stop::from(&error))?;
         Ok(approved.into_iter().collect())
+    }
+
+    async fn tell(&self, news: Vec<Entry>) -> Result<(), Stop> {
+        self.store.record(news).await.map_err(|error| Stop::from(&error))
     }
 
     fn measured(&self, step: StepName, took: Duration) {

@@ -8,6 +8,7 @@ use kedge_scheduler::{Delta, Scheduler};
 
 use crate::catalog::CatalogNotes;
 use crate::git::Head;
+use crate::history::Entry;
 use crate::metrics::{StepName, WalkOutcome};
 use crate::pack::{Packed, Pins};
 use crate::publish::{Next, PublishJob, Published};
@@ -55,6 +56,11 @@ pub trait Steps: Send + Sync + 'static {
 
     /// Environments with a removal that a person agreed to, on any hub.
     async fn approved(&self) -> Result<BTreeSet<String>, Stop>;
+
+    /// Writes down what happened.
+    async fn tell(&self, _news: Vec<Entry>) -> Result<(), Stop> {
+        Ok(())
+    }
 
     fn measured(&self, _step: StepName, _took: Duration) {}
 

@@ -1,4 +1,8 @@
-//! Addresses of pages. Every name in them is encoded: names come from repositories and agents.
+//! Addresses of pages, and of files on the Git servers. Every name in them is encoded: names come from repositories and agents.
+
+mod source;
+
+pub use source::{repository, source};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -36,6 +40,11 @@ pub fn environment(name: &str) -> String {
     format!("/environments/{}", part(name))
 }
 
+/// The page that asks for a person's word before many removals.
+pub fn confirm(environment: &str, cluster_type: &str) -> String {
+    format!("/environments/{}/confirm/{}", part(environment), part(cluster_type))
+}
+
 pub fn cluster_type(environment: &str, name: &str) -> String {
     format!("/types/{}/{}", part(environment), part(name))
 }
@@ -56,6 +65,19 @@ pub fn assignment(environment: &str, name: &str) -> String {
 
 pub fn rollout(id: u64) -> String {
     format!("/rollouts/{id}")
+}
+
+/// The page that says what a word would do to a rollout.
+pub fn say(id: u64, word: &str) -> String {
+    format!("/rollouts/{id}/{}", part(word))
+}
+
+pub fn promotion(environment: &str) -> String {
+    format!("/promotions/{}", part(environment))
+}
+
+pub fn evidence(id: i64) -> String {
+    format!("/evidence/{id}")
 }
 
 pub fn commit(commit: &str) -> String {

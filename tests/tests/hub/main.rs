@@ -2,11 +2,14 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod agents;
+mod answers;
 mod artifacts;
+mod compare;
 mod database;
 mod each_database;
 mod git_faults;
 mod gitea;
+mod history;
 mod journey;
 mod lab_git;
 mod lab_gitea;

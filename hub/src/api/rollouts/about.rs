@@ -77,6 +77,17 @@ pub async fn of_assignment(
     newest(state, &filter, |item| item.cluster_type == cluster_type && item.assignment == assignment, None).await
 }
 
+/// The newest rollouts of a workload in an environment, at most one that has ended for each lane.
+pub async fn of_workload(state: &ApiState, environment: &str, workload: &str) -> Result<Vec<AboutView>, ApiError> {
+    let filter = RolloutFilter {
+        environment: Some(environment),
+        workload: Some(workload),
+        limit: LOOKED_AT,
+        ..RolloutFilter::default()
+    };
+    newest(state, &filter, |item| item.workload == workload, None).await
+}
+
 /// Rollouts that haven't ended and move something on the clusters of a stream.
 pub async fn of_stream(state: &ApiState, stream: &Stream) -> Result<Vec<AboutView>, ApiError> {
     let filter = RolloutFilter {

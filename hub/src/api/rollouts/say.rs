@@ -74,11 +74,7 @@ pub(super) async fn tell(
     word: Word,
     seen_items: usize,
 ) -> Result<bool, ApiError> {
-    if !matches!(word.say, Say::Approve { .. }) {
-        caller.platform("moving rollouts")?;
-    }
-    let rollout = words::check(&state.store, id, &word).await.map_err(refuse)?;
-    allowed(caller, &rollout, &word.say, seen_items)?;
+    let rollout = may(state, caller, id, &word, seen_items).await?;
     let mut tx = state.store.write().await?;
     let number = words::say(&mut tx, &rollout, &word).await?;
     let action = format!("rollout.{}", word.say.verb());
@@ -91,6 +87,22 @@ pub(super) async fn tell(
     tx.commit().await?;
     state.rooms.spoken();
     taken(state, number).await
+}
+
+/// Whether the caller may say this now, and it would be taken. The rollout as it is.
+pub(crate) async fn may(
+    state: &ApiState,
+    caller: &Caller,
+    id: RolloutId,
+    word: &Word,
+    seen_items: usize,
+) -> Result<Rollout, ApiError> {
+    if !matches!(word.say, Say::Approve { .. }) {
+        caller.platform("moving rollouts")?;
+    }
+    let rollout = words::check(&state.store, id, word).await.map_err(refuse)?;
+    allowed(caller, &rollout, &word.say, seen_items)?;
+    Ok(rollout)
 }
 
 async fn taken(state: &ApiState, number: i64) -> Result<bool, ApiError> {
@@ -140,7 +152,7 @@ pub(in crate::api) fn check_reason(reason: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn say_of(verb: &str, ring: Option<String>) -> Result<Say, ApiError> {
+pub(crate) fn say_of(verb: &str, ring: Option<String>) -> Result<Say, ApiError> {
     let say = match verb {
         "approve" => Say::Approve { ring },
         "override" => Say::Override { ring },

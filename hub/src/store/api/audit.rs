@@ -3,6 +3,7 @@
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
+use crate::history::{Entry, Place, What};
 use crate::store::statement::Statement;
 use crate::store::{Store, StoreError, Tx, now};
 
@@ -66,7 +67,7 @@ impl Tx {
             .bind(&entry.address)
             .bind(&entry.result);
         query.execute(self.connection()).await?;
-        Ok(())
+        self.record(vec![told(entry)]).await
     }
 }
 
@@ -99,6 +100,20 @@ impl Store {
         query.number(" LIMIT ?", i64::try_from(filter.limit).unwrap_or(i64::MAX));
         query.fetch(self).await?.iter().map(audited).collect()
     }
+}
+
+/// The write as history has it.
+fn told(entry: &AuditEntry) -> Entry {
+    let what = What::Audit {
+        action: entry.action.clone(),
+        object: entry.object.clone(),
+        role: entry.role.clone(),
+        address: entry.address.clone(),
+        result: entry.result.clone(),
+        token: entry.token.clone(),
+        detail: entry.detail.clone(),
+    };
+    Entry::new(now(), Place::environment(&entry.environment), what).by(&entry.who)
 }
 
 fn audited(row: &AnyRow) -> Result<Audited, StoreError> {

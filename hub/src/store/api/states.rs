@@ -87,7 +87,7 @@ impl Store {
     }
 }
 
-fn state(row: &AnyRow) -> Result<StateSeen, StoreError> {
+pub(super) fn state(row: &AnyRow) -> Result<StateSeen, StoreError> {
     let (environment, cluster_type): (String, String) = (row.try_get("environment")?, row.try_get("cluster_type")?);
     Ok(StateSeen {
         stream: Stream { environment, cluster_type, ring: row.try_get("ring")? },

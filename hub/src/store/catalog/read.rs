@@ -158,6 +158,38 @@ impl Store {
             .transpose()
     }
 
+    /// Those of these names that there are, in no order.
+    pub async fn catalog_named(
+        &self,
+        kind: Kind,
+        visible: &Visible,
+        environment: &str,
+        names: &[String],
+    ) -> Result<Vec<Shown>, StoreError> {
+        const CHUNK: usize = 200;
+        let mut found = Vec::new();
+        for names in names.chunks(CHUNK) {
+            let mut query =
+                Statement::new("SELECT environment, name, body, note, updated_at FROM catalog AS row_of WHERE ");
+            query.text("kind = ?", kind.as_str());
+            query.text(" AND environment = ?", environment);
+            query.list(" AND name IN (", names, ")");
+            narrow(&mut query, kind, visible, &Filter::default());
+            for row in query.fetch(self).await? {
+                found.push(shown(&row)?);
+            }
+        }
+        Ok(found)
+    }
+
+    /// The environments that have an object of this name.
+    pub async fn environments_with(&self, kind: Kind, name: &str) -> Result<Vec<String>, StoreError> {
+        let mut query = Statement::new("SELECT e.name FROM catalog e WHERE e.kind = 'environment'");
+        query.text(" AND EXISTS (SELECT 1 FROM catalog o WHERE o.environment = e.name AND o.kind = ?", kind.as_str());
+        query.text(" AND o.name = ?)", name);
+        query.fetch(self).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
     /// What went after a tick; none when that is too long ago to know.
     pub async fn catalog_gone(
         &self,

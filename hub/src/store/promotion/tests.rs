@@ -33,10 +33,10 @@ async fn what_is_written_is_read_again_on_every_database() {
         let row = PolicyRow { policy, digest, commit, subject, author, reasons, words, since: Timestamp(3) };
         let none = PolicyRow { policy: None, ..row.clone() };
         let changes = [(PolicySlot::Force, Some(&row)), (PolicySlot::Waiting, Some(&none)), (PolicySlot::Broken, None)];
-        store.save_policies(Term(0), &changes, &[], &[]).await.unwrap();
+        store.save_policies(Term(0), &changes, &[], &[], Vec::new()).await.unwrap();
         let found = store.policies().await.unwrap();
         assert_eq!((found.force, found.waiting, found.broken), (Some(row.clone()), Some(none), None));
-        store.save_policies(Term(0), &[(PolicySlot::Waiting, None)], &[], &[]).await.unwrap();
+        store.save_policies(Term(0), &[(PolicySlot::Waiting, None)], &[], &[], Vec::new()).await.unwrap();
         assert_eq!(store.policies().await.unwrap().waiting, None);
         assert_eq!(store.policy_digest().await.unwrap(), Some(row.digest));
 
@@ -64,6 +64,7 @@ async fn what_is_written_is_read_again_on_every_database() {
                 TakenWord { id: first, refused: None },
                 TakenWord { id: second, refused: Some("no".to_owned()) },
             ],
+            news: Vec::new(),
         };
         store.save_promotions(Term(0), &save).await.unwrap();
         assert!(matches!(store.save_promotions(Term(9), &save).await, Err(StoreError::Fenced(_))));

@@ -2,9 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use sqlx::Row as _;
+
 use super::{
-    Blobs, HandEdit, Publication, PublicationState, PullRequestRow, Settlement, WaitingRemoval, text, waiting,
+    Ask, Blobs, HandEdit, Publication, PublicationState, PullRequestRow, Settlement, WaitingRemoval, json, text,
+    waiting,
 };
+use crate::history::{Entry, Place, What};
 use crate::store::{Store, StoreError, Term, Tx, now};
 
 /// Rows in one statement: SQLite takes 32,766 parameters, and parsing a longer one saves nothing.
@@ -124,6 +128,9 @@ impl Store {
         if let Some(edits) = &settlement.hand_edits {
             put_hand_edits(&mut tx, environment, edits).await?;
         }
+        if settlement.intent == Some(PublicationState::Published) {
+            tell_published(&mut tx, environment).await?;
+        }
         if let Some(end) = settlement.intent {
             end_intents(&mut tx, environment, end).await?;
         }
@@ -230,7 +237,48 @@ async fn end_intents(tx: &mut Tx, environment: &str, end: PublicationState) -> R
     Ok(())
 }
 
+/// The commit that was about to be pushed is on the branch.
+async fn tell_published(tx: &mut Tx, environment: &str) -> Result<(), StoreError> {
+    let intended = sqlx::query(
+        "SELECT commit_id, branch, subject FROM publications WHERE environment = $1 AND state = 'intended'",
+    );
+    let mut news = Vec::new();
+    for row in intended.bind(environment).fetch_all(tx.connection()).await? {
+        let published: String = row.try_get("commit_id")?;
+        let (branch, subject) = (row.try_get("branch")?, row.try_get("subject")?);
+        let what = What::Published { published: published.clone(), branch, subject };
+        news.push(Entry::new(now(), Place::environment(environment), what).commit(&published));
+    }
+    tx.record(news).await
+}
+
+/// The pull request is elsewhere, or asks for something else.
+async fn tell_pull_request(tx: &mut Tx, environment: &str, row: &PullRequestRow) -> Result<(), StoreError> {
+    let before = sqlx::query("SELECT state, number, asked FROM pull_requests WHERE environment = $1");
+    let before = before.bind(environment).fetch_optional(tx.connection()).await?;
+    let asked = row.asked.as_ref().map(|asked| asked.commit.clone());
+    if let Some(before) = before {
+        let (state, number): (String, Option<i64>) = (before.try_get("state")?, before.try_get("number")?);
+        let told: Option<Ask> = before.try_get::<Option<String>, _>("asked")?.map(json).transpose()?;
+        if state == row.state.word() && number == row.number && told.map(|told| told.commit) == asked {
+            return Ok(());
+        }
+    }
+    let what = What::PullRequest {
+        state: row.state.word().to_owned(),
+        branch: row.branch.clone(),
+        number: row.number,
+        url: row.url.clone(),
+        asked: asked.clone(),
+    };
+    let entry = Entry::new(now(), Place::environment(environment), what).commit(&asked.unwrap_or_default());
+    tx.record(vec![entry]).await
+}
+
 async fn put_pull_request(tx: &mut Tx, environment: &str, row: &PullRequestRow) -> Result<(), StoreError> {
+    if row.asked.is_some() {
+        tell_pull_request(tx, environment, row).await?;
+    }
     sqlx::query(
         "INSERT INTO pull_requests (environment, branch, asked, intended, number, url, state, updated_at)
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8)

@@ -21,6 +21,9 @@ pub struct Four {
 pub struct Bar {
     four: Four,
     parts: Vec<Part>,
+    /// Of a change on its way: those that haven't got it. The bar stays empty there.
+    rest: u64,
+    rest_link: String,
 }
 
 #[derive(Clone, Debug)]
@@ -63,29 +66,29 @@ impl Four {
 
     /// With links to the list at `path`, narrowed by the pairs and by the condition.
     pub fn bar(self, path: &str, pairs: &[(&str, &str)]) -> Bar {
-        let shown: Vec<Mood> = Mood::ALL.into_iter().filter(|mood| self.of(*mood) > 0).collect();
-        let total = self.total().max(1);
-        let raw: Vec<f64> =
-            shown.iter().map(|mood| (self.of(*mood) as f64 * 100.0 / total as f64).max(LEAST)).collect();
-        let scale = 100.0 / raw.iter().sum::<f64>().max(1.0);
-        let mut from = 0.0;
-        let parts = shown.into_iter().zip(raw).map(|(mood, width)| {
+        let link = |mood: Mood| {
             let narrowed: Vec<(&str, &str)> =
                 pairs.iter().copied().chain(std::iter::once(("condition", mood.word()))).collect();
-            let part =
-                Part { mood, count: self.of(mood), from, width: width * scale, link: links::query(path, &narrowed) };
+            links::query(path, &narrowed)
+        };
+        self.bar_among(0, String::new(), link)
+    }
+
+    /// The same for a change that `rest` haven't got yet.
+    pub fn bar_among(self, rest: u64, rest_link: String, link: impl Fn(Mood) -> String) -> Bar {
+        let shown: Vec<Mood> = Mood::ALL.into_iter().filter(|mood| self.of(*mood) > 0).collect();
+        let total = self.total().saturating_add(rest).max(1);
+        let wide = |count: u64| (count as f64 * 100.0 / total as f64).max(LEAST);
+        let raw: Vec<f64> = shown.iter().map(|mood| wide(self.of(*mood))).collect();
+        let empty = if rest > 0 { wide(rest) } else { 0.0 };
+        let scale = 100.0 / (raw.iter().sum::<f64>() + empty).max(1.0);
+        let mut from = 0.0;
+        let parts = shown.into_iter().zip(raw).map(|(mood, width)| {
+            let part = Part { mood, count: self.of(mood), from, width: width * scale, link: link(mood) };
             from += width * scale;
             part
         });
-        Bar { four: self, parts: parts.collect() }
-    }
-}
-
-impl Bar {
-    /// The bar in words, for those who don't see it.
-    fn words(&self) -> String {
-        let told = self.parts.iter().map(|part| format!("{} {}", part.count, part.mood.word()));
-        format!("{} in all: {}", self.four.total(), told.collect::<Vec<_>>().join(", "))
+        Bar { four: self, parts: parts.collect(), rest, rest_link }
     }
 }
 

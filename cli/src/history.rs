@@ -1,0 +1,276 @@
+//! `kedge history`: what changed when, by whom and why, and the way of one commit. Called by `main`.
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::error::Exit;
+use crate::get::Shape;
+use crate::get::columns::{moment, text};
+use crate::hub::{Hub, HubArgs};
+use crate::output::{Table, print_json, print_text, print_yaml};
+
+/// Show what happened, newest first.
+///
+/// Conditions, generations, publishes, promotions, rollouts, approvals, clusters, writes and problems, each with its reason.
+/// Times are those at which things happened: a cluster that was offline tells its past afterwards, and such an entry is marked
+/// `late`; one whose clock was wrong is marked `corrected`. Application teams see what is of their workspaces.
+#[derive(Clone, Debug, clap::Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  What happened in the last day?
+    kedge history --since 1d
+
+  Since when does hello fail, and what changed before?
+    kedge history -e prod --workload hello --since 7d
+
+  What did one cluster do while it was offline?
+    kedge history --cluster drone-17 --kind condition
+
+  Who approved or overrode something?
+    kedge history --kind approval
+
+  When did a commit reach which environment, and how long did each step take?
+    kedge history commit 3f2a91c"
+)]
+pub struct HistoryArgs {
+    #[command(subcommand)]
+    command: Option<HistoryCommand>,
+
+    #[command(flatten)]
+    filter: Filter,
+
+    /// So many
+    #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=5000))]
+    limit: u16,
+
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "table", value_name = "FORMAT")]
+    output: Shape,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum HistoryCommand {
+    Commit(CommitArgs),
+}
+
+/// Show the way of one commit, from Git to converged clusters, environment by environment.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  Where is it, and what took how long?
+    kedge history commit 3f2a91c")]
+struct CommitArgs {
+    /// The commit, of main or of an application's source; its first digits will do
+    #[arg(value_name = "SHA")]
+    commit: String,
+
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "table", value_name = "FORMAT")]
+    output: Shape,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct Filter {
+    /// Only what happened in this environment
+    #[arg(short, long, value_name = "NAME")]
+    environment: Option<String>,
+
+    /// Only what is about this workload
+    #[arg(long, value_name = "NAME")]
+    workload: Option<String>,
+
+    /// Only what is about this assignment, `<cluster type>/<workload>-<target>`
+    #[arg(long, value_name = "NAME")]
+    assignment: Option<String>,
+
+    /// Only what is about this cluster, by name or id
+    #[arg(long, value_name = "NAME")]
+    cluster: Option<String>,
+
+    /// Only what is about this cluster type
+    #[arg(long, value_name = "NAME")]
+    cluster_type: Option<String>,
+
+    /// Only these kinds, with commas between: condition, generation, publish, promotion, rollout, approval, cluster, audit,
+    /// problem
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+
+    /// Only what this person or program did
+    #[arg(long, value_name = "NAME")]
+    who: Option<String>,
+
+    /// Only what is about this commit; its first digits will do
+    #[arg(long, value_name = "SHA")]
+    commit: Option<String>,
+
+    /// Only since then: `7d`, `2026-11-01`, `2026-11-01T06:00:00Z`
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+
+    /// Only until then
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+/// The hub's own limit of one page.
+const PAGE: usize = 500;
+
+pub fn run(args: &HistoryArgs) -> Result<Exit> {
+    let hub = args.hub.open()?;
+    if let Some(HistoryCommand::Commit(args)) = &args.command {
+        return way(&hub, args);
+    }
+    let items = Value::Array(collect(&hub, &args.filter, usize::from(args.limit))?);
+    match args.output {
+        Shape::Json => print_json(&json!({"items": items}))?,
+        Shape::Yaml => print_yaml(&json!({"items": items}))?,
+        Shape::Table | Shape::Wide => print_text(&table(&items, args.output == Shape::Wide))?,
+    }
+    Ok(Exit::Success)
+}
+
+/// Page after page until there are enough.
+fn collect(hub: &Hub, filter: &Filter, limit: usize) -> Result<Vec<Value>> {
+    let mut found: Vec<Value> = Vec::new();
+    let mut cursor = None;
+    loop {
+        let parameters = [
+            ("environment", filter.environment.clone()),
+            ("workload", filter.workload.clone()),
+            ("assignment", filter.assignment.clone()),
+            ("cluster", filter.cluster.clone()),
+            ("clusterType", filter.cluster_type.clone()),
+            ("kind", filter.kind.clone()),
+            ("who", filter.who.clone()),
+            ("commit", filter.commit.clone()),
+            ("since", filter.since.clone()),
+            ("until", filter.until.clone()),
+            ("limit", Some((limit - found.len()).min(PAGE).to_string())),
+            ("cursor", cursor.take()),
+        ];
+        let mut page = hub.get(&["history"], &parameters)?.document;
+        if let Value::Array(items) = page["items"].take() {
+            found.extend(items);
+        }
+        cursor = page["next"].as_str().map(str::to_owned);
+        if cursor.is_none() || found.len() >= limit {
+            return Ok(found);
+        }
+    }
+}
+
+fn way(hub: &Hub, args: &CommitArgs) -> Result<Exit> {
+    let way = hub.get(&["history", "commits", &args.commit], &[])?.document;
+    match args.output {
+        Shape::Json => print_json(&way)?,
+        Shape::Yaml => print_yaml(&way)?,
+        Shape::Table | Shape::Wide => print_text(&steps(&way))?,
+    }
+    Ok(Exit::Success)
+}
+
+fn table(items: &Value, wide: bool) -> String {
+    let mut table = Table::default();
+    let mut head = vec!["WHEN", "KIND", "ENVIRONMENT", "WHO", "WHAT"];
+    if wide {
+        head.extend(["WORKLOAD", "CLUSTER", "COMMIT", "RECORDED", "DETAIL"]);
+    }
+    table.row(head.into_iter().map(str::to_owned));
+    for item in items.as_array().into_iter().flatten() {
+        let marks: String = ["late", "corrected"]
+            .into_iter()
+            .filter(|mark| item[*mark] == true)
+            .map(|mark| format!(" ({mark})"))
+            .collect();
+        let mut cells = vec![moment(&item["at"]), text(&item["kind"]), text(&item["environment"]), text(&item["who"])];
+        cells.push(format!("{}{marks}", text(&item["title"])));
+        if wide {
+            cells.extend(["workload", "clusterName", "commit"].map(|key| text(&item[key])));
+            cells.extend([moment(&item["recordedAt"]), text(&item["detail"])]);
+        }
+        table.row(cells.into_iter().map(dashed));
+    }
+    table.to_text("")
+}
+
+fn steps(way: &Value) -> String {
+    let mut text_of = format!("commit {}", text(&way["commit"]));
+    if let Some(subject) = way["subject"].as_str() {
+        text_of.push_str(&format!("  {subject}"));
+    }
+    text_of.push('\n');
+    let mut table = Table::default();
+    table.row(["ENVIRONMENT", "STEP", "WHEN", "TOOK", "DETAIL"].map(str::to_owned));
+    let mut before = String::new();
+    for item in way["items"].as_array().into_iter().flatten() {
+        let environment = text(&item["environment"]);
+        let shown = if environment == before { String::new() } else { environment.clone() };
+        before = environment;
+        let took = item["tookMs"].as_u64().map(took).unwrap_or_default();
+        let cells = [text(&item["step"]), moment(&item["at"]), dashed(took), details(&item["detail"])];
+        table.row([shown].into_iter().chain(cells));
+    }
+    text_of.push_str(&table.to_text(""));
+    text_of
+}
+
+/// `commit=3f2a branch=dev`
+fn details(detail: &Value) -> String {
+    let pairs = detail.as_object().into_iter().flatten();
+    pairs.map(|(key, value)| format!("{key}={}", text(value))).collect::<Vec<_>>().join(" ")
+}
+
+/// `850ms`, `4.2s`, `3m20s`, `2h5m`, `3d4h`
+fn took(millis: u64) -> String {
+    let seconds = millis / 1000;
+    match seconds {
+        0 => format!("{millis}ms"),
+        1..60 => format!("{}.{}s", seconds, millis % 1000 / 100),
+        60..3600 => format!("{}m{}s", seconds / 60, seconds % 60),
+        3600..86_400 => format!("{}h{}m", seconds / 3600, seconds % 3600 / 60),
+        _ => format!("{}d{}h", seconds / 86_400, seconds % 86_400 / 3600),
+    }
+}
+
+fn dashed(cell: String) -> String {
+    if cell.is_empty() { "-".to_owned() } else { cell }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_long_a_step_took_is_said_in_two_units_at_most() {
+        let said = [850, 4_250, 200_000, 7_500_000, 273_600_000].map(took);
+        assert_eq!(said, ["850ms", "4.2s", "3m20s", "2h5m", "3d4h"]);
+    }
+
+    #[test]
+    fn an_entry_that_came_late_says_so() {
+        let items = json!([{"at": "2026-11-01T06:00:00Z", "kind": "condition", "environment": "prod", "late": true,
+            "corrected": true, "title": "drone/hello-all failed on drone-1"}]);
+        let text = table(&items, false);
+        assert!(text.contains("drone/hello-all failed on drone-1 (late) (corrected)"), "{text}");
+    }
+
+    #[test]
+    fn the_way_of_a_commit_names_each_environment_once() {
+        let way = json!({"commit": "3f2a", "subject": "Raise the limit", "items": [
+            {"environment": "dev", "step": "read", "at": "2026-11-01T06:00:00Z", "tookMs": 120, "detail": {}},
+            {"environment": "dev", "step": "issued", "at": "2026-11-01T06:00:01Z", "tookMs": 1000,
+             "detail": {"assignments": 3}},
+        ]});
+        let text = steps(&way);
+        assert!(text.starts_with("commit 3f2a  Raise the limit\n"), "{text}");
+        assert_eq!(text.matches("dev").count(), 1, "{text}");
+        assert!(text.contains("assignments=3") && text.contains("120ms"), "{text}");
+    }
+}

@@ -1,0 +1,221 @@
+//! The glance as text: a table of environments, what moves, and what is wrong with the way to it. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::condition::{CONDITIONS, counts};
+use crate::get::columns::{moment, text};
+use crate::output::Table;
+
+/// So many names stand in a line.
+const NAMED: usize = 3;
+
+pub fn of(document: &Value) -> String {
+    let environments: Vec<&Value> = document["environments"].as_array().into_iter().flatten().collect();
+    let mut out = table(&environments);
+    let rollouts = || document["rollouts"].as_array().into_iter().flatten();
+    let is_stopped = |rollout: &&Value| rollout["state"] == "Stopped";
+    let moving: Vec<String> = rollouts().filter(|rollout| !is_stopped(rollout)).map(|one| rollout("◐", one)).collect();
+    let waiting: Vec<String> = environments.iter().filter_map(|environment| waits(environment)).collect();
+    section(&mut out, "Moving", moving.into_iter().chain(waiting).collect());
+    let mut wrong: Vec<String> = rollouts().filter(is_stopped).map(|one| rollout("▲", one)).collect();
+    wrong.extend(failures(document, &environments));
+    for environment in &environments {
+        wrong.extend(silent(environment));
+        wrong.extend(troubles(environment));
+    }
+    wrong.extend(inputs(document));
+    let calm = wrong.is_empty() && !environments.is_empty();
+    section(&mut out, "Wrong", wrong);
+    if calm {
+        out.push_str("\nNothing is wrong.\n");
+    }
+    out
+}
+
+fn table(environments: &[&Value]) -> String {
+    if environments.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::default();
+    let words = CONDITIONS.map(|(_, word, _)| word.to_uppercase());
+    let head = ["ENVIRONMENT", "COMMIT", "CLUSTERS", "SILENT"].map(str::to_owned);
+    table.row(head.into_iter().chain(words));
+    for environment in environments {
+        let clusters = &environment["clusters"];
+        let silent = match clusters["unknown"].as_u64().unwrap_or_default() {
+            0 => "-".to_owned(),
+            count => count.to_string(),
+        };
+        let commit = short(&environment["promotedCommit"]);
+        let commit = if commit.is_empty() { "-".to_owned() } else { commit };
+        let cells = [text(&environment["name"]), commit, text(&clusters["total"]), silent];
+        table.row(cells.into_iter().chain(counts(&environment["conditions"])));
+    }
+    table.to_text("")
+}
+
+fn section(out: &mut String, title: &str, lines: Vec<String>) {
+    if lines.is_empty() {
+        return;
+    }
+    out.push_str(&format!("\n{title}:\n"));
+    for line in lines {
+        out.push_str(&format!("  {line}\n"));
+    }
+}
+
+fn rollout(shape: &str, rollout: &Value) -> String {
+    let (id, state) = (text(&rollout["id"]), text(&rollout["state"]));
+    let why = text(&rollout["why"]);
+    let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+    let state = if state == "Active" { ":".to_owned() } else { format!(" is {state}{why};") };
+    format!(
+        "{shape} {}: rollout {id} of {} {}{state} {}  > kedge rollout show {id}",
+        text(&rollout["environment"]),
+        short(&rollout["commit"]),
+        text(&rollout["subject"]),
+        crate::rollout::rings(rollout),
+    )
+}
+
+/// A commit of main that isn't let in yet.
+fn waits(environment: &Value) -> Option<String> {
+    let next = &environment["next"];
+    let commit = next["commit"].as_str()?;
+    let why: Vec<String> = next["waitsFor"].as_array().into_iter().flatten().map(text).collect();
+    let why = if why.is_empty() { String::new() } else { format!(": {}", why.join(", ")) };
+    let commit = commit.get(..10).unwrap_or(commit);
+    Some(format!("◐ {}: {commit} {} waits{why}  > kedge promote", text(&environment["name"]), text(&next["subject"])))
+}
+
+/// By environment, assignment and reason: on whom, and what still runs there.
+fn failures(document: &Value, environments: &[&Value]) -> Vec<String> {
+    let mut groups: BTreeMap<(String, String, String), Vec<&Value>> = BTreeMap::new();
+    for row in document["failures"].as_array().into_iter().flatten() {
+        let assignment = format!("{}/{}", text(&row["clusterType"]), text(&row["assignment"]));
+        groups.entry((text(&row["environment"]), assignment, text(&row["reason"]))).or_default().push(row);
+    }
+    let mut lines = Vec::new();
+    for environment in environments {
+        let name = text(&environment["name"]);
+        let failed = environment["conditions"]["failed"].as_u64().unwrap_or_default();
+        let mut told = 0;
+        for ((_, assignment, reason), rows) in groups.iter().filter(|((of, ..), _)| *of == name) {
+            told += rows.len() as u64;
+            let names: Vec<String> = rows.iter().map(|row| text(&row["clusterName"])).collect();
+            lines.push(format!("▲ {name}: {assignment} {reason} on {}{}", listed(&names), still(rows)));
+            if let Some(message) = rows.iter().map(|row| text(&row["message"])).find(|message| !message.is_empty()) {
+                lines.push(format!("    {message}"));
+            }
+        }
+        if failed > told {
+            lines.push(format!("▲ {name}: {} more failed", failed - told));
+        }
+        if failed > 0 {
+            lines.push(format!("    > kedge get conditions -e {name} --condition Failed"));
+        }
+    }
+    lines
+}
+
+/// "Failed" alone doesn't say what runs.
+fn still(rows: &[&Value]) -> String {
+    let mut versions: Vec<String> =
+        rows.iter().map(|row| text(&row["version"])).filter(|one| !one.is_empty()).collect();
+    versions.sort();
+    versions.dedup();
+    match versions.is_empty() {
+        true => String::new(),
+        false => format!("; still running {}", listed(&versions)),
+    }
+}
+
+fn silent(environment: &Value) -> Vec<String> {
+    let name = text(&environment["name"]);
+    let count = environment["clusters"]["unknown"].as_u64().unwrap_or_default();
+    if count == 0 {
+        return Vec::new();
+    }
+    let since = moment(&environment["oldestUnknown"]);
+    let told = match count {
+        1 => format!("1 cluster is silent since {since}"),
+        count => format!("{count} clusters are silent, the first since {since}"),
+    };
+    vec![format!("○ {name}: {told}  > kedge get clusters -e {name} --condition Unknown")]
+}
+
+fn troubles(environment: &Value) -> Vec<String> {
+    let name = text(&environment["name"]);
+    let mut lines = Vec::new();
+    let count = |value: &Value| value.as_u64().unwrap_or_default();
+    if count(&environment["quarantined"]) > 0 {
+        let quarantined = plural(count(&environment["quarantined"]), "assignment is", "assignments are");
+        lines.push(format!(
+            "! {name}: {quarantined} quarantined  > kedge get assignments -e {name} --state quarantined"
+        ));
+    }
+    let errors = count(&environment["problems"]["errors"]);
+    if errors > 0 {
+        let told = plural(errors, "problem", "problems");
+        lines.push(format!("! {name}: {told}  > kedge get problems -e {name} --state error"));
+    }
+    let trouble = text(&environment["trouble"]);
+    if !trouble.is_empty() {
+        lines.push(format!("! {name}: {trouble}  > kedge promote"));
+    }
+    lines
+}
+
+fn inputs(document: &Value) -> Option<String> {
+    let failing = document["repositories"]["failing"].as_u64().unwrap_or_default();
+    (failing > 0).then(|| {
+        let told = plural(failing, "repository fails", "repositories fail");
+        format!("! {told}  > kedge get repositories --state failing")
+    })
+}
+
+fn plural(count: u64, one: &str, several: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { several })
+}
+
+/// `a, b, c and 4 more`
+fn listed(names: &[String]) -> String {
+    let shown = names.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(NAMED) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
+fn short(value: &Value) -> String {
+    let commit = text(value);
+    commit.get(..10).unwrap_or(&commit).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_of_names_end_somewhere() {
+        let names: Vec<String> = (1..6).map(|number| format!("c{number}")).collect();
+        assert_eq!(listed(&names), "c1, c2, c3 and 2 more");
+        assert_eq!(listed(&names[..2]), "c1, c2");
+    }
+
+    #[test]
+    fn a_fleet_without_trouble_is_called_so() {
+        let calm = json!({"environments": [{"name": "dev", "clusters": {"total": 2, "unknown": 0},
+            "conditions": {"converged": 4, "converging": 0, "failed": 0, "unknown": 0}, "problems": {"errors": 0}}]});
+        assert_eq!(
+            of(&calm),
+            "ENVIRONMENT  COMMIT  CLUSTERS  SILENT  CONVERGED  CONVERGING  FAILED  UNKNOWN\n\
+             dev          -       2         -       ● 4        -           -       -\n\nNothing is wrong.\n"
+        );
+        assert_eq!(of(&json!({"environments": []})), "");
+    }
+}

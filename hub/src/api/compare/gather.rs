@@ -1,0 +1,325 @@
+//! One side of a comparison: first the names, then, of the workloads on the page, what they run and with which configuration.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::states::{self, Opened};
+use crate::api::ApiState;
+use crate::api::answer::ApiError;
+use crate::api::caller::Caller;
+use crate::api::page::moment;
+use crate::catalog::StoredValue;
+use crate::compare::rendered::{self, Hidden, Rendered};
+use crate::compare::view::SideView;
+use crate::compare::{Place, Side, SideName, Value, Values, Workload};
+use crate::store::StoreError;
+use crate::store::api::compare::AssignmentLine;
+use crate::store::catalog::{Kind, Visible};
+use crate::store::tokens::Role;
+
+/// What is known of a side without reading texts.
+#[derive(Debug)]
+pub(super) struct Known {
+    name: SideName,
+    cluster_types: BTreeSet<String>,
+    /// Targets by workload, also those that run nowhere.
+    workloads: BTreeMap<String, BTreeSet<String>>,
+    /// Of now; at an earlier time only the states know.
+    lines: Vec<AssignmentLine>,
+    states: Vec<Opened>,
+}
+
+/// Published files that one comparison reads; a hundred thousand would take minutes.
+const MAX_FILES: usize = 5000;
+/// Commits of a GitOps branch that one comparison looks into.
+const MAX_COMMITS: usize = 50;
+
+impl Known {
+    pub async fn of(state: &ApiState, caller: &Caller, name: SideName) -> Result<Known, ApiError> {
+        let (environment, visible) = (name.environment.as_str(), caller.visible());
+        let found = state.store.catalog_row(Kind::Environment, &visible, environment, environment).await?;
+        if found.is_none() {
+            return Err(ApiError::not_found(format!("environment {environment}")));
+        }
+        match name.at {
+            None => Known::now(state, &visible, name).await,
+            Some(_) => Known::then(state, &visible, name).await,
+        }
+    }
+
+    async fn now(state: &ApiState, visible: &Visible, name: SideName) -> Result<Known, ApiError> {
+        let (environment, cluster_type) = (name.environment.as_str(), name.cluster_type.as_deref());
+        if let Some(cluster_type) = cluster_type
+            && state.store.catalog_row(Kind::ClusterType, visible, environment, cluster_type).await?.is_none()
+        {
+            return Err(ApiError::not_found(format!("cluster type {cluster_type} in {environment}")));
+        }
+        let lines = state.store.assignment_lines(visible, environment, cluster_type).await?;
+        let whose = Whose::of(state, visible, environment).await?;
+        let mut workloads: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let assigned: BTreeSet<&str> = lines.iter().map(|line| line.target.as_str()).collect();
+        for (target, workload) in &whose.here {
+            if cluster_type.is_none() || assigned.contains(target.as_str()) {
+                workloads.entry(workload.clone()).or_default().insert(target.clone());
+            }
+        }
+        let cluster_types = match cluster_type {
+            Some(cluster_type) => BTreeSet::from([cluster_type.to_owned()]),
+            None => state.store.cluster_type_names(environment).await?.into_iter().collect(),
+        };
+        let seen = state.store.states_at(environment, cluster_type, None).await?;
+        let policies = state.store.policies().await?;
+        let seen = states::current(seen, policies.in_force().map(AsRef::as_ref), environment);
+        let states = states::open(seen).await?;
+        Ok(Known { cluster_types, workloads, lines, states, name })
+    }
+
+    async fn then(state: &ApiState, visible: &Visible, name: SideName) -> Result<Known, ApiError> {
+        let (environment, cluster_type) = (name.environment.as_str(), name.cluster_type.as_deref());
+        let at = name.at.map(|at| at.0);
+        let seen = states::latest(state.store.states_at(environment, cluster_type, at).await?);
+        if seen.is_empty() {
+            return Err(nothing_then(state, &name).await?);
+        }
+        let states = states::open(seen).await?;
+        let whose = Whose::of(state, visible, environment).await?;
+        let mut workloads: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for target in states.iter().flat_map(|one| one.entries.keys()) {
+            if let Some(workload) = whose.workload(target) {
+                workloads.entry(workload).or_default().insert(target.clone());
+            }
+        }
+        let cluster_types = states.iter().map(|one| one.cluster_type.clone()).collect();
+        Ok(Known { cluster_types, workloads, lines: Vec::new(), states, name })
+    }
+
+    pub fn workloads(&self) -> impl Iterator<Item = &str> {
+        self.workloads.keys().map(String::as_str)
+    }
+
+    pub fn view(&self, caller: &Caller) -> SideView {
+        let source = self.states.iter().filter_map(|one| one.source.as_ref()).next_back();
+        SideView {
+            name: self.name.to_string(),
+            environment: self.name.environment.clone(),
+            cluster_type: self.name.cluster_type.clone(),
+            at: self.name.at.map(|at| moment(at.0.0)),
+            commit: source.filter(|_| caller.role != Role::Application).map(|source| source.commit.clone()),
+        }
+    }
+
+    /// These workloads; `published`: with the configuration as it was written to the branch.
+    pub async fn side(
+        &self,
+        state: &ApiState,
+        caller: &Caller,
+        names: &BTreeSet<String>,
+        published: bool,
+    ) -> Result<Side, ApiError> {
+        let mut side = Side {
+            environment: self.name.environment.clone(),
+            cluster_type: self.name.cluster_type.clone(),
+            cluster_types: self.cluster_types.clone(),
+            workloads: BTreeMap::new(),
+        };
+        let mut owner: BTreeMap<&str, &str> = BTreeMap::new();
+        for (workload, targets) in self.workloads.iter().filter(|(name, _)| names.contains(*name)) {
+            side.workloads.insert(workload.clone(), Workload { targets: targets.clone(), places: Vec::new() });
+            owner.extend(targets.iter().map(|target| (target.as_str(), workload.as_str())));
+        }
+        let mut places = self.places(&owner);
+        match published {
+            false => self.add_composed(state, caller, &mut places).await?,
+            true => self.add_rendered(state, caller, &mut places).await?,
+        }
+        for (place, _) in places {
+            let workload = owner.get(place.target.as_str()).and_then(|name| side.workloads.get_mut(*name));
+            if let Some(workload) = workload {
+                workload.places.push(place);
+            }
+        }
+        Ok(side)
+    }
+
+    /// Each target on each cluster type, with the commits that its files were published in (now: what names its values).
+    fn places(&self, owner: &BTreeMap<&str, &str>) -> Vec<(Place, Whence)> {
+        let mut found: BTreeMap<(&str, &str), (Place, Whence)> = BTreeMap::new();
+        let empty = |cluster_type: &str, target: &str| Place {
+            cluster_type: cluster_type.to_owned(),
+            target: target.to_owned(),
+            ..Place::default()
+        };
+        for line in self.lines.iter().filter(|line| owner.contains_key(line.target.as_str())) {
+            let place = Place { quarantined: line.quarantined, ..empty(&line.cluster_type, &line.target) };
+            let whence = Whence { content: line.content.clone(), commits: BTreeSet::new() };
+            found.insert((&line.cluster_type, &line.target), (place, whence));
+        }
+        for one in &self.states {
+            for (target, published) in one.entries.iter().filter(|(target, _)| owner.contains_key(target.as_str())) {
+                let key = (one.cluster_type.as_str(), target.as_str());
+                // Now the catalog says what there is: a state may still hold what is about to go.
+                if self.name.at.is_none() && !found.contains_key(&key) {
+                    continue;
+                }
+                let (place, whence) =
+                    found.entry(key).or_insert_with(|| (empty(&one.cluster_type, target), Whence::default()));
+                place.runs.push(published.run.clone());
+                whence.commits.extend(published.commit.clone());
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// The values that are composed now.
+    async fn add_composed(
+        &self,
+        state: &ApiState,
+        caller: &Caller,
+        places: &mut [(Place, Whence)],
+    ) -> Result<(), ApiError> {
+        let with_secrets = caller.sees_secrets();
+        let values = composed(state, &self.name.environment, places.iter().map(|(_, whence)| &whence.content)).await?;
+        let values: BTreeMap<&String, Arc<Values>> =
+            values.iter().map(|(digest, stored)| (digest, Arc::new(shown(stored, with_secrets)))).collect();
+        for (place, whence) in places {
+            place.values = match whence.content.is_empty() {
+                true => Some(vec![Arc::default()]),
+                false => values.get(&whence.content).map(|values| vec![Arc::clone(values)]),
+            };
+        }
+        Ok(())
+    }
+
+    /// The values that were published.
+    async fn add_rendered(
+        &self,
+        state: &ApiState,
+        caller: &Caller,
+        places: &mut [(Place, Whence)],
+    ) -> Result<(), ApiError> {
+        let Some(source) = self.states.iter().find_map(|one| one.source.as_ref()) else { return Ok(()) };
+        let hidden = self.hidden(state, caller, places).await?;
+        let mut wanted: BTreeMap<&String, Vec<String>> = BTreeMap::new();
+        let mut files = 0;
+        for (place, whence) in places.iter() {
+            for commit in &whence.commits {
+                files += 1;
+                if files <= MAX_FILES && (wanted.len() < MAX_COMMITS || wanted.contains_key(commit)) {
+                    wanted.entry(commit).or_default().push(folder(place));
+                }
+            }
+        }
+        let mut texts: BTreeMap<String, BTreeMap<String, Option<Rendered>>> = BTreeMap::new();
+        for (commit, folders) in wanted {
+            if let Some(found) = state.rooms.rendered(&source.repo, &source.branch, commit, &folders).await? {
+                texts.insert(commit.clone(), found);
+            }
+        }
+        for (place, whence) in places {
+            let at = folder(place);
+            let of = |commit: &String| {
+                let text = texts.get(commit)?.get(&at)?;
+                rendered::values(text.as_ref(), &hidden).map(Arc::new)
+            };
+            let values: Option<Vec<Arc<Values>>> = whence.commits.iter().map(of).collect();
+            // Nothing was published: nothing is known of its configuration.
+            place.values = values.filter(|values| !values.is_empty());
+        }
+        Ok(())
+    }
+
+    /// What a caller doesn't see of published values: also what the catalog hides of the same workloads.
+    async fn hidden(&self, state: &ApiState, caller: &Caller, places: &[(Place, Whence)]) -> Result<Hidden, ApiError> {
+        if caller.sees_secrets() {
+            return Ok(Hidden { nothing: true, ..Hidden::default() });
+        }
+        let (environment, visible) = (&self.name.environment, caller.visible());
+        let targets: BTreeSet<&str> = places.iter().map(|(place, _)| place.target.as_str()).collect();
+        let lines = state.store.assignment_lines(&visible, environment, None).await?;
+        let contents = lines.iter().filter(|line| targets.contains(line.target.as_str())).map(|line| &line.content);
+        let stored = composed(state, environment, contents).await?;
+        let secret = stored.values().flatten().filter(|value| value.is_secret());
+        Ok(Hidden { keys: secret.map(|value| value.key().to_owned()).collect(), ..Hidden::default() })
+    }
+}
+
+/// Where the configuration of a place is.
+#[derive(Clone, Debug, Default)]
+struct Whence {
+    content: String,
+    commits: BTreeSet<String>,
+}
+
+/// Whose a target is, as far as the caller may know.
+#[derive(Debug)]
+struct Whose {
+    here: BTreeMap<String, String>,
+    elsewhere: BTreeMap<String, String>,
+    /// For a target that is no longer anywhere, by its name; only who sees everything may guess.
+    workloads: BTreeSet<String>,
+}
+
+impl Whose {
+    async fn of(state: &ApiState, visible: &Visible, environment: &str) -> Result<Whose, ApiError> {
+        let here = state.store.target_lines(visible, Some(environment)).await?;
+        let all = state.store.target_lines(visible, None).await?;
+        let workloads = match visible {
+            Visible::All => all.iter().map(|line| line.workload.clone()).collect(),
+            Visible::Workspaces(_) => BTreeSet::new(),
+        };
+        let map = |lines: Vec<crate::store::api::compare::TargetLine>| {
+            lines.into_iter().map(|line| (line.name, line.workload)).collect()
+        };
+        Ok(Whose { here: map(here), elsewhere: map(all), workloads })
+    }
+
+    fn workload(&self, target: &str) -> Option<String> {
+        if let Some(known) = self.here.get(target).or_else(|| self.elsewhere.get(target)) {
+            return Some(known.clone());
+        }
+        if self.workloads.is_empty() {
+            return None;
+        }
+        let mut longest = target.match_indices('-').rev().map(|(at, _)| &target[..at]);
+        Some(longest.find(|name| self.workloads.contains(*name)).unwrap_or(target).to_owned())
+    }
+}
+
+async fn nothing_then(state: &ApiState, name: &SideName) -> Result<ApiError, ApiError> {
+    let first = state.store.first_state(&name.environment, name.cluster_type.as_deref()).await?;
+    let error = ApiError::new(axum::http::StatusCode::NOT_FOUND, "NothingThen", format!("nothing is known of {name}"));
+    Ok(match first {
+        Some(first) => error.hint(format!("its first desired state is of {}", moment(first.0))),
+        None => error.hint("it never had a desired state"),
+    })
+}
+
+async fn composed<'a>(
+    state: &ApiState,
+    environment: &str,
+    digests: impl Iterator<Item = &'a String>,
+) -> Result<BTreeMap<String, Vec<StoredValue>>, ApiError> {
+    let digests: BTreeSet<&String> = digests.filter(|digest| !digest.is_empty()).collect();
+    let digests: Vec<String> = digests.into_iter().cloned().collect();
+    let bodies = state.store.composed_values(environment, &digests).await?;
+    let parse = |(digest, body): (String, String)| {
+        let stored = serde_json::from_str(&body);
+        let stored = stored.map_err(|error| StoreError::Corrupt(format!("the catalog's values: {error}")))?;
+        Ok((digest, stored))
+    };
+    let parsed: Result<_, StoreError> = bodies.into_iter().map(parse).collect();
+    Ok(parsed?)
+}
+
+fn shown(stored: &[StoredValue], with_secrets: bool) -> Values {
+    let value = |one: &StoredValue| {
+        let (exact, shown) = one.both();
+        let shown = if with_secrets { exact } else { shown };
+        (one.key().to_owned(), Value { exact: exact.clone(), shown: shown.clone() })
+    };
+    stored.iter().map(value).collect()
+}
+
+fn folder(place: &Place) -> String {
+    format!("{}/{}", place.cluster_type, place.target)
+}

@@ -1,0 +1,352 @@
+//! Desired against reality over the whole fleet: what the newest states say, and how many clusters run that, something else, or
+//! something that was changed by hand. The clusters behind a number are in `/conditions`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::conditions::{Reality, reality};
+use super::desired::Streams;
+use super::page::{self, PageQuery};
+use crate::store::api::conditions::MemberFilter;
+use crate::store::api::contents::Content;
+use crate::store::api::drift::RunningSum;
+use crate::store::catalog::Visible;
+use crate::truth::tally::Word;
+
+/// Desired against reality.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DriftView {
+    /// Of everything that is asked for, whatever page this is.
+    pub totals: RealityCounts,
+    /// Those that differ first.
+    pub groups: Vec<DriftGroup>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+}
+
+/// Assignments on clusters by reality.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RealityCounts {
+    pub as_desired: u64,
+    pub differs: u64,
+    pub drifted: u64,
+    pub unknown: u64,
+}
+
+/// One assignment of one environment.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DriftGroup {
+    pub environment: String,
+    /// `<cluster type>/<workload>-<target>`
+    pub assignment: String,
+    pub cluster_type: String,
+    /// Absent when the target isn't described any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// What most rings should run; empty: nothing.
+    pub desired_packages: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub desired_version: Option<String>,
+    /// What each ring should run, where they differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rings: Vec<RingWanted>,
+    /// What runs, the most frequent first.
+    pub running: Vec<RunningView>,
+    #[serde(flatten)]
+    pub reality: RealityCounts,
+    pub converging: u64,
+    pub failed: u64,
+}
+
+/// What a ring should run of an assignment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RingWanted {
+    pub ring: String,
+    /// Empty: nothing.
+    pub packages: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+}
+
+/// So many clusters run this.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RunningView {
+    /// Empty: nothing.
+    pub packages: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Of the workload's source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    pub count: u64,
+    /// Of these: it was last heard, and the cluster is silent since.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unknown: u64,
+}
+
+/// Of what.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct DriftQuery {
+    pub environment: Option<String>,
+    pub cluster_type: Option<String>,
+    pub ring: Option<String>,
+    pub workload: Option<String>,
+    /// At most so many groups, up to 500.
+    pub limit: Option<usize>,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// One assignment of one environment while it is summed up.
+#[derive(Default)]
+struct Sum {
+    counts: RealityCounts,
+    converging: u64,
+    failed: u64,
+    /// By packages: all, and those that are only last heard.
+    running: BTreeMap<String, (u64, u64)>,
+    /// Members by what their ring should run.
+    wanted: BTreeMap<String, u64>,
+    rings: BTreeSet<String>,
+}
+
+/// Desired against reality.
+#[utoipa::path(get, path = "/drift", tag = "fleet", params(DriftQuery), responses((status = OK, body = DriftView)))]
+pub async fn drift(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Result<Query<DriftQuery>, QueryRejection>,
+) -> Result<Json<DriftView>, ApiError> {
+    against(&state, &caller, &query?.0).await.map(Json)
+}
+
+/// Desired against reality, as the caller may see it.
+pub(crate) async fn against(state: &ApiState, caller: &Caller, query: &DriftQuery) -> Result<DriftView, ApiError> {
+    let paging = PageQuery { limit: query.limit, cursor: query.cursor.clone(), ..PageQuery::default() };
+    let (limit, skipped) = (paging.limit()?, paging.from::<usize>()?.unwrap_or_default());
+    let visible = caller.visible();
+    let targets = match &query.workload {
+        Some(workload) => Some(state.store.targets_of(workload, query.environment.as_deref()).await?),
+        None => None,
+    };
+    let filter = MemberFilter {
+        environment: query.environment.clone(),
+        cluster_type: query.cluster_type.clone(),
+        ring: query.ring.clone(),
+        assignments: targets.as_ref().map(|targets| targets.iter().map(|(_, name)| name.clone()).collect()),
+        ..MemberFilter::default()
+    };
+    let desired = state.desired.streams(&state.store).await?;
+    let sums = sums(state, &visible, &filter, targets.as_deref(), &desired).await?;
+    let mut view = DriftView::default();
+    for sum in sums.values() {
+        view.totals.as_desired += sum.counts.as_desired;
+        view.totals.differs += sum.counts.differs;
+        view.totals.drifted += sum.counts.drifted;
+        view.totals.unknown += sum.counts.unknown;
+    }
+    let mut order: Vec<(&(String, String, String), &Sum)> = sums.iter().collect();
+    order.sort_by_key(|(name, sum)| (sum.rank(), *name));
+    if order.len() > skipped + limit {
+        view.next = page::cursor(&(skipped + limit));
+    }
+    let shown: Vec<_> = order.into_iter().skip(skipped).take(limit).collect();
+    let named: Vec<(String, String)> =
+        shown.iter().map(|((environment, _, target), _)| (environment.clone(), target.clone())).collect();
+    let workloads = state.store.workloads_of(&named).await?;
+    let packages: BTreeSet<&String> =
+        shown.iter().flat_map(|(_, sum)| sum.running.keys().chain(sum.wanted.keys())).collect();
+    let packages: Vec<String> = packages.into_iter().cloned().collect();
+    let contents = contents(state, &packages, &desired).await?;
+    for ((environment, cluster_type, target), sum) in shown {
+        let workload = workloads.get(&(environment.clone(), target.clone())).cloned();
+        view.groups.push(DriftGroup {
+            environment: environment.clone(),
+            assignment: format!("{cluster_type}/{target}"),
+            cluster_type: cluster_type.clone(),
+            workload,
+            ..sum.group(&contents, &wanted_by_ring(&desired, environment, cluster_type, target, &sum.rings))
+        });
+    }
+    Ok(view)
+}
+
+/// By environment, cluster type and target.
+async fn sums(
+    state: &ApiState,
+    visible: &Visible,
+    filter: &MemberFilter,
+    targets: Option<&[(String, String)]>,
+    desired: &Streams,
+) -> Result<BTreeMap<(String, String, String), Sum>, ApiError> {
+    let own: Option<BTreeSet<(String, String)>> = match visible {
+        Visible::All => None,
+        Visible::Workspaces(workspaces) => Some(state.store.own_assignments(workspaces).await?.into_iter().collect()),
+    };
+    let targets: Option<BTreeSet<&(String, String)>> = targets.map(|targets| targets.iter().collect());
+    let is_asked = |sum: &RunningSum| {
+        let environment = &sum.stream.environment;
+        let named = (environment.clone(), sum.assignment.clone());
+        let whole = || (environment.clone(), format!("{}/{}", sum.stream.cluster_type, sum.assignment));
+        targets.as_ref().is_none_or(|targets| targets.contains(&named))
+            && own.as_ref().is_none_or(|own| own.contains(&whole()))
+    };
+    let mut sums: BTreeMap<(String, String, String), Sum> = BTreeMap::new();
+    if filter.assignments.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(sums);
+    }
+    for row in state.store.running_sums(visible, filter).await?.iter().filter(|row| is_asked(row)) {
+        let wanted = wanted(desired, row);
+        sums.entry(place(row)).or_default().add(row, wanted);
+    }
+    for row in state.store.drift_sums(visible, filter).await?.iter().filter(|row| is_asked(row)) {
+        if let Some(sum) = sums.get_mut(&place(row)) {
+            sum.drift(row, wanted(desired, row));
+        }
+    }
+    Ok(sums)
+}
+
+fn place(row: &RunningSum) -> (String, String, String) {
+    (row.stream.environment.clone(), row.stream.cluster_type.clone(), row.assignment.clone())
+}
+
+fn wanted<'a>(desired: &'a Streams, row: &RunningSum) -> &'a str {
+    desired.get(&row.stream).map_or("", |state| state.packages(&row.assignment))
+}
+
+impl Sum {
+    fn add(&mut self, row: &RunningSum, wanted: &str) {
+        match reality(row.condition, false, &row.running, wanted) {
+            Reality::AsDesired => self.counts.as_desired += row.count,
+            Reality::Unknown => self.counts.unknown += row.count,
+            Reality::Differs | Reality::Drifted => self.counts.differs += row.count,
+        }
+        match row.condition {
+            Word::Converging => self.converging += row.count,
+            Word::Failed => self.failed += row.count,
+            Word::Converged | Word::Unknown => {}
+        }
+        let running = self.running.entry(row.running.clone()).or_default();
+        running.0 += row.count;
+        running.1 += if row.condition == Word::Unknown { row.count } else { 0 };
+        *self.wanted.entry(wanted.to_owned()).or_default() += row.count;
+        self.rings.insert(row.stream.ring.clone());
+    }
+
+    /// Drift isn't counted as it arrives: those that tell of it are taken from where they were.
+    fn drift(&mut self, row: &RunningSum, wanted: &str) {
+        let from = match row.running == wanted {
+            true => &mut self.counts.as_desired,
+            false => &mut self.counts.differs,
+        };
+        let moved = row.count.min(*from);
+        *from -= moved;
+        self.counts.drifted += moved;
+    }
+
+    /// What needs somebody comes first.
+    fn rank(&self) -> u8 {
+        match (self.counts.drifted > 0 || self.failed > 0, self.counts.differs > 0, self.counts.unknown > 0) {
+            (true, ..) => 0,
+            (_, true, _) => 1,
+            (_, _, true) => 2,
+            _ => 3,
+        }
+    }
+
+    fn group(&self, contents: &BTreeMap<String, Content>, rings: &[RingWanted]) -> DriftGroup {
+        let most = self.wanted.iter().max_by_key(|(_, count)| **count).map(|(packages, _)| packages.clone());
+        let desired_packages = most.unwrap_or_default();
+        let mut running: Vec<RunningView> =
+            self.running.iter().map(|(packages, counts)| running_view(packages, *counts, contents)).collect();
+        running.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.packages.cmp(&other.packages)));
+        let differ = rings.iter().any(|ring| ring.packages != desired_packages);
+        DriftGroup {
+            desired_version: contents.get(&desired_packages).and_then(|content| content.version.clone()),
+            desired_packages,
+            rings: if differ { rings.to_vec() } else { Vec::new() },
+            running,
+            reality: self.counts,
+            converging: self.converging,
+            failed: self.failed,
+            ..DriftGroup::default()
+        }
+    }
+}
+
+/// What some rings of a cluster type should run of an assignment.
+pub(super) fn wanted_by_ring(
+    desired: &Streams,
+    environment: &str,
+    cluster_type: &str,
+    target: &str,
+    rings: &BTreeSet<String>,
+) -> Vec<RingWanted> {
+    let of = |ring: &String| {
+        let stream = kedge_model::wire::Stream::new(environment, cluster_type, ring);
+        let entry = desired.get(&stream).and_then(|state| state.entries.get(target));
+        RingWanted {
+            ring: ring.clone(),
+            packages: entry.map(|entry| entry.packages.clone()).unwrap_or_default(),
+            version: entry.and_then(|entry| entry.version.clone()),
+            commit: entry.and_then(|entry| entry.workload_commit.clone()),
+        }
+    };
+    rings.iter().map(of).collect()
+}
+
+pub(super) fn running_view(packages: &str, counts: (u64, u64), contents: &BTreeMap<String, Content>) -> RunningView {
+    let content = contents.get(packages);
+    RunningView {
+        packages: packages.to_owned(),
+        version: content.and_then(|content| content.version.clone()),
+        commit: content.map(|content| content.workload_commit.clone()).filter(|commit| !commit.is_empty()),
+        count: counts.0,
+        unknown: counts.1,
+    }
+}
+
+/// What pairs of packages are: as it was written down when they were first desired, or as a state of now says.
+pub(super) async fn contents(
+    state: &ApiState,
+    packages: &[String],
+    desired: &Streams,
+) -> Result<BTreeMap<String, Content>, ApiError> {
+    let mut found = state.store.contents(packages).await?;
+    if packages.iter().all(|packages| found.contains_key(packages)) {
+        return Ok(found);
+    }
+    for entry in desired.values().flat_map(|wanted| wanted.entries.values()) {
+        if entry.workload_commit.is_some() && !found.contains_key(&entry.packages) {
+            let content = Content {
+                version: entry.version.clone(),
+                platform_commit: entry.platform_commit.clone().unwrap_or_default(),
+                workload_commit: entry.workload_commit.clone().unwrap_or_default(),
+            };
+            found.insert(entry.packages.clone(), content);
+        }
+    }
+    Ok(found)
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}

@@ -1,0 +1,219 @@
+//! What happened: the log, newest first, and the way of one commit from Git to converged clusters.
+
+use axum::Json;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use kedge_model::quantity::parse_duration;
+use kedge_model::wire::{ClusterId, Timestamp};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::page::{self, Listed, Page, PageQuery, moment};
+use crate::history::way::{self, Way};
+use crate::history::{Kind, Recorded};
+use crate::store::catalog::Visible;
+use crate::store::history::page::{HistoryFilter, Reader};
+use crate::store::now;
+
+/// One thing that happened.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// Grows in the order in which entries are recorded.
+    pub id: i64,
+    /// When it happened, in the hub's time.
+    pub at: String,
+    pub recorded_at: String,
+    /// It was told long after it happened: a cluster was away.
+    pub late: bool,
+    /// The cluster's clock was wrong, and the time is corrected.
+    pub corrected: bool,
+    /// `condition`, `generation`, `publish`, `promotion`, `rollout`, `approval`, `cluster`, `audit` or `problem`
+    pub kind: String,
+    /// A stable word: `Failed`, `passed`, `joined`, …
+    pub event: String,
+    pub environment: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_type: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ring: Option<String>,
+    /// `<cluster type>/<workload>-<target>`
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// Its name of today.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster_name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub who: Option<String>,
+    /// One sentence.
+    pub title: String,
+    /// What it says beside that; `type` tells its shape.
+    pub detail: serde_json::Value,
+}
+
+/// Which entries.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct HistoryQuery {
+    pub environment: Option<String>,
+    pub workload: Option<String>,
+    pub cluster_type: Option<String>,
+    pub ring: Option<String>,
+    /// `<cluster type>/<workload>-<target>`
+    pub assignment: Option<String>,
+    /// Its name or id.
+    pub cluster: Option<String>,
+    /// One kind, or several with commas between.
+    pub kind: Option<String>,
+    /// `Failed`, `passed`, …
+    pub event: Option<String>,
+    pub who: Option<String>,
+    /// Of main or of an application's source; its first digits will do.
+    pub commit: Option<String>,
+    /// A time (`2026-11-01T00:00:00Z`), a date, or how long ago (`7d`).
+    pub since: Option<String>,
+    pub until: Option<String>,
+    /// At most so many items, up to 500.
+    pub limit: Option<usize>,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// The log, newest first. A page may be short and still have a `next`: it ends when the search took long.
+#[utoipa::path(get, path = "/history", tag = "history", params(HistoryQuery),
+    responses((status = OK, body = Page<HistoryEntry>)))]
+pub async fn history(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Result<Query<HistoryQuery>, QueryRejection>,
+) -> Result<Listed<HistoryEntry>, ApiError> {
+    let query = query?.0;
+    let paging = PageQuery { limit: query.limit, cursor: query.cursor.clone(), after: None, wait: None };
+    let (limit, from) = (paging.limit()?, paging.from()?);
+    let tick = state.ticks.current(&state.store).await?;
+    let Some(mut filter) = filter(&state, &caller, &query).await? else {
+        return Ok(Listed { page: Page { items: Vec::new(), removed: Vec::new(), next: None }, tick });
+    };
+    (filter.limit, filter.from) = (limit, from);
+    let (found, next) = state.store.history_page(&reader(&caller), &filter).await?;
+    let next = next.and_then(|key| page::cursor(&key));
+    Ok(Listed { page: Page { items: found.iter().map(view).collect(), removed: Vec::new(), next }, tick })
+}
+
+/// The way of a commit through every environment: from Git to converged clusters, with the time that each step took.
+#[utoipa::path(get, path = "/history/commits/{commit}", tag = "history", params(("commit" = String, Path)),
+    responses((status = OK, body = Way)))]
+pub async fn commit(
+    State(state): State<ApiState>,
+    caller: Caller,
+    commit: Result<Path<String>, PathRejection>,
+) -> Result<Json<Way>, ApiError> {
+    let commit = commit?.0;
+    let found = way::of(&state.store, &reader(&caller), &commit).await?;
+    found.map(Json).ok_or_else(|| ApiError::not_found(format!("commit {commit} in the history")))
+}
+
+/// None: no entry can fit.
+async fn filter(state: &ApiState, caller: &Caller, query: &HistoryQuery) -> Result<Option<HistoryFilter>, ApiError> {
+    let kinds = query.kind.as_deref().unwrap_or_default().split(',').map(str::trim).filter(|kind| !kind.is_empty());
+    let kinds = kinds.map(|kind| {
+        let known: Vec<&str> = Kind::ALL.iter().map(|kind| kind.as_str()).collect();
+        let wrong = || ApiError::invalid("BadKind", format!("`{kind}` is no kind of history: {}", known.join(", ")));
+        Kind::from_text(kind).ok_or_else(wrong)
+    });
+    let cluster = match &query.cluster {
+        None => None,
+        Some(text) => match text.parse::<ClusterId>() {
+            Ok(id) => Some(id.to_string()),
+            // Nobody is called so: nothing was ever heard of it.
+            Err(_) => match state.store.clusters_named(&caller.visible(), text).await?.into_iter().next() {
+                Some(seen) => Some(seen.id),
+                None => return Ok(None),
+            },
+        },
+    };
+    let mut filter = HistoryFilter {
+        environment: query.environment.clone(),
+        workload: query.workload.clone(),
+        cluster_type: query.cluster_type.clone(),
+        ring: query.ring.clone(),
+        assignment: query.assignment.clone(),
+        cluster,
+        kinds: kinds.collect::<Result<_, _>>()?,
+        event: query.event.clone(),
+        who: query.who.clone(),
+        commit: None,
+        since: query.since.as_deref().map(|text| time("since", text)).transpose()?,
+        until: query.until.as_deref().map(|text| time("until", text)).transpose()?,
+        ..HistoryFilter::default()
+    };
+    if let Some(commit) = &query.commit {
+        match state.store.history_commit(commit).await? {
+            Some(whole) => filter.commit = Some(whole),
+            None => return Ok(None),
+        }
+    }
+    if let (None, Some(assignment)) = (&filter.workload, &filter.assignment) {
+        // Its workload finds it sooner.
+        let target = assignment.split_once('/').map_or(assignment.as_str(), |(_, target)| target);
+        filter.workload = state.store.workload_of(filter.environment.as_deref(), target).await?;
+    }
+    Ok(Some(filter))
+}
+
+fn reader(caller: &Caller) -> Reader {
+    match caller.visible() {
+        Visible::All => Reader::All,
+        Visible::Workspaces(workspaces) => Reader::Team { workspaces, token: caller.token.clone() },
+    }
+}
+
+/// A moment, a date, or how long ago.
+fn time(name: &str, text: &str) -> Result<Timestamp, ApiError> {
+    let moment = text.parse::<jiff::Timestamp>().map(|moment| Timestamp(moment.as_millisecond())).ok();
+    let date = || text.parse::<jiff::civil::Date>().ok()?.to_zoned(jiff::tz::TimeZone::UTC).ok();
+    let date = || date().map(|day| Timestamp(day.timestamp().as_millisecond()));
+    let ago = || {
+        let ago = i64::try_from(parse_duration(text).ok()?.as_millis()).ok()?;
+        Some(Timestamp(now().0.saturating_sub(ago)))
+    };
+    moment.or_else(date).or_else(ago).ok_or_else(|| {
+        ApiError::invalid("BadTime", format!("`{name}`: `{text}` is no time"))
+            .hint("write 2026-11-01T00:00:00Z, 2026-11-01, or how long ago: 7d")
+    })
+}
+
+pub(crate) fn view(recorded: &Recorded) -> HistoryEntry {
+    let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+    let place = &recorded.place;
+    HistoryEntry {
+        id: recorded.id,
+        at: moment(recorded.at.0),
+        recorded_at: moment(recorded.recorded_at.0),
+        late: recorded.is_late(),
+        corrected: recorded.corrected,
+        kind: recorded.kind.as_str().to_owned(),
+        event: recorded.event.clone(),
+        environment: place.environment.clone(),
+        workload: text(&place.workload),
+        cluster_type: text(&place.cluster_type),
+        ring: text(&place.ring),
+        assignment: text(&place.assignment),
+        cluster: place.cluster.map(|id| id.to_string()),
+        cluster_name: recorded.cluster_name.clone(),
+        commit: recorded.commit.clone(),
+        who: recorded.who.clone(),
+        title: recorded.title(),
+        detail: recorded.detail.clone(),
+    }
+}

@@ -1,0 +1,226 @@
+//! A workload in every environment: where it runs, in which version, as it should and as it does, and what moves it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::Json;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::desired::Streams;
+use super::drift::{RingWanted, RunningView, contents, running_view, wanted_by_ring};
+use super::fleet::{ConditionCounts, chain};
+use super::rollouts::about::{self, AboutView};
+use crate::catalog::view::{AssignmentView, WorkloadView};
+use crate::store::StoreError;
+use crate::store::api::conditions::MemberFilter;
+use crate::store::api::contents::Content;
+use crate::store::api::drift::RunningSum;
+use crate::store::catalog::{Filter, Kind, Visible};
+use crate::truth::tally::Word;
+
+/// A workload in all environments.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadWhole {
+    pub name: String,
+    /// The teams that it belongs to; one, unless environments say otherwise.
+    pub workspaces: Vec<String>,
+    /// Along the promotion chain.
+    pub environments: Vec<WorkloadEnvironment>,
+}
+
+/// A workload in one environment.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadEnvironment {
+    pub name: String,
+    #[serde(flatten)]
+    pub workload: WorkloadDescribed,
+    pub conditions: ConditionCounts,
+    pub assignments: Vec<WorkloadAssignment>,
+    /// The rollouts that move it, or last did; at most one that has ended for each lane.
+    pub rollouts: Vec<AboutView>,
+}
+
+/// What Git says of it there.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadDescribed {
+    pub workspace: String,
+    pub labels: BTreeMap<String, String>,
+    /// Full names.
+    pub targets: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub registration: Option<String>,
+    pub origin: crate::catalog::view::PlaceView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stale_since: Option<String>,
+}
+
+/// A target of it on a cluster type.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WorkloadAssignment {
+    /// `<cluster type>/<workload>-<target>`
+    pub name: String,
+    pub cluster_type: String,
+    /// Full name.
+    pub target: String,
+    /// `rendered` or `quarantined`
+    pub state: String,
+    /// What each ring should run.
+    pub desired: Vec<RingWanted>,
+    /// What runs, the most frequent first.
+    pub running: Vec<RunningView>,
+    pub conditions: ConditionCounts,
+}
+
+/// A workload in all environments.
+#[utoipa::path(get, path = "/workloads-overview/{name}", tag = "fleet", params(("name" = String, Path)),
+    responses((status = OK, body = WorkloadWhole)))]
+pub async fn workload_overview(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<WorkloadWhole>, ApiError> {
+    whole(&state, &caller, &name?.0).await.map(Json)
+}
+
+/// A workload in all environments, as the caller may see it.
+pub(crate) async fn whole(state: &ApiState, caller: &Caller, name: &str) -> Result<WorkloadWhole, ApiError> {
+    let visible = caller.visible();
+    let policies = state.store.policies().await?;
+    let order = policies.in_force().map(|policy| chain(policy)).unwrap_or_default();
+    let mut names: Vec<String> = state.store.environments_with(Kind::Workload, name).await?;
+    let place = |name: &String| order.iter().position(|known| known == name).unwrap_or(order.len());
+    names.sort_by(|one, other| (place(one), one).cmp(&(place(other), other)));
+    let desired = state.desired.streams(&state.store).await?;
+    let (mut environments, mut workspaces) = (Vec::new(), BTreeSet::new());
+    for environment in names {
+        let Some(known) = state.store.catalog_row(Kind::Workload, &visible, &environment, name).await? else {
+            continue;
+        };
+        let view: WorkloadView = serde_json::from_str(&known.shown.body).map_err(corrupt)?;
+        workspaces.insert(view.workspace.clone());
+        environments.push(in_environment(state, &visible, &environment, view, &desired).await?);
+    }
+    if environments.is_empty() {
+        return Err(ApiError::not_found(format!("workload {name}")).hint("`kedge get workloads` lists them"));
+    }
+    Ok(WorkloadWhole { name: name.to_owned(), workspaces: workspaces.into_iter().collect(), environments })
+}
+
+async fn in_environment(
+    state: &ApiState,
+    visible: &Visible,
+    environment: &str,
+    view: WorkloadView,
+    desired: &Streams,
+) -> Result<WorkloadEnvironment, ApiError> {
+    let filter = MemberFilter {
+        environment: Some(environment.to_owned()),
+        assignments: Some(view.targets.clone()),
+        ..MemberFilter::default()
+    };
+    let sums = match view.targets.is_empty() {
+        true => Vec::new(),
+        false => state.store.running_sums(visible, &filter).await?,
+    };
+    let packages: BTreeSet<String> = sums.iter().map(|sum| sum.running.clone()).collect();
+    let contents = contents(state, &packages.into_iter().collect::<Vec<_>>(), desired).await?;
+    let mut assignments = Vec::new();
+    for assignment in assignments_of(state, visible, environment, &view.targets).await? {
+        assignments.push(of_type(assignment, &sums, &contents, desired));
+    }
+    let mut conditions = ConditionCounts::default();
+    for assignment in &assignments {
+        conditions = conditions.plus(assignment.conditions);
+    }
+    Ok(WorkloadEnvironment {
+        name: environment.to_owned(),
+        conditions,
+        assignments,
+        rollouts: about::of_workload(state, environment, &view.name).await?,
+        workload: WorkloadDescribed {
+            workspace: view.workspace,
+            labels: view.labels,
+            targets: view.targets,
+            registration: view.registration,
+            origin: view.origin,
+            stale_since: view.stale_since,
+        },
+    })
+}
+
+/// Targets on the cluster types of an environment: each pair is asked for by its name.
+async fn assignments_of(
+    state: &ApiState,
+    visible: &Visible,
+    environment: &str,
+    targets: &[String],
+) -> Result<Vec<AssignmentView>, ApiError> {
+    let asked =
+        Filter { environment: Some(environment.to_owned()), limit: super::page::MAX_CHANGES, ..Filter::default() };
+    let (types, _) = state.store.catalog_page(Kind::ClusterType, visible, &asked).await?;
+    let pair = |target: &String| {
+        let named = types.iter().map(move |shown| format!("{}/{target}", shown.name));
+        named.collect::<Vec<_>>()
+    };
+    let names: Vec<String> = targets.iter().flat_map(pair).collect();
+    let mut found = Vec::new();
+    for shown in state.store.catalog_named(Kind::Assignment, visible, environment, &names).await? {
+        let mut view: AssignmentView = serde_json::from_str(&shown.body).map_err(corrupt)?;
+        if !shown.note.is_empty() {
+            "quarantined".clone_into(&mut view.state);
+        }
+        found.push(view);
+    }
+    found.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(found)
+}
+
+fn of_type(
+    view: AssignmentView,
+    sums: &[RunningSum],
+    contents: &BTreeMap<String, Content>,
+    desired: &Streams,
+) -> WorkloadAssignment {
+    let mut rings: BTreeSet<String> = BTreeSet::new();
+    for (stream, wanted) in desired.iter() {
+        let here = stream.environment == view.environment && stream.cluster_type == view.cluster_type;
+        if here && wanted.entries.contains_key(&view.target) {
+            rings.insert(stream.ring.clone());
+        }
+    }
+    let mut conditions = ConditionCounts::default();
+    let mut running: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+    let of = |sum: &&RunningSum| sum.stream.cluster_type == view.cluster_type && sum.assignment == view.target;
+    for sum in sums.iter().filter(of) {
+        conditions.add(sum.condition, sum.count);
+        let counts = running.entry(&sum.running).or_default();
+        counts.0 += sum.count;
+        counts.1 += if sum.condition == Word::Unknown { sum.count } else { 0 };
+        rings.insert(sum.stream.ring.clone());
+    }
+    let mut running: Vec<RunningView> =
+        running.into_iter().map(|(packages, counts)| running_view(packages, counts, contents)).collect();
+    running.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.packages.cmp(&other.packages)));
+    WorkloadAssignment {
+        desired: wanted_by_ring(desired, &view.environment, &view.cluster_type, &view.target, &rings),
+        name: view.name,
+        cluster_type: view.cluster_type,
+        target: view.target,
+        state: view.state,
+        running,
+        conditions,
+    }
+}
+
+fn corrupt(error: serde_json::Error) -> StoreError {
+    StoreError::Corrupt(format!("the catalog: {error}"))
+}

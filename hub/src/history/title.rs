@@ -1,0 +1,173 @@
+//! One sentence for each thing that can happen, in plain words. Made when an entry is read, so that the words can change.
+
+use super::Place;
+use super::what::{Change, Spot, What};
+
+/// Digits of a commit that people recognise it by.
+const DIGITS: usize = 8;
+/// A title is one line; the whole is in the detail.
+const LONGEST: usize = 240;
+
+pub(super) fn of(what: &What, place: &Place, cluster: Option<&str>) -> String {
+    let text = sentence(what, place, cluster);
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
+    let on = cluster.map(|name| format!(" on {name}")).unwrap_or_default();
+    let assignment = place.assignment.as_str();
+    match what {
+        What::Condition { condition, reason, message, version, .. } => {
+            let version = version.as_deref().map(|version| format!(" ({version})")).unwrap_or_default();
+            match condition.as_str() {
+                "Converged" => format!("{assignment} converged{on}{version}"),
+                "Converging" => format!("{assignment} changes{on}"),
+                "Failed" => format!("{assignment} failed{on}{}", behind(&[reason.as_deref(), message.as_deref()])),
+                "Unknown" => format!("{assignment} is unknown{on}"),
+                "Removed" => format!("{assignment} was removed{on}"),
+                other => format!("{assignment} is {other}{on}"),
+            }
+        }
+        What::Lost { count } => format!("{count} older events{on} were lost: a cluster keeps its newest only"),
+        What::Drifted { drift } => format!("{assignment} drifted{on}: {drift}"),
+        What::DriftEnded { .. } => format!("{assignment} is as it should be again{on}"),
+        What::Issued { generation, change, version, .. } => {
+            let ring = stream(place);
+            let version = version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
+            match change {
+                Change::Added => format!("{assignment}{version} is new in {ring} (generation {generation})"),
+                Change::Changed => format!("{assignment}{version} is desired in {ring} (generation {generation})"),
+                Change::Removed => format!("{assignment} is to go from {ring} (generation {generation})"),
+                Change::Unmanaged => format!("{assignment} is no longer managed in {ring} (generation {generation})"),
+                Change::Restarted => format!("{assignment} is to restart in {ring} (generation {generation})"),
+            }
+        }
+        What::Reissued { generation, assignments } => {
+            format!("generation {generation} of {} says the same of its {assignments} assignments", stream(place))
+        }
+        What::Walked { subject, steps, .. } => {
+            let took: u64 = steps.iter().map(|step| step.took_ms).sum();
+            format!("“{subject}” was read and scheduled in {} within {took} ms", place.environment)
+        }
+        What::Landed { head, branch, subject } => format!("“{subject}” is on {branch} as {}", short(head)),
+        What::Published { published, branch, subject } => {
+            format!("{} published to {branch} as {}: {subject}", place.environment, short(published))
+        }
+        What::PullRequest { state, number, .. } => match number {
+            Some(number) => format!("pull request {number} of {} is {state}", place.environment),
+            None => format!("the branch for a merge into {} is {state}", place.environment),
+        },
+        What::Promotion { phase, subject, why, .. } => {
+            let why = behind(&[why.as_deref()]);
+            let environment = &place.environment;
+            match phase.as_str() {
+                "waiting" => format!("“{subject}” waits before {environment}{why}"),
+                "entered" => format!("“{subject}” was promoted to {environment}{why}"),
+                "passed" => format!("“{subject}” passed the gate of {environment}{why}"),
+                "failed" => format!("“{subject}” failed in {environment}{why}"),
+                "reopened" => format!("“{subject}” had passed {environment} and is open again{why}"),
+                "superseded" => format!("“{subject}” was overtaken in {environment}{why}"),
+                "adopted" => format!("“{subject}” is what {environment} runs already{why}"),
+                other => format!("“{subject}” is {other} in {environment}{why}"),
+            }
+        }
+        What::Refused { why } => {
+            format!("the branch of {} names a commit that may not come in: {why}", place.environment)
+        }
+        What::Policy { slot, subject, reasons } => {
+            let why = behind(&[reasons.first().map(String::as_str)]);
+            match slot.as_str() {
+                "force" => format!("the promotion policy of “{subject}” is in force"),
+                "waiting" => format!("a looser promotion policy waits for an approval{why}"),
+                _ => format!("the newest promotion policy can't be read{why}"),
+            }
+        }
+        What::Rollout { rollout, phase, subject, items, why, .. } => {
+            let why = behind(&[why.as_deref()]);
+            match phase.as_str() {
+                "started" => {
+                    let of = if *items == 1 { "1 assignment".to_owned() } else { format!("{items} assignments") };
+                    format!("rollout {rollout} of “{subject}” began in {}: {of}", place.environment)
+                }
+                other => format!("rollout {rollout} of “{subject}” in {} is {}{why}", place.environment, words(other)),
+            }
+        }
+        What::Ring { rollout, state, why, .. } => {
+            let why = behind(&[why.as_deref()]);
+            match state.as_str() {
+                "rolling" => format!("rollout {rollout} began in ring {}", place.ring),
+                "passed" => format!("rollout {rollout} passed ring {}{why}", place.ring),
+                "stopped" => format!("rollout {rollout} stopped in ring {}{why}", place.ring),
+                "returned" => format!("ring {} went back to what it had before rollout {rollout}", place.ring),
+                other => format!("rollout {rollout} is {other} in ring {}", place.ring),
+            }
+        }
+        What::Word { about, say, reason, ring, refused } => {
+            let ring = ring.as_deref().map(|ring| format!(", ring {ring}")).unwrap_or_default();
+            match refused {
+                Some(refused) => format!("{say} of {about}{ring} was refused: {refused}"),
+                None => format!("{say} of {about}{ring}{}", behind(&[Some(reason)])),
+            }
+        }
+        What::Joined { name } => format!("{} joined {}", cluster.unwrap_or(name), stream(place)),
+        What::Moved { from, to } => {
+            format!("{} moved from {} to {}", cluster.unwrap_or("a cluster"), spot(from), spot(to))
+        }
+        What::Left { state } => format!("{} was {state}", cluster.unwrap_or("a cluster")),
+        What::Unknown { stuck: true } => {
+            format!("{} is Unknown: it hasn't looked at what it runs for too long", cluster.unwrap_or("a cluster"))
+        }
+        What::Unknown { stuck: false } => {
+            format!("{} is Unknown: it wasn't heard when it had promised", cluster.unwrap_or("a cluster"))
+        }
+        What::Back => format!("{} is back", cluster.unwrap_or("a cluster")),
+        What::Cloned => {
+            format!("two hosts write as {}: the first one's document stays", cluster.unwrap_or("a cluster"))
+        }
+        What::Audit { action, object, result, .. } => match result.as_str() {
+            "done" => format!("{action} {object}"),
+            refused => format!("{action} {object} was refused: {refused}"),
+        },
+        What::Problem { ended, message, quarantines, .. } => {
+            let whose = if assignment.is_empty() { String::new() } else { format!("{assignment}: ") };
+            match (ended, quarantines) {
+                (false, true) => format!("{whose}quarantined: {message}"),
+                (true, true) => format!("{whose}no longer quarantined: {message}"),
+                (false, false) => format!("{whose}{message}"),
+                (true, false) => format!("{whose}mended: {message}"),
+            }
+        }
+        What::Repository { failing: true, url, error } => {
+            format!("{url} can't be read{}", behind(&[error.as_deref()]))
+        }
+        What::Repository { failing: false, url, .. } => format!("{url} can be read again"),
+    }
+}
+
+/// `: one: other`, of what there is.
+fn behind(parts: &[Option<&str>]) -> String {
+    parts.iter().flatten().filter(|part| !part.is_empty()).map(|part| format!(": {part}")).collect()
+}
+
+fn stream(place: &Place) -> String {
+    format!("{}/{}/{}", place.environment, place.cluster_type, place.ring)
+}
+
+fn spot(spot: &Spot) -> String {
+    format!("{}/{}/{}", spot.environment, spot.cluster_type, spot.ring)
+}
+
+pub(super) fn short(commit: &str) -> &str {
+    commit.get(..DIGITS).unwrap_or(commit)
+}
+
+/// `RolledBack` as people say it.
+fn words(phase: &str) -> String {
+    match phase {
+        "rolledBack" => "rolled back".to_owned(),
+        other => other.to_owned(),
+    }
+}

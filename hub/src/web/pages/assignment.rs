@@ -1,0 +1,299 @@
+//! `/assignments/{environment}/{cluster type}/{target}`: desired against reality, both packages with their commits, every
+//! configuration value with its origin, and why it was chosen.
+
+mod configuration;
+
+use std::collections::BTreeMap;
+
+use askama::Template;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Query, State};
+
+use crate::api::drift::{self, DriftGroup, DriftQuery};
+use crate::api::objects::{self, AssignmentWhole, RingView};
+use crate::api::rollouts::about::{AboutView, PinnedView};
+use crate::api::states::PackageView;
+use crate::api::{ApiState, CountSeen};
+use crate::catalog::view::FindingView;
+use crate::web::frame::{Frame, Section};
+use crate::web::part::{Bar, Chip, Four, Mood, Place, When};
+use crate::web::{Show, Viewer, WebError, links, rings};
+use configuration::Value;
+pub use configuration::plain;
+
+#[derive(Template)]
+#[template(path = "assignment.html")]
+pub struct AssignmentPage {
+    frame: Frame,
+    environment: String,
+    environment_link: String,
+    cluster_type: String,
+    cluster_type_link: String,
+    target: String,
+    workload: String,
+    workload_link: String,
+    workspace: String,
+    labels: Vec<(String, String)>,
+    updated: When,
+    quarantine: Vec<Finding>,
+    warnings: Vec<Finding>,
+    bar: Bar,
+    rings: Vec<Ring>,
+    running: Vec<Running>,
+    drifted: u64,
+    drifted_link: String,
+    rollouts: Vec<About>,
+    pinned: Vec<PinnedView>,
+    values: Vec<Value>,
+    secrets: bool,
+    policies: Vec<Policy>,
+    target_origin: Option<Place>,
+    manifests: Vec<(String, String)>,
+    files: Vec<(String, String)>,
+    history: String,
+    conditions: String,
+}
+
+/// What a ring should run.
+struct Ring {
+    name: String,
+    generation: u64,
+    generation_link: String,
+    version: String,
+    observed: bool,
+    expected: Option<Chip>,
+    platform: Option<Package>,
+    workload: Option<Package>,
+    restart: u64,
+    bar: Bar,
+}
+
+struct Package {
+    chip: Chip,
+    digest: String,
+    short: String,
+    size: String,
+    repo: Option<String>,
+}
+
+/// What runs on so many clusters.
+struct Running {
+    version: String,
+    chip: Option<Chip>,
+    count: u64,
+    unknown: u64,
+    desired: bool,
+    link: String,
+}
+
+struct About {
+    link: String,
+    id: u64,
+    state: String,
+    mood: Option<Mood>,
+    rings: String,
+    chip: Chip,
+    subject: String,
+    author: String,
+}
+
+/// Why it was chosen.
+struct Policy {
+    name: String,
+    cluster_types: String,
+    targets: String,
+    origin: Place,
+}
+
+pub struct Finding {
+    code: String,
+    message: String,
+    hint: Option<String>,
+    origin: Option<Place>,
+}
+
+pub async fn page(
+    State(state): State<ApiState>,
+    viewer: Viewer,
+    path: Result<Path<(String, String, String)>, PathRejection>,
+) -> Result<Show<AssignmentPage>, WebError> {
+    let path = path?.0;
+    let (environment, cluster_type, target) = path.clone();
+    let caller = viewer.caller.clone();
+    let whole = objects::assignment(State(state.clone()), caller.clone(), Ok(Path(path))).await?.0;
+    let query = DriftQuery {
+        environment: Some(environment.clone()),
+        cluster_type: Some(cluster_type.clone()),
+        workload: Some(whole.assignment.workload.clone()),
+        ..DriftQuery::default()
+    };
+    let drift = drift::drift(State(state), caller.clone(), Ok(Query(query))).await?.0;
+    let name = whole.assignment.name.clone();
+    let group = drift.groups.into_iter().find(|group| group.assignment == name).unwrap_or_default();
+    let frame = Frame::of(&viewer, name, Section::Workloads);
+    Ok(Show(AssignmentPage::of(frame, (environment, cluster_type, target), whole, &group, caller.sees_secrets())))
+}
+
+impl AssignmentPage {
+    fn of(
+        frame: Frame,
+        (environment, cluster_type, target): (String, String, String),
+        whole: AssignmentWhole,
+        group: &DriftGroup,
+        sees_secrets: bool,
+    ) -> AssignmentPage {
+        let AssignmentWhole { assignment, provenance, configuration, desired, counts, rollouts, pinned, updated_at } =
+            whole;
+        let pairs = [
+            ("environment", environment.as_str()),
+            ("clusterType", cluster_type.as_str()),
+            ("assignment", target.as_str()),
+        ];
+        let with = |key: &str, value: &str| {
+            let all: Vec<(&str, &str)> = pairs.iter().copied().chain(std::iter::once((key, value))).collect();
+            links::query("/conditions", &all)
+        };
+        let running = group.running.iter().map(|running| Running {
+            version: match (&running.version, running.packages.is_empty()) {
+                (Some(version), _) => version.clone(),
+                (None, true) => "nothing".to_owned(),
+                (None, false) => "without a version".to_owned(),
+            },
+            chip: running.commit.as_deref().map(|commit| Chip::new(commit, "")),
+            count: running.count,
+            unknown: running.unknown,
+            desired: running.packages == group.desired_packages
+                || group.rings.iter().any(|ring| ring.packages == running.packages),
+            link: with("reality", if running.packages == group.desired_packages { "asDesired" } else { "differs" }),
+        });
+        let stream = |ring: &str| {
+            format!("/types/{}/{}", links::part(&environment), links::part(&cluster_type)) + "#" + &links::part(ring)
+        };
+        let values = configuration.into_iter().map(Value::of).collect::<Vec<_>>();
+        AssignmentPage {
+            frame,
+            environment_link: links::environment(&environment),
+            cluster_type_link: links::cluster_type(&environment, &cluster_type),
+            workload_link: links::workload(&assignment.workload),
+            labels: assignment.labels.into_iter().collect(),
+            updated: When::of(&updated_at),
+            quarantine: assignment.quarantine.iter().map(Finding::of).collect(),
+            warnings: provenance.warnings.iter().map(Finding::of).collect(),
+            bar: four(counts.iter()).bar("/conditions", &pairs),
+            rings: desired.into_iter().map(|ring| Ring::of(ring, &counts, &pairs, &stream)).collect(),
+            running: running.collect(),
+            drifted: group.reality.drifted,
+            drifted_link: with("drift", "true"),
+            rollouts: rollouts.into_iter().map(About::of).collect(),
+            pinned,
+            secrets: !sees_secrets && values.iter().any(|value| value.secret),
+            values,
+            policies: provenance.policies.iter().map(Policy::of).collect(),
+            target_origin: provenance.target_origin.as_ref().map(Place::of),
+            manifests: provenance.manifests.into_iter().collect(),
+            files: provenance.files.into_iter().map(|file| (file.path, short_digest(&file.digest))).collect(),
+            history: links::query(
+                "/history",
+                &[("environment", environment.as_str()), ("assignment", assignment.name.as_str())],
+            ),
+            conditions: links::query("/conditions", &pairs),
+            workload: assignment.workload,
+            workspace: assignment.workspace,
+            environment,
+            cluster_type,
+            target,
+        }
+    }
+}
+
+impl Ring {
+    fn of(ring: RingView, counts: &[CountSeen], pairs: &[(&str, &str)], stream: &dyn Fn(&str) -> String) -> Ring {
+        let RingView { ring: name, generation, entry } = ring;
+        let narrowed: Vec<(&str, &str)> =
+            pairs.iter().copied().chain(std::iter::once(("ring", name.as_str()))).collect();
+        Ring {
+            bar: four(counts.iter().filter(|count| count.ring == name)).bar("/conditions", &narrowed),
+            generation_link: stream(&name),
+            generation,
+            version: entry.version.unwrap_or_default(),
+            observed: entry.mode == "observe",
+            expected: entry.expected_commit.as_deref().map(|commit| Chip::new(commit, "")),
+            platform: entry.platform.map(Package::of),
+            workload: entry.workload.map(Package::of),
+            restart: entry.restart,
+            name,
+        }
+    }
+}
+
+impl Package {
+    fn of(package: PackageView) -> Package {
+        Package {
+            chip: Chip::new(&package.commit, &crate::web::part::place::bare(&package.repo)),
+            short: short_digest(&package.digest),
+            digest: package.digest,
+            size: size(package.size),
+            repo: links::repository(&package.repo),
+        }
+    }
+}
+
+impl About {
+    fn of(about: AboutView) -> About {
+        About {
+            link: links::rollout(about.rollout),
+            id: about.rollout,
+            mood: rings::mood_of(&about.state),
+            state: rings::said(&about.state).to_owned(),
+            rings: about.rings,
+            chip: Chip::new(&about.commit, &about.subject),
+            subject: about.subject,
+            author: rings::person(&about.author),
+        }
+    }
+}
+
+impl Policy {
+    fn of(policy: &crate::catalog::view::PolicyView) -> Policy {
+        Policy {
+            name: policy.name.clone(),
+            cluster_types: policy.cluster_types.clone(),
+            targets: policy.targets.clone(),
+            origin: Place::of(&policy.origin),
+        }
+    }
+}
+
+impl Finding {
+    pub fn of(finding: &FindingView) -> Finding {
+        Finding {
+            code: finding.code.clone(),
+            message: finding.message.clone(),
+            hint: finding.hint.clone(),
+            origin: finding.origin.as_ref().map(Place::of),
+        }
+    }
+}
+
+fn four<'a>(counts: impl Iterator<Item = &'a CountSeen>) -> Four {
+    let mut sums: BTreeMap<Mood, u64> = BTreeMap::new();
+    for count in counts {
+        *sums.entry(Mood::of(&count.condition)).or_default() += count.count;
+    }
+    let mut four = Four::default();
+    sums.into_iter().for_each(|(mood, count)| four.add(mood, count));
+    four
+}
+
+/// As many digits as tell two packages apart.
+fn short_digest(digest: &str) -> String {
+    digest.rsplit(':').next().unwrap_or(digest).chars().take(12).collect()
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_000 => format!("{bytes} B"),
+        1_000..1_000_000 => format!("{} kB", bytes / 1_000),
+        _ => format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10),
+    }
+}

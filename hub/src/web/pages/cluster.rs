@@ -1,0 +1,285 @@
+//! `/clusters/{cluster}`: what runs here, since when, when was it last heard, and what happens now?
+
+mod hold;
+mod steps;
+
+use askama::Template;
+use axum::Json;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+
+use super::asked::{ROWS, some};
+use super::clusters::Health;
+use super::past::{self, Past};
+use crate::api::ApiState;
+use crate::api::answer::ApiError;
+use crate::api::clusters::{self, ClusterWhole};
+use crate::api::history::HistoryQuery;
+use crate::api::rooms::{ConditionSeen, HoldSeen};
+use crate::api::states::{self, EntryView, GenerationQuery, StateView};
+use crate::store::tokens::Role;
+use crate::web::frame::{Frame, Section};
+use crate::web::part::said::Facts;
+use crate::web::part::{Chip, Mood, Pages, Said, When};
+use crate::web::{Show, Viewer, WebError, links};
+
+pub use hold::{ask, hold, release};
+use steps::Step;
+
+#[derive(Template)]
+#[template(path = "cluster.html")]
+pub struct Cluster {
+    frame: Frame,
+    seen: ClusterWhole,
+    links: Links,
+    health: Health,
+    joined: When,
+    contact: When,
+    promise: When,
+    looked_at: Option<When>,
+    certificate: When,
+    cloned: Option<When>,
+    changing: Option<When>,
+    desired: Option<Desired>,
+    rows: Vec<Row>,
+    pages: Pages,
+    holds: Vec<Held>,
+    warnings: Vec<Warned>,
+    rollouts: Vec<Moving>,
+    past: Past,
+    may_hold: bool,
+    may_change: bool,
+}
+
+struct Links {
+    environment: String,
+    cluster_type: String,
+    ring: String,
+    conditions: String,
+    site: String,
+    api: String,
+}
+
+/// The state that the cluster should have.
+struct Desired {
+    generation: u64,
+    issued: When,
+    commit: Option<Chip>,
+    /// The cluster has it.
+    accepted: bool,
+}
+
+/// What runs of an assignment.
+struct Row {
+    assignment: String,
+    link: String,
+    /// None: it should run here, and the cluster hasn't told of it.
+    said: Option<Said>,
+    message: String,
+    drift: String,
+    version: String,
+    held: bool,
+    hold_link: String,
+    steps: Vec<Step>,
+}
+
+struct Held {
+    seen: HoldSeen,
+    since: When,
+    release_link: String,
+}
+
+struct Warned {
+    code: String,
+    error: bool,
+    message: String,
+    since: When,
+}
+
+struct Moving {
+    chip: Chip,
+    link: String,
+    text: String,
+}
+
+/// Where the list of what runs begins.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Wanted {
+    cursor: String,
+}
+
+/// So many entries of the past are shown.
+const PAST: usize = 12;
+
+pub async fn page(
+    State(state): State<ApiState>,
+    viewer: Viewer,
+    name: Result<Path<String>, PathRejection>,
+    query: Result<Query<Wanted>, QueryRejection>,
+) -> Result<Show<Cluster>, WebError> {
+    let from: usize = query?.0.cursor.parse().unwrap_or_default();
+    let Json(mut seen) = clusters::cluster(State(state.clone()), viewer.caller.clone(), name).await?;
+    let newest = newest(&state, &viewer, &seen).await?;
+    let mut rows = rows(&mut seen, newest.as_ref());
+    let next = (rows.len() > from + ROWS).then(|| (from + ROWS).to_string());
+    rows = rows.into_iter().skip(from).take(ROWS).collect();
+    let link = links::cluster(&seen.cluster.id);
+    let history = HistoryQuery { cluster: Some(seen.cluster.id.clone()), ..HistoryQuery::default() };
+    let past = past::of(&state, &viewer, history, PAST, links::query("/history", &[("cluster", &seen.cluster.id)]));
+    let past = past.await?;
+    let cluster = &seen.cluster;
+    Ok(Show(Cluster {
+        frame: Frame::of(&viewer, &cluster.name, Section::Clusters),
+        links: Links::of(&seen),
+        health: Health::of(cluster),
+        joined: When::of(&cluster.joined_at),
+        contact: When::of(&cluster.last_contact),
+        promise: When::of(&cluster.promise_until),
+        looked_at: When::maybe(cluster.looked_at.as_deref()),
+        certificate: When::of(&cluster.certificate_until),
+        cloned: cluster.cloned_since.as_deref().map(When::clock),
+        changing: seen.changing_since.as_deref().map(When::clock),
+        desired: newest.map(|newest| Desired {
+            accepted: accepted(&seen, &newest),
+            generation: newest.generation,
+            issued: When::of(&newest.created_at),
+            commit: newest.source.map(|source| Chip::new(&source.commit, "")),
+        }),
+        rows,
+        pages: Pages::of(&link, &[], (from > 0).then_some("0"), next.as_deref()),
+        holds: seen.holds.iter().map(|hold| held(&seen, hold)).collect(),
+        warnings: seen.warnings.iter().map(warned).collect(),
+        rollouts: seen.rollouts.iter().map(moving).collect(),
+        past,
+        may_hold: viewer.caller.role != Role::Viewer && cluster.state == "active",
+        may_change: viewer.caller.role == Role::Platform && cluster.state == "active",
+        seen,
+    }))
+}
+
+fn warned(warning: &crate::api::rooms::WarningSeen) -> Warned {
+    Warned {
+        code: warning.code.clone(),
+        error: warning.severity == "Error",
+        message: warning.message.clone(),
+        since: When::clock(&warning.since),
+    }
+}
+
+fn moving(about: &crate::api::rollouts::about::AboutView) -> Moving {
+    Moving {
+        chip: Chip::new(&about.commit, &about.subject),
+        link: links::rollout(about.rollout),
+        text: format!("{}: {}, {}", about.subject, about.state, about.rings),
+    }
+}
+
+fn held(seen: &ClusterWhole, hold: &HoldSeen) -> Held {
+    let path = format!("{}/release", links::cluster(&seen.cluster.id));
+    Held {
+        since: When::clock(&hold.since),
+        release_link: links::query(&path, &[("assignment", &hold.assignment)]),
+        seen: hold.clone(),
+    }
+}
+
+/// The newest state of the cluster's stream; none: nothing is issued for it.
+async fn newest(state: &ApiState, viewer: &Viewer, seen: &ClusterWhole) -> Result<Option<StateView>, WebError> {
+    let cluster = &seen.cluster;
+    let path = (cluster.environment.clone(), cluster.cluster_type.clone(), cluster.ring.clone());
+    let query = Ok(Query(GenerationQuery::default()));
+    match states::desired_state(State(state.clone()), viewer.caller.clone(), Ok(Path(path)), query).await {
+        Ok(Json(newest)) => Ok(Some(newest)),
+        Err(ApiError { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn accepted(seen: &ClusterWhole, newest: &StateView) -> bool {
+    u64::try_from(seen.cluster.generation).is_ok_and(|generation| generation >= newest.generation)
+}
+
+/// What runs and what should: what needs somebody first.
+fn rows(seen: &mut ClusterWhole, newest: Option<&StateView>) -> Vec<Row> {
+    let mut conditions = std::mem::take(&mut seen.conditions);
+    conditions.sort_by_key(|condition| rank(Mood::of(&condition.condition)));
+    let entries = newest.map(|newest| newest.entries.as_slice()).unwrap_or_default();
+    let entry_of = |name: &str| entries.iter().find(|entry| entry.assignment == name);
+    let missing: Vec<&EntryView> =
+        entries.iter().filter(|entry| !conditions.iter().any(|known| known.assignment == entry.assignment)).collect();
+    let mut rows: Vec<Row> =
+        missing.iter().map(|entry| row(seen, newest, None, Some(entry), &entry.assignment)).collect();
+    rows.extend(
+        conditions.iter().map(|condition| {
+            row(seen, newest, Some(condition), entry_of(&condition.assignment), &condition.assignment)
+        }),
+    );
+    rows
+}
+
+fn rank(mood: Mood) -> u8 {
+    match mood {
+        Mood::Failed => 0,
+        Mood::Converging => 1,
+        Mood::Unknown => 2,
+        Mood::Converged => 3,
+    }
+}
+
+fn row(
+    seen: &ClusterWhole,
+    newest: Option<&StateView>,
+    condition: Option<&ConditionSeen>,
+    entry: Option<&EntryView>,
+    assignment: &str,
+) -> Row {
+    let cluster = &seen.cluster;
+    let silent = cluster.unknown_since.is_some();
+    let full = format!("{}/{assignment}", cluster.cluster_type);
+    let hold_path = format!("{}/hold", links::cluster(&cluster.id));
+    Row {
+        link: links::assignment(&cluster.environment, &full),
+        said: condition.map(|condition| Said::of(&facts(condition))),
+        // Of a silent one the sentence says what was last heard.
+        message: condition.and_then(|condition| condition.message.clone()).filter(|_| !silent).unwrap_or_default(),
+        drift: condition.and_then(|condition| condition.drift.clone()).unwrap_or_default(),
+        version: entry.and_then(|entry| entry.version.clone()).unwrap_or_default(),
+        held: seen.holds.iter().any(|hold| hold.assignment == assignment),
+        hold_link: links::query(&hold_path, &[("assignment", assignment)]),
+        steps: steps::of(seen, newest, condition, entry),
+        assignment: assignment.to_owned(),
+    }
+}
+
+pub(super) fn facts(condition: &ConditionSeen) -> Facts<'_> {
+    Facts {
+        condition: &condition.condition,
+        last_known: condition.last_known.as_deref(),
+        reason: condition.reason.as_deref(),
+        version: condition.version.as_deref(),
+        runs: condition.running.is_some(),
+        since: some(&condition.since).is_some().then_some(condition.since.as_str()),
+    }
+}
+
+impl Links {
+    fn of(seen: &ClusterWhole) -> Links {
+        let cluster = &seen.cluster;
+        let stream = [
+            ("environment", cluster.environment.as_str()),
+            ("clusterType", &cluster.cluster_type),
+            ("ring", &cluster.ring),
+        ];
+        Links {
+            environment: links::environment(&cluster.environment),
+            cluster_type: links::cluster_type(&cluster.environment, &cluster.cluster_type),
+            ring: links::query("/clusters", &stream),
+            conditions: links::query("/conditions", &[("cluster", &cluster.id)]),
+            site: links::query("/clusters", &[("site", cluster.site.as_deref().unwrap_or_default())]),
+            api: format!("/api/v1{}", links::cluster(&cluster.id)),
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The last change of an assignment on a cluster, step by step, as far as the hub has heard: wanted, taken, changed, ended.
+
+use crate::api::clusters::ClusterWhole;
+use crate::api::rooms::ConditionSeen;
+use crate::api::states::{EntryView, StateView};
+use crate::web::part::{Chip, Mood, When};
+
+pub struct Step {
+    /// None: its turn hasn't come.
+    pub mood: Option<Mood>,
+    pub name: &'static str,
+    pub text: String,
+    pub chip: Option<Chip>,
+    pub when: Option<When>,
+}
+
+/// Nothing to tell of what runs quietly.
+pub fn of(
+    seen: &ClusterWhole,
+    newest: Option<&StateView>,
+    condition: Option<&ConditionSeen>,
+    entry: Option<&EntryView>,
+) -> Vec<Step> {
+    let word = condition.map(|condition| Mood::of(&condition.condition));
+    let accepted = newest.is_none_or(|newest| super::accepted(seen, newest));
+    if word == Some(Mood::Converged) && accepted && condition.is_some_and(|condition| condition.drift.is_none()) {
+        return Vec::new();
+    }
+    vec![wanted(newest, entry), taken(seen, accepted), changed(seen, condition, word, accepted), ended(condition, word)]
+}
+
+fn wanted(newest: Option<&StateView>, entry: Option<&EntryView>) -> Step {
+    let (mood, text) = match (newest, entry) {
+        (None, _) => (None, "nothing is issued for this ring yet".to_owned()),
+        (Some(newest), None) => {
+            (Some(Mood::Converged), format!("generation {} doesn't list it any more", newest.generation))
+        }
+        (Some(newest), Some(entry)) => {
+            let what = match (&entry.version, entry.mode.as_str()) {
+                (Some(version), _) => version.clone(),
+                (None, "observe") => "what its own reconciler brings".to_owned(),
+                (None, _) => "this content".to_owned(),
+            };
+            (Some(Mood::Converged), format!("{what}, in generation {}", newest.generation))
+        }
+    };
+    let commit = entry.and_then(|entry| match (&entry.workload, &entry.expected_commit) {
+        (Some(package), _) => Some(package.commit.as_str()),
+        (None, expected) => expected.as_deref(),
+    });
+    let commit = commit.filter(|commit| !commit.is_empty());
+    let when = newest.map(|newest| When::of(&newest.created_at));
+    Step { mood, name: "Wanted", text, chip: commit.map(|commit| Chip::new(commit, "")), when }
+}
+
+fn taken(seen: &ClusterWhole, accepted: bool) -> Step {
+    let cluster = &seen.cluster;
+    let (mood, text, when) = match (accepted, &cluster.unknown_since) {
+        (true, _) => (Some(Mood::Converged), format!("the cluster has generation {}", cluster.generation), None),
+        (false, Some(since)) => {
+            let text =
+                format!("it has generation {} and takes the next when it returns; no contact", cluster.generation);
+            (Some(Mood::Unknown), text, Some(since))
+        }
+        (false, None) => {
+            let text = format!("it has generation {}; next contact expected", cluster.generation);
+            (Some(Mood::Converging), text, Some(&cluster.promise_until))
+        }
+    };
+    Step { mood, name: "Taken", text, chip: None, when: when.map(|when| When::of(when)) }
+}
+
+fn changed(seen: &ClusterWhole, condition: Option<&ConditionSeen>, word: Option<Mood>, accepted: bool) -> Step {
+    let held = condition.and_then(|known| seen.holds.iter().find(|hold| hold.assignment == known.assignment));
+    let slot = seen.changing_since.as_deref();
+    let (mood, text, when) = match (word, held, slot) {
+        (_, Some(hold), _) => {
+            (Some(Mood::Unknown), format!("held by {}: nothing is changed", hold.by), Some(&hold.since))
+        }
+        (Some(Mood::Converging), None, _) => {
+            (Some(Mood::Converging), "fetch, apply, look at its health".to_owned(), condition.map(|known| &known.since))
+        }
+        (Some(Mood::Failed | Mood::Converged), None, _) => {
+            (Some(Mood::Converged), "the change was begun".to_owned(), None)
+        }
+        (Some(Mood::Unknown), None, _) => (Some(Mood::Unknown), "nothing is heard".to_owned(), None),
+        (None, None, Some(_)) => {
+            (Some(Mood::Converging), "it has a slot of its ring".to_owned(), seen.changing_since.as_ref())
+        }
+        (None, None, None) if accepted => (Some(Mood::Converging), "it hasn't told of it yet".to_owned(), None),
+        (None, None, None) => (None, "not yet".to_owned(), None),
+    };
+    Step { mood, name: "Tried", text, chip: None, when: when.map(|when| When::of(when)) }
+}
+
+fn ended(condition: Option<&ConditionSeen>, word: Option<Mood>) -> Step {
+    let when = |condition: &ConditionSeen| Some(When::of(&condition.since)).filter(|_| !condition.since.is_empty());
+    let runs = |condition: &ConditionSeen| match (&condition.version, &condition.running) {
+        (Some(version), _) => format!("running {version}"),
+        (None, Some(_)) => "what was there before runs".to_owned(),
+        (None, None) => "nothing runs".to_owned(),
+    };
+    let (mood, text, when) = match (condition, word) {
+        (Some(condition), Some(Mood::Failed)) => {
+            let reason = condition.reason.as_deref().unwrap_or("no reason told");
+            (Some(Mood::Failed), format!("{reason}; {}", runs(condition)), when(condition))
+        }
+        (Some(condition), Some(Mood::Converged)) => (Some(Mood::Converged), runs(condition), when(condition)),
+        _ => (None, "not yet".to_owned(), None),
+    };
+    Step { mood, name: "Ended", text, chip: None, when }
+}
+
+impl Step {
+    pub fn class(&self) -> &'static str {
+        self.mood.map_or("", Mood::class)
+    }
+}

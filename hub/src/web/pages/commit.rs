@@ -1,0 +1,156 @@
+//! `/commits/{commit}`: the way of a commit from Git through every environment to converged clusters, with the time that each
+//! step took.
+
+use askama::Template;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+
+use crate::api::ApiState;
+use crate::api::history;
+use crate::history::way::WayStep;
+use crate::store::tokens::Role;
+use crate::web::frame::{Frame, Section};
+use crate::web::part::{Mood, When, chip};
+use crate::web::{Show, Viewer, WebError, links};
+
+#[derive(Template)]
+#[template(path = "commit.html")]
+pub struct CommitPage {
+    frame: Frame,
+    commit: String,
+    short: String,
+    subject: String,
+    columns: Vec<Column>,
+    history: String,
+    as_main: String,
+    as_source: String,
+    evidence: Option<String>,
+    /// The log knows nothing of it.
+    unknown: bool,
+}
+
+/// An environment that it came to.
+struct Column {
+    environment: String,
+    link: String,
+    steps: Vec<Step>,
+    /// From the first step to the last.
+    took: String,
+}
+
+struct Step {
+    name: String,
+    mood: Option<Mood>,
+    when: When,
+    took: String,
+    detail: String,
+}
+
+pub async fn page(
+    State(state): State<ApiState>,
+    viewer: Viewer,
+    commit: Result<Path<String>, PathRejection>,
+) -> Result<Show<CommitPage>, WebError> {
+    let asked = commit?.0;
+    let way = match history::commit(State(state), viewer.caller.clone(), Ok(Path(asked.clone()))).await {
+        Ok(way) => Some(way.0),
+        Err(error) if error.status == axum::http::StatusCode::NOT_FOUND => None,
+        Err(error) => return Err(error.into()),
+    };
+    let unknown = way.is_none();
+    let (commit, subject, items) = way.map_or((asked, None, Vec::new()), |way| (way.commit, way.subject, way.items));
+    let short = chip::short(&commit);
+    Ok(Show(CommitPage {
+        frame: Frame::of(&viewer, format!("Commit {short}"), Section::History),
+        columns: columns(&items),
+        history: links::query("/history", &[("commit", &commit)]),
+        as_main: links::query("/rollouts", &[("mainCommit", &commit)]),
+        as_source: links::query("/rollouts", &[("sourceCommit", &commit)]),
+        evidence: (viewer.caller.role != Role::Application).then(|| links::query("/evidence", &[("commit", &commit)])),
+        subject: subject.unwrap_or_default(),
+        short,
+        commit,
+        unknown,
+    }))
+}
+
+fn columns(items: &[WayStep]) -> Vec<Column> {
+    let mut columns: Vec<(Column, Vec<i64>)> = Vec::new();
+    for item in items {
+        if columns.last().is_none_or(|(column, _)| column.environment != item.environment) {
+            let link = links::environment(&item.environment);
+            let column = Column { environment: item.environment.clone(), link, steps: Vec::new(), took: String::new() };
+            columns.push((column, Vec::new()));
+        }
+        if let Some((column, times)) = columns.last_mut() {
+            column.steps.push(Step::of(item));
+            times.extend(item.at.parse::<jiff::Timestamp>().ok().map(|at| at.as_millisecond()));
+        }
+    }
+    let finished = columns.into_iter().map(|(mut column, times)| {
+        let span = times.iter().max().zip(times.iter().min()).map_or(0, |(last, first)| last - first);
+        column.took = lasted(u64::try_from(span).unwrap_or_default());
+        column
+    });
+    finished.collect()
+}
+
+impl Step {
+    fn of(step: &WayStep) -> Step {
+        let name = match step.step.as_str() {
+            "pushed" => "pushed to Git",
+            "read" => "read by the hub",
+            "scheduled" => "scheduled",
+            "published" => "published to the branch",
+            "packed" => "packed",
+            "issued" => "desired states issued",
+            "firstConverged" => "first cluster converged",
+            "converged" => "all converged",
+            "gatePassed" => "gate passed",
+            "promoted" => "let in",
+            other => other,
+        };
+        let number = |key: &str| step.detail[key].as_u64();
+        let detail = match step.step.as_str() {
+            "issued" => number("assignments").map(|count| format!("{count} assignments changed")),
+            "firstConverged" | "converged" => {
+                number("converged").zip(number("of")).map(|(count, of)| format!("{count} of {of} now"))
+            }
+            "published" => step.detail["branch"].as_str().map(|branch| format!("branch {branch}")),
+            "promoted" => step.detail["author"].as_str().filter(|who| !who.is_empty()).map(|who| format!("by {who}")),
+            _ => None,
+        };
+        Step {
+            mood: match step.step.as_str() {
+                "converged" | "gatePassed" => Some(Mood::Converged),
+                _ => None,
+            },
+            name: name.to_owned(),
+            when: When::of(&step.at),
+            took: step.took_ms.map(lasted).unwrap_or_default(),
+            detail: detail.unwrap_or_default(),
+        }
+    }
+}
+
+/// How long something took, as people say it.
+pub fn lasted(ms: u64) -> String {
+    match ms {
+        0..1_000 => format!("{ms} ms"),
+        1_000..60_000 => format!("{}.{} s", ms / 1_000, ms / 100 % 10),
+        60_000..3_600_000 => format!("{} min {} s", ms / 60_000, ms / 1_000 % 60),
+        3_600_000..86_400_000 => format!("{} h {} min", ms / 3_600_000, ms / 60_000 % 60),
+        _ => format!("{} d {} h", ms / 86_400_000, ms / 3_600_000 % 24),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::lasted;
+
+    #[test]
+    fn spans_are_said_as_people_say_them() {
+        let said: Vec<String> = [7, 1_250, 65_000, 3_720_000, 90_000_000].into_iter().map(lasted).collect();
+        assert_eq!(said, ["7 ms", "1.2 s", "1 min 5 s", "1 h 2 min", "1 d 1 h"]);
+    }
+}

@@ -1,0 +1,160 @@
+//! The answer in one sentence, and what needs somebody: each with the list behind it.
+
+use crate::api::fleet::{ConditionCounts, FleetView};
+use crate::web::links;
+use crate::web::part::{Mood, When};
+
+pub struct Verdict {
+    pub mood: Mood,
+    pub text: String,
+    pub needs: Vec<Need>,
+}
+
+/// Something that somebody should look at.
+pub struct Need {
+    pub key: String,
+    pub mood: Mood,
+    pub text: String,
+    pub link: String,
+    pub rest: String,
+    pub since: Option<When>,
+}
+
+impl Verdict {
+    pub fn of(fleet: &FleetView) -> Verdict {
+        let needs = needs(fleet);
+        let sum = fleet.environments.iter().fold(ConditionCounts::default(), |sum, environment| ConditionCounts {
+            converged: sum.converged + environment.conditions.converged,
+            converging: sum.converging + environment.conditions.converging,
+            failed: sum.failed + environment.conditions.failed,
+            unknown: sum.unknown + environment.conditions.unknown,
+        });
+        let moving: u64 = fleet.environments.iter().map(|environment| environment.rollouts.moving).sum();
+        let total = super::column::four(sum).total();
+        let (mood, text) = if needs.iter().any(|need| need.mood == Mood::Failed) {
+            (Mood::Failed, "Not all is right.".to_owned())
+        } else if !needs.is_empty() {
+            (Mood::Unknown, "What is heard of is right; not all is known.".to_owned())
+        } else if sum.converging > 0 || moving > 0 {
+            (Mood::Converging, "All is right, and something moves.".to_owned())
+        } else if total == 0 {
+            (Mood::Unknown, "Nothing runs yet.".to_owned())
+        } else {
+            (Mood::Converged, "All is right.".to_owned())
+        };
+        let counted = match total {
+            0 => String::new(),
+            total => format!(" {} of {total} Converged.", sum.converged),
+        };
+        Verdict { mood, text: format!("{text}{counted}"), needs }
+    }
+}
+
+fn needs(fleet: &FleetView) -> Vec<Need> {
+    let mut needs = Vec::new();
+    let mut add = |key: String, mood: Mood, text: String, link: String| {
+        needs.push(Need { key, mood, text, link, rest: String::new(), since: None });
+    };
+    for environment in &fleet.environments {
+        let name = environment.name.as_str();
+        let (failed, rollouts) = (environment.conditions.failed, environment.rollouts);
+        if failed > 0 {
+            let link = links::query("/conditions", &[("environment", name), ("condition", "Failed")]);
+            add(format!("failed {name}"), Mood::Failed, format!("{failed} Failed in {name}"), link);
+        }
+        if rollouts.stopped > 0 {
+            let link = links::query("/rollouts", &[("environment", name), ("state", "Stopped")]);
+            let text = format!("{} stopped in {name}", counted(rollouts.stopped, "rollout"));
+            add(format!("stopped {name}"), Mood::Failed, text, link);
+        }
+        if let Some(trouble) = &environment.trouble {
+            let text = format!("{name} can't be given its commit: {trouble}");
+            add(format!("trouble {name}"), Mood::Failed, text, links::environment(name));
+        }
+        if environment.quarantined > 0 {
+            let link = links::query("/problems", &[("environment", name), ("state", "error")]);
+            let text = format!("{} in quarantine in {name}", counted(environment.quarantined, "assignment"));
+            add(format!("quarantined {name}"), Mood::Failed, text, link);
+        }
+        if rollouts.paused > 0 {
+            let link = links::query("/rollouts", &[("environment", name), ("state", "Paused")]);
+            let text = format!("{} paused in {name}", counted(rollouts.paused, "rollout"));
+            add(format!("paused {name}"), Mood::Unknown, text, link);
+        }
+    }
+    if fleet.repositories.failing > 0 {
+        let text = format!("{} can't be read", counted(fleet.repositories.failing, "repository"));
+        add("repositories".to_owned(), Mood::Failed, text, "/problems#repositories".to_owned());
+    }
+    if fleet.problems.errors > 0 {
+        let link = links::query("/problems", &[("state", "error")]);
+        let text = format!("{} in what Git describes", counted(fleet.problems.errors, "error"));
+        add("errors".to_owned(), Mood::Failed, text, link);
+    }
+    for environment in fleet.environments.iter().filter(|environment| environment.clusters.unknown > 0) {
+        let name = environment.name.as_str();
+        let link = links::query("/clusters", &[("environment", name), ("condition", "Unknown"), ("state", "active")]);
+        needs.push(Need {
+            key: format!("unknown {name}"),
+            mood: Mood::Unknown,
+            text: format!("{} without contact in {name}", counted(environment.clusters.unknown, "cluster")),
+            link,
+            rest: if environment.clusters.unknown > 1 { "the longest since" } else { "since" }.to_owned(),
+            since: environment.oldest_unknown.as_deref().map(When::clock),
+        });
+    }
+    needs
+}
+
+/// `1 cluster`, `3 repositories`
+pub fn counted(count: u64, what: &str) -> String {
+    match (count, what.strip_suffix('y')) {
+        (1, _) => format!("1 {what}"),
+        (_, Some(stem)) => format!("{count} {stem}ies"),
+        (_, None) => format!("{count} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::fleet::{FleetEnvironment, PresenceCounts, RepositoryCounts};
+
+    fn environment(conditions: ConditionCounts) -> FleetEnvironment {
+        FleetEnvironment { name: "dev".to_owned(), conditions, ..FleetEnvironment::default() }
+    }
+
+    fn said(environment: FleetEnvironment) -> (Mood, String, usize) {
+        let fleet = FleetView { environments: vec![environment], ..FleetView::default() };
+        let verdict = Verdict::of(&fleet);
+        (verdict.mood, verdict.text, verdict.needs.len())
+    }
+
+    #[test]
+    fn a_quiet_fleet_is_all_right() {
+        let all = ConditionCounts { converged: 4, ..ConditionCounts::default() };
+        assert_eq!(said(environment(all)), (Mood::Converged, "All is right. 4 of 4 Converged.".to_owned(), 0));
+    }
+
+    #[test]
+    fn silence_is_never_all_right() {
+        let heard = ConditionCounts { converged: 3, unknown: 1, ..ConditionCounts::default() };
+        let clusters = PresenceCounts { known: 3, unknown: 1, total: 4, joined: 0 };
+        let (mood, _, needs) = said(FleetEnvironment { clusters, ..environment(heard) });
+        assert_eq!((mood, needs), (Mood::Unknown, 1));
+    }
+
+    #[test]
+    fn a_failure_comes_before_what_moves() {
+        let one = ConditionCounts { converged: 1, converging: 2, failed: 1, unknown: 0 };
+        let (mood, text, needs) = said(environment(one));
+        assert_eq!((mood, text.as_str(), needs), (Mood::Failed, "Not all is right. 1 of 4 Converged.", 1));
+    }
+
+    #[test]
+    fn repositories_are_counted_as_people_count() {
+        let repositories = RepositoryCounts { good: 1, failing: 2 };
+        let fleet = FleetView { repositories, ..FleetView::default() };
+        assert_eq!(Verdict::of(&fleet).needs[0].text, "2 repositories can't be read");
+    }
+}

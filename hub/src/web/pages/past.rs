@@ -1,0 +1,53 @@
+//! The newest entries of the history about something, on that thing's page.
+
+use axum::extract::{Query, State};
+
+use crate::api::ApiState;
+use crate::api::history::{self, HistoryEntry, HistoryQuery};
+use crate::web::part::{Chip, When};
+use crate::web::{Viewer, WebError, links};
+
+pub struct Past {
+    pub entries: Vec<Entry>,
+    /// The whole of it.
+    pub link: String,
+}
+
+pub struct Entry {
+    pub id: i64,
+    pub when: When,
+    pub title: String,
+    /// What it is about: a cluster, or on a cluster's own page the assignment.
+    pub link: Option<String>,
+    pub chip: Option<Chip>,
+    pub who: Option<String>,
+    /// Told long after it happened.
+    pub late: bool,
+}
+
+pub async fn of(
+    state: &ApiState,
+    viewer: &Viewer,
+    query: HistoryQuery,
+    limit: usize,
+    link: String,
+) -> Result<Past, WebError> {
+    let own = query.cluster.is_some();
+    let query = HistoryQuery { limit: Some(limit), ..query };
+    let listed = history::history(State(state.clone()), viewer.caller.clone(), Ok(Query(query))).await?;
+    Ok(Past { entries: listed.page.items.into_iter().map(|found| entry(found, own)).collect(), link })
+}
+
+fn entry(entry: HistoryEntry, own: bool) -> Entry {
+    let cluster = entry.cluster.as_deref().filter(|_| !own).map(links::cluster);
+    let assignment = entry.assignment.as_deref().map(|name| links::assignment(&entry.environment, name));
+    Entry {
+        id: entry.id,
+        when: When::of(&entry.at),
+        link: cluster.or(assignment),
+        chip: entry.commit.map(|commit| Chip::new(&commit, "")),
+        title: entry.title,
+        who: entry.who,
+        late: entry.late,
+    }
+}

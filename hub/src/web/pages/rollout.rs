@@ -1,0 +1,188 @@
+//! `/rollouts/{id}`: one change on its way through the rings: who changed what, where it is, what each gate waits for, what
+//! people said; and what one may say to it.
+
+pub mod say;
+
+use askama::Template;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Query, State};
+use kedge_rollout::RolloutId;
+
+use crate::api::ApiState;
+use crate::api::rollouts::status::{RolloutStatus, StatusQuery, rollout_status};
+use crate::api::rollouts::view::{CauseView, ItemView, WordView};
+use crate::api::rollouts::{self};
+use crate::store::tokens::Role;
+use crate::web::frame::{Frame, Section};
+use crate::web::part::{Bar, Chip, Mood, Step, When, place};
+use crate::web::{Show, Viewer, WebError, links, rings};
+
+#[derive(Template)]
+#[template(path = "rollout.html")]
+pub struct RolloutPage {
+    frame: Frame,
+    id: u64,
+    environment: String,
+    environment_link: String,
+    subject: String,
+    state: String,
+    mood: Option<Mood>,
+    why: String,
+    headline: String,
+    chip: Chip,
+    main: Option<Chip>,
+    author: String,
+    /// `platform`, or an application's source.
+    lane: String,
+    lane_link: Option<String>,
+    begun: When,
+    changed: When,
+    ended: Option<When>,
+    late_failed: u64,
+    late_link: String,
+    /// Word, sentence and address of what may be said now.
+    may: Vec<say::Offer>,
+    steps: Vec<Step>,
+    items: Vec<Item>,
+    words: Vec<Spoken>,
+    skipped: Vec<(Chip, String)>,
+    next: Option<(Chip, String)>,
+    history: String,
+    evidence: Option<String>,
+}
+
+/// An assignment of a cluster type that moves.
+struct Item {
+    name: String,
+    link: String,
+    cluster_type: String,
+    cluster_type_link: String,
+    parts: String,
+    version: String,
+    before: String,
+    order: &'static str,
+    chip: Option<Chip>,
+    bar: Option<Bar>,
+    /// In rings that wait for their turn.
+    not_yet: u64,
+    not_yet_link: String,
+    pinned: String,
+}
+
+/// What a person said.
+pub struct Spoken {
+    pub who: String,
+    pub role: String,
+    pub said: String,
+    pub reason: String,
+    pub when: When,
+}
+
+pub async fn page(
+    State(state): State<ApiState>,
+    viewer: Viewer,
+    id: Result<Path<u64>, PathRejection>,
+) -> Result<Show<RolloutPage>, WebError> {
+    let id = id?.0;
+    let caller = &viewer.caller;
+    let whole = rollouts::whole(&state, caller, RolloutId(id)).await?;
+    let stored = state.store.rollout(RolloutId(id)).await?;
+    let steps = match &stored {
+        Some(stored) => rings::steps(&state, caller, &stored.rollout, &whole, rings::Look::Whole).await?,
+        None => Vec::new(),
+    };
+    let query = StatusQuery { rollout: Some(id), ..StatusQuery::default() };
+    let status = rollout_status(State(state.clone()), caller.clone(), Ok(Query(query))).await?.0;
+    let may = say::offers(&state, caller, &whole).await?;
+    let view = whole.rollout;
+    let environment = view.environment;
+    let causes = |cause: &CauseView| (Chip::new(&cause.commit, &cause.subject), cause.subject.clone());
+    let repo = view.lane.rsplit_once('@').filter(|_| view.lane != "platform").map(|(repo, _)| repo);
+    Ok(Show(RolloutPage {
+        frame: Frame::of(&viewer, format!("Rollout {id}"), Section::Rollouts),
+        id,
+        environment_link: links::environment(&environment),
+        state: rings::said(&view.state).to_owned(),
+        mood: rings::mood_of(&view.state),
+        why: view.why,
+        headline: status.headline.clone(),
+        chip: Chip::new(&view.cause.commit, &view.cause.subject),
+        main: view.cause.main.as_deref().map(|main| Chip::new(main, "on main")),
+        history: links::query("/history", &[("commit", view.cause.main.as_deref().unwrap_or(&view.cause.commit))]),
+        evidence: (viewer.caller.role != Role::Application)
+            .then(|| links::query("/evidence", &[("environment", &environment), ("commit", &view.cause.commit)])),
+        subject: view.cause.subject,
+        author: view.cause.author,
+        lane_link: repo.and_then(links::repository),
+        lane: place::bare(&view.lane),
+        begun: When::of(&view.created_at),
+        changed: When::of(&view.updated_at),
+        ended: When::maybe(view.ended_at.as_deref()),
+        late_failed: view.late_failed,
+        late_link: links::query("/conditions", &[("environment", &environment), ("condition", "Failed")]),
+        may,
+        steps,
+        items: whole.items.into_iter().map(|item| Item::of(&environment, item, &status)).collect(),
+        words: whole.words.iter().map(Spoken::of).collect(),
+        skipped: whole.skipped.iter().map(causes).collect(),
+        next: whole.next.as_ref().map(causes),
+        environment,
+    }))
+}
+
+impl Item {
+    fn of(environment: &str, item: ItemView, status: &RolloutStatus) -> Item {
+        let line = status
+            .lines
+            .iter()
+            .find(|line| line.cluster_type == item.cluster_type && line.assignment == item.assignment);
+        let name = format!("{}/{}", item.cluster_type, item.assignment);
+        let not_yet = [
+            ("environment", environment),
+            ("clusterType", item.cluster_type.as_str()),
+            ("assignment", item.assignment.as_str()),
+            ("reality", "asDesired"),
+        ];
+        Item {
+            link: links::assignment(environment, &name),
+            cluster_type_link: links::cluster_type(environment, &item.cluster_type),
+            parts: item.parts.join(", "),
+            version: item.version.unwrap_or_default(),
+            before: item.before.unwrap_or_default(),
+            order: item.order.unwrap_or_default(),
+            chip: item.source_commit.as_deref().map(|commit| Chip::new(commit, "")),
+            bar: line.map(rings::line_bar),
+            not_yet: line.map_or(0, |line| line.not_yet),
+            not_yet_link: links::query("/conditions", &not_yet),
+            pinned: line.map(|line| line.pinned.join(", ")).unwrap_or_default(),
+            cluster_type: item.cluster_type,
+            name: item.assignment,
+        }
+    }
+}
+
+impl Spoken {
+    pub fn of(word: &WordView) -> Spoken {
+        let said = match word.said {
+            "approve" => "approved",
+            "override" => "overrode the gate of",
+            "now" => "let it begin outside its window",
+            "pause" => "paused it",
+            "resume" => "let it go on",
+            "abort" => "aborted it",
+            "rollback" => "rolled it back",
+            other => other,
+        };
+        let said = match &word.ring {
+            Some(ring) => format!("{said} ring {ring}"),
+            None => said.strip_suffix(" the gate of").unwrap_or(said).to_owned(),
+        };
+        Spoken {
+            who: word.who.clone(),
+            role: word.role.clone(),
+            said,
+            reason: word.reason.clone(),
+            when: When::of(&word.at),
+        }
+    }
+}

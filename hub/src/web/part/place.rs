@@ -1,0 +1,46 @@
+//! A place in a file of a repository: `region.yaml:12`, with a link to its Git server where a browser reaches it.
+
+use askama::Template;
+use askama::filters::HtmlSafe;
+
+use crate::catalog::view::PlaceView;
+use crate::web::links;
+
+#[derive(Clone, Debug, Template)]
+#[template(
+    ext = "html",
+    source = r#"{% if let Some(link) = link %}<a class="place" href="{{ link }}" title="{{ repo }}" rel="noreferrer">{{ text }}</a>{% else %}<span class="place" title="{{ repo }}">{{ text }}</span>{% endif %}"#
+)]
+pub struct Place {
+    text: String,
+    repo: String,
+    link: Option<String>,
+}
+
+impl HtmlSafe for Place {}
+
+impl Place {
+    pub fn of(place: &PlaceView) -> Place {
+        let text = match place.line {
+            Some(line) => format!("{}:{line}", place.file),
+            None => place.file.clone(),
+        };
+        Place { text, repo: bare(&place.repo), link: links::source(place) }
+    }
+
+    pub fn maybe(place: Option<&PlaceView>) -> Option<Place> {
+        place.map(Place::of)
+    }
+}
+
+/// A repository's address without the credential that may stand in it.
+pub fn bare(repo: &str) -> String {
+    match repo.split_once("://") {
+        Some((scheme, rest)) => {
+            let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
+            let host = authority.rsplit('@').next().unwrap_or(authority);
+            format!("{scheme}://{host}/{path}")
+        }
+        None => repo.to_owned(),
+    }
+}
