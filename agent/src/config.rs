@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kedge_model::wire::Profile;
 
+use crate::metrics::Endpoint;
 use crate::paths::Paths;
 use problem::Problem;
 
@@ -26,6 +27,8 @@ pub struct Config {
     pub look_interval: Duration,
     /// Bytes of the disk that downloads leave free.
     pub disk_reserve: u64,
+    /// Where a Prometheus of this host finds the agent's numbers. None: nowhere.
+    pub metrics: Option<Endpoint>,
     pub log: Level,
 }
 
@@ -69,6 +72,7 @@ impl Default for Config {
             traffic: Profile::Normal,
             look_interval: LOOK_INTERVAL,
             disk_reserve: DISK_RESERVE,
+            metrics: None,
             log: Level::Info,
         }
     }
@@ -156,7 +160,7 @@ mod tests {
         assert_eq!(Config::of_text("agent.toml", EXAMPLE).unwrap(), Config::default());
         assert_eq!(Config::of_text("agent.toml", &uncomment(false)).unwrap(), Config::default());
         let whole = Config::of_text("agent.toml", &uncomment(true)).unwrap();
-        assert!(whole.name.is_some() && whole.hub.is_some());
+        assert!(whole.name.is_some() && whole.hub.is_some() && whole.metrics.is_some());
         for key in reader::KEYS {
             assert!(uncomment(true).lines().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
         }
@@ -165,7 +169,8 @@ mod tests {
     #[test]
     fn every_error_is_reported_at_once_with_line_and_way_out() {
         let said = report(
-            "nmae = \"x\"\nname = \"a b\"\ntraffic = \"lo\"\nlook_interval = 30\ndisk_reserve = \"much\"\nhub = \"ftp://h\"\n",
+            "nmae = \"x\"\nname = \"a b\"\ntraffic = \"lo\"\nlook_interval = 30\ndisk_reserve = \"much\"\nhub = \"ftp://h\"\n\
+             metrics = \"0.0.0.0:9100\"\n",
         );
         let heads: Vec<&str> = said.lines().filter(|line| line.starts_with("agent.toml")).collect();
         assert_eq!(
@@ -177,11 +182,12 @@ mod tests {
                 "agent.toml:4:17: error: `look_interval` is a number, not a duration in quotes",
                 "agent.toml:5:16: error: `disk_reserve` is no size",
                 "agent.toml:6:7: error: `hub` is no address of a hub",
-                "agent.toml has 6 errors",
+                "agent.toml:7:11: error: `metrics` is no place on this host",
+                "agent.toml has 7 errors",
             ]
         );
         assert!(said.contains("  | nmae = \"x\"\n  | ^^^^\n  = did you mean `name`?\n"), "{said}");
-        assert_eq!(said.matches("\n  = ").count(), 6, "{said}");
+        assert_eq!(said.matches("\n  = ").count(), 7, "{said}");
     }
 
     #[test]

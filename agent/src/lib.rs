@@ -22,6 +22,7 @@ pub mod holds;
 pub mod identity;
 pub mod join;
 pub mod link;
+pub mod metrics;
 pub mod objects;
 pub mod observed;
 pub mod paths;

@@ -23,6 +23,7 @@ use crate::holds::Holds;
 use crate::identity::Identity;
 use crate::join::{self, JoinError};
 use crate::link::{HubLink, LinkError};
+use crate::metrics;
 use crate::objects::Objects;
 use crate::paths::Paths;
 use crate::records::Records;
@@ -95,7 +96,11 @@ pub async fn run(config: Config, paths: Paths, signals: Signals) -> Result<(), R
     let mut house = House::new(worker, signals, site.config.look_interval).map_err(RunError::Begin)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), root = %site.paths.root().display(), "the agent runs");
     house.service.ready();
+    let numbers = site.config.metrics.clone().map(|at| tokio::spawn(metrics::serve(at, site.paths.clone())));
     let ended = live(&mut house, &site, &line).await;
+    if let Some(numbers) = numbers {
+        numbers.abort();
+    }
     line.connect(None);
     tracing::info!("the agent stops");
     ended

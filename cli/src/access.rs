@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::error::Exit;
 use crate::get::Shape;
 use crate::get::columns::{list as names, moment, text};
-use crate::hub::{Hub, HubArgs};
+use crate::hub::HubArgs;
 use crate::output::{Table, print_json, print_text, print_yaml, say};
 use crate::token::print_made;
 
@@ -104,7 +104,7 @@ pub fn run(args: &AccessArgs) -> Result<Exit> {
             });
             print_made(&hub.post(&["access-tokens"], &body)?.document)
         }
-        AccessCommand::List(list) => show(&all(&hub)?, list.output),
+        AccessCommand::List(list) => show(&hub.list(&["access-tokens"], &[], usize::MAX, |_| true)?.items, list.output),
         AccessCommand::Revoke(revoke) => {
             hub.delete(&["access-tokens", &revoke.id])?;
             say(&format!("access token {} is revoked", revoke.id));
@@ -122,22 +122,6 @@ pub fn run(args: &AccessArgs) -> Result<Exit> {
                 }
             }
             Ok(Exit::Success)
-        }
-    }
-}
-
-/// Every page.
-fn all(hub: &Hub) -> Result<Vec<Value>> {
-    let mut items = Vec::new();
-    let mut cursor = None;
-    loop {
-        let mut page = hub.get(&["access-tokens"], &[("limit", Some("500".to_owned())), ("cursor", cursor)])?.document;
-        if let Value::Array(found) = page["items"].take() {
-            items.extend(found);
-        }
-        cursor = page["next"].as_str().map(str::to_owned);
-        if cursor.is_none() {
-            return Ok(items);
         }
     }
 }

@@ -76,22 +76,8 @@ pub fn run(args: &EvidenceArgs) -> Result<Exit> {
 }
 
 fn list(hub: &Hub, args: &ListArgs) -> Result<Exit> {
-    let (mut items, mut cursor) = (Vec::new(), None);
-    loop {
-        let size = 500.min(args.limit.saturating_sub(items.len())).max(1);
-        let parameters = [
-            ("environment", args.environment.clone()),
-            ("commit", args.commit.clone()),
-            ("limit", Some(size.to_string())),
-            ("cursor", cursor),
-        ];
-        let answer = hub.get(&["evidence"], &parameters)?.document;
-        items.extend(answer["items"].as_array().into_iter().flatten().cloned());
-        cursor = answer["next"].as_str().map(str::to_owned);
-        if cursor.is_none() || items.len() >= args.limit {
-            break;
-        }
-    }
+    let parameters = [("environment", args.environment.clone()), ("commit", args.commit.clone())];
+    let items = hub.list(&["evidence"], &parameters, args.limit, |_| true)?.items;
     match args.output {
         Format::Json => print_json(&json!({"items": items}))?,
         Format::Yaml => print_yaml(&json!({"items": items}))?,

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::{Value, json};
 
 use crate::error::{Exit, NotFound};
-use crate::hub::{Hub, HubArgs, HubError};
+use crate::hub::{Hub, HubArgs, HubError, Pages};
 use crate::output::{Table, print_json, print_text, print_yaml, say};
 
 /// Show what the hub knows: clusters, assignments, problems and more.
@@ -133,8 +133,6 @@ pub enum Listing {
     Tokens,
 }
 
-/// As many as the hub gives at once.
-const PAGE: usize = 500;
 /// How long the hub holds a watch.
 const WAIT: &str = "30s";
 /// After an outage a watch asks again so often.
@@ -178,7 +176,7 @@ pub fn run(args: &GetArgs) -> Result<Exit> {
         let message = format!("{} can't be watched", args.kind.path().replace('-', " "));
         return Err(crate::error::UsageError::new(message, "leave --watch out").into());
     }
-    let (items, tick) = args.list(&hub)?;
+    let Pages { items, tick } = args.list(&hub)?;
     if let (Some(name), true) = (&args.name, items.is_empty()) {
         let hint = format!("kedge get {} lists what there is", args.kind.path());
         return Err(NotFound::new(format!("the hub knows no such thing: {name}"), hint).into());
@@ -246,36 +244,22 @@ impl GetArgs {
         parameters
     }
 
-    /// All pages, and the number of the newest change that the first of them shows.
-    fn list(&self, hub: &Hub) -> Result<(Vec<Value>, Option<i64>)> {
-        let mut items = Vec::new();
-        let (mut tick, mut cursor) = (None, None);
-        let most = self.limit.unwrap_or(usize::MAX);
-        loop {
-            let mut parameters = self.parameters();
-            let size = PAGE.min(most.saturating_sub(items.len())).max(1);
-            parameters.push(("limit", Some(size.to_string())));
-            parameters.push(("cursor", cursor));
-            let mut answer = hub.get(&[self.kind.path()], &parameters)?;
-            tick = tick.or(answer.tick);
-            items.extend(self.chosen(&mut answer.document));
-            cursor = answer.document["next"].as_str().map(str::to_owned);
-            if cursor.is_none() || items.len() >= most {
-                items.truncate(most);
-                return Ok((items, tick));
-            }
-        }
+    fn list(&self, hub: &Hub) -> Result<Pages> {
+        hub.list(&[self.kind.path()], &self.parameters(), self.limit.unwrap_or(usize::MAX), |item| self.fits(item))
     }
 
     fn chosen(&self, document: &mut Value) -> Vec<Value> {
         let Value::Array(items) = document["items"].take() else { return Vec::new() };
-        let named = |item: &Value| match &self.name {
+        items.into_iter().filter(|item| self.fits(item)).collect()
+    }
+
+    fn fits(&self, item: &Value) -> bool {
+        match &self.name {
             None => true,
             // The hub was asked for the one that is named.
             Some(_) if self.kind == Listing::Conditions => true,
             Some(name) => item[self.kind.key()] == *name.as_str() || item["id"] == *name.as_str(),
-        };
-        items.into_iter().filter(named).collect()
+        }
     }
 
     fn print(&self, items: &[Value], whole: bool) -> Result<()> {
@@ -334,7 +318,7 @@ impl GetArgs {
                         std::thread::sleep(RETRY);
                     }
                     Some(hub_error) if hub_error.is_gone() => {
-                        let (items, newest) = self.list(hub)?;
+                        let Pages { items, tick: newest } = self.list(hub)?;
                         self.print(&items, true)?;
                         tick = newest.unwrap_or(tick);
                     }

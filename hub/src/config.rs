@@ -1,5 +1,6 @@
 //! The hub's one TOML file as values. Read by `run`; unknown keys are refused and every error is reported with its line.
 
+mod destination;
 pub mod parse;
 pub mod problem;
 mod reader;
@@ -12,6 +13,8 @@ use std::time::Duration;
 
 pub use parse::Flags;
 pub use problem::{ConfigError, ConfigProblem};
+
+use crate::events::EventKind;
 
 /// Everything a hub can be told. `packaging/hub.toml` explains each key.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +30,7 @@ pub struct Config {
     pub environments: BTreeMap<String, Environment>,
     pub packages: Packages,
     pub history: History,
+    pub events: Vec<Destination>,
 }
 
 /// `/api/v1`, webhooks, health, metrics.
@@ -152,6 +156,19 @@ pub struct History {
     pub max_size: u64,
 }
 
+/// Where events go.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Destination {
+    /// For the log, metrics and people; how far it got is remembered by it.
+    pub name: String,
+    pub url: String,
+    /// The file with the secret that its events are signed with.
+    pub secret_file: PathBuf,
+    pub kinds: Vec<EventKind>,
+    /// Empty: all.
+    pub environments: Vec<String>,
+}
+
 /// People and programs on this machine; another address must be asked for, with TLS.
 const API: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 7480);
 /// Agents come from everywhere, and nobody gets in without a certificate or a token.
@@ -222,6 +239,7 @@ impl Config {
                 helm: PathBuf::from("helm"),
             },
             history: History { keep: HISTORY_KEEP, max_size: HISTORY_SIZE },
+            events: Vec::new(),
         }
     }
 

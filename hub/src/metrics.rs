@@ -1,5 +1,14 @@
-//! The hub's own numbers, for `/metrics`. Every room holds the same `Arc<Metrics>` and counts; labels are enums, so that
-//! the number of series is known before the hub starts.
+//! The hub's numbers, for `/metrics`. Every room holds the same `Arc<Metrics>` and counts; labels are enums, so that the number
+//! of series is known before the hub starts. What the database and the machine say is looked up at a scrape (`gathered`), and
+//! bounded there. `docs/metrics.md` is made from all of it.
+
+mod events;
+mod fleet;
+mod gathered;
+pub mod own;
+mod series;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
 
@@ -15,6 +24,8 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::store::failure;
+pub use gathered::Gathered;
+use gathered::{FleetFigures, OwnFigures};
 
 /// All families. Cloning a family is cheap and counts into the same numbers.
 #[derive(Debug)]
@@ -34,6 +45,10 @@ pub struct Metrics {
     pub walks: Family<Walk, Counter>,
     pub repositories: Gauge,
     pub repositories_failing: Gauge,
+    /// Seconds.
+    pub repository_failing_oldest: Gauge,
+    /// Looked up at a scrape.
+    pub gathered: Gathered,
 }
 
 /// A label set of one label whose values are known.
@@ -48,6 +63,10 @@ macro_rules! label {
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum $value {
             $($variant),+
+        }
+
+        impl $value {
+            const ALL: &[$value] = &[$($value::$variant),+];
         }
 
         impl EncodeLabelValue for $value {
@@ -108,6 +127,10 @@ pub struct Request {
     pub status: Status,
 }
 
+/// The class of an HTTP status: `2xx`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Status(u16);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Route {
     Read,
@@ -123,9 +146,20 @@ pub enum Route {
     Other,
 }
 
-/// The class of an HTTP status: `2xx`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Status(u16);
+impl Route {
+    const ALL: [Route; 10] = [
+        Route::Read,
+        Route::Write,
+        Route::Watch,
+        Route::Hook,
+        Route::Health,
+        Route::Join,
+        Route::Poll,
+        Route::Blob,
+        Route::Status,
+        Route::Other,
+    ];
+}
 
 impl Status {
     pub fn of(status: http::StatusCode) -> Status {
@@ -176,7 +210,6 @@ fn step_histogram() -> Histogram {
 
 impl Metrics {
     pub fn new() -> Metrics {
-        let mut registry = Registry::with_prefix("kedge_hub");
         let metrics = Metrics {
             leader: Gauge::default(),
             connections: Family::default(),
@@ -191,37 +224,72 @@ impl Metrics {
             walks: Family::default(),
             repositories: Gauge::default(),
             repositories_failing: Gauge::default(),
+            repository_failing_oldest: Gauge::default(),
+            gathered: Gathered::default(),
             registry: Registry::default(),
         };
+        metrics.begin();
+        let mut registry = Registry::default();
+        metrics.register(registry.sub_registry_with_prefix("kedge_hub"));
+        let fleet = FleetFigures(metrics.gathered.clone());
+        registry.sub_registry_with_prefix("kedge_fleet").register_collector(Box::new(fleet));
+        Metrics { registry, ..metrics }
+    }
+
+    /// Every series that there can be is there from the start: a rate over one that appears with its first event is wrong.
+    fn begin(&self) {
+        for at in At::ALL {
+            drop(self.connections.get_or_create(&(*at).into()));
+            drop(self.connections_refused.get_or_create(&(*at).into()));
+        }
+        for route in Route::ALL {
+            for status in 2..=5 {
+                drop(self.requests.get_or_create(&Request { route, status: Status(status) }));
+            }
+        }
+        PollOutcome::ALL.iter().for_each(|outcome| drop(self.polls.get_or_create(&(*outcome).into())));
+        JoinOutcome::ALL.iter().for_each(|outcome| drop(self.joins.get_or_create(&(*outcome).into())));
+        DocumentResult::ALL.iter().for_each(|result| drop(self.documents.get_or_create(&(*result).into())));
+        StepName::ALL.iter().for_each(|step| drop(self.steps.get_or_create(&(*step).into())));
+        WalkOutcome::ALL.iter().for_each(|outcome| drop(self.walks.get_or_create(&(*outcome).into())));
+    }
+
+    fn register(&self, registry: &mut Registry) {
         registry.register("build", "Which hub this is", Info::new(vec![("version", env!("CARGO_PKG_VERSION"))]));
-        registry.register("leader", "1 while this hub schedules and publishes", metrics.leader.clone());
-        registry.register("connections", "Open connections", metrics.connections.clone());
+        registry.register("leader", "1 while this hub schedules and publishes", self.leader.clone());
+        registry.register("connections", "Open connections", self.connections.clone());
         registry.register(
             "connections_refused",
             "Connections refused because there are too many",
-            metrics.connections_refused.clone(),
+            self.connections_refused.clone(),
         );
-        registry.register("http_requests", "Requests by what they were for", metrics.requests.clone());
-        registry.register("polls_held", "Polls of agents that wait for news", metrics.polls_held.clone());
-        registry.register("polls", "Polls answered", metrics.polls.clone());
-        registry.register("joins", "Attempts to join or to renew a certificate", metrics.joins.clone());
-        registry.register("status_documents", "Status documents taken in or refused", metrics.documents.clone());
-        registry.register("states_issued", "Desired states signed by this hub", metrics.states_issued.clone());
+        registry.register("http_requests", "Requests by what they were for", self.requests.clone());
+        registry.register("polls_held", "Polls of agents that wait for news", self.polls_held.clone());
+        registry.register("polls", "Polls answered", self.polls.clone());
+        registry.register("joins", "Attempts to join or to renew a certificate", self.joins.clone());
+        registry.register("status_documents", "Status documents taken in or refused", self.documents.clone());
+        registry.register("states_issued", "Desired states signed by this hub", self.states_issued.clone());
         registry.register_with_unit(
             "walk_step",
             "How long a step of the way of a change took",
             Unit::Seconds,
-            metrics.steps.clone(),
+            self.steps.clone(),
         );
-        registry.register("walks", "Walks through all steps of an environment", metrics.walks.clone());
-        registry.register("repositories", "Repositories that are followed", metrics.repositories.clone());
+        registry.register("walks", "Walks through all steps of an environment", self.walks.clone());
+        registry.register("repositories", "Repositories that this hub follows", self.repositories.clone());
         registry.register(
             "repositories_failing",
             "Repositories whose last fetch failed",
-            metrics.repositories_failing.clone(),
+            self.repositories_failing.clone(),
+        );
+        registry.register_with_unit(
+            "repository_failing_oldest",
+            "For how long the repository that has failed longest has failed; 0: none fails",
+            Unit::Seconds,
+            self.repository_failing_oldest.clone(),
         );
         registry.register_collector(Box::new(DatabaseErrors));
-        Metrics { registry, ..metrics }
+        registry.register_collector(Box::new(OwnFigures(self.gathered.clone())));
     }
 
     /// The time that a step took.
@@ -253,38 +321,13 @@ impl Collector for DatabaseErrors {
         let counter = ConstCounter::new(0_u64);
         let mut metric =
             encoder.encode_descriptor("database_errors", "Failures of the database", None, counter.metric_type())?;
-        for (kind, count) in [(DatabaseFailure::Unavailable, away), (DatabaseFailure::Refused, refused)] {
-            ConstCounter::new(count).encode(metric.encode_family(&DatabaseError { kind })?)?;
+        for kind in DatabaseFailure::ALL {
+            let count = match kind {
+                DatabaseFailure::Unavailable => away,
+                DatabaseFailure::Refused => refused,
+            };
+            ConstCounter::new(count).encode(metric.encode_family(&DatabaseError { kind: *kind })?)?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_family_is_in_the_text_with_bounded_labels() {
-        let metrics = Metrics::new();
-        metrics.leader.set(1);
-        metrics.polls.get_or_create(&PollOutcome::News.into()).inc();
-        metrics.documents.get_or_create(&DocumentResult::WrongCluster.into()).inc();
-        metrics.step(StepName::Pack, std::time::Duration::from_millis(3));
-        let ok = Request { route: Route::Read, status: Status::of(http::StatusCode::NOT_FOUND) };
-        metrics.requests.get_or_create(&ok).inc();
-        let text = metrics.encode().unwrap();
-        for line in [
-            "kedge_hub_leader 1",
-            "kedge_hub_polls_total{outcome=\"news\"} 1",
-            "kedge_hub_status_documents_total{result=\"wrong_cluster\"} 1",
-            "kedge_hub_http_requests_total{route=\"read\",status=\"4xx\"} 1",
-            "kedge_hub_walk_step_seconds_bucket{le=\"0.005\",step=\"pack\"} 1",
-            "kedge_hub_database_errors_total{kind=\"refused\"}",
-            "kedge_hub_build_info{version=",
-            "# EOF",
-        ] {
-            assert!(text.contains(line), "{line} is missing in\n{text}");
-        }
     }
 }

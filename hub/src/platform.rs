@@ -8,6 +8,7 @@ pub mod good;
 mod inputs;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -16,7 +17,7 @@ use kedge_model::kinds::RepoRef;
 use kedge_model::wire::Timestamp;
 use kedge_model::{Failing, Kind, Object, ObjectId, Platform, Problem, Spec, Tenant};
 use kedge_platform::repositories::Repositories as _;
-use kedge_platform::{Cache, LoadError, RepoKey, Request};
+use kedge_platform::{Cache, LoadError, RepoKey, Request, check_pin_rings};
 use kedge_scheduler::Change;
 
 pub use difference::changes;
@@ -27,6 +28,7 @@ use crate::store::{Store, StoreError, Term, now};
 use enforced::Enforced;
 use good::Memory;
 use inputs::Inputs;
+use trial::Overlay;
 
 /// Repositories behind repositories: an environment, its bases, their bases, applications.
 const ROUNDS: usize = 12;
@@ -175,10 +177,11 @@ impl EnvironmentReader {
     /// Reads the environment at the newest good commits. `current` is what the scheduler holds.
     pub async fn read(&mut self, term: Term, current: Option<&Platform>) -> Result<PlatformUpdate, ReadError> {
         let enforced = self.shared.enforced(&self.environment).await?.map(Arc::new);
-        let (mut platform, inputs) = self.load(enforced.as_ref()).await?;
+        let (mut platform, inputs) = self.load(enforced.as_ref(), None).await?;
         if let Some(enforced) = &enforced {
             enforced.apply(&self.shared.mirrors, &mut platform);
         }
+        platform.problems.extend(self.pins_beside_rings(&platform).await?);
         platform.published.clone_from(&self.published);
         self.memory.remember(term, &self.shared, &platform).await?;
         let changes = current.map(|current| changes(current, &platform)).unwrap_or_default();
@@ -188,14 +191,30 @@ impl EnvironmentReader {
         Ok(PlatformUpdate { platform, changes, gitops, commits: inputs.commits, inputs: inputs.asked, cause })
     }
 
-    async fn load(&self, enforced: Option<&Arc<Enforced>>) -> Result<(Platform, Seen), ReadError> {
+    /// Pins that name rings which the policy in force doesn't give this environment. A new policy reads it again.
+    async fn pins_beside_rings(&self, platform: &Platform) -> Result<Vec<Problem>, StoreError> {
+        if platform.pins().next().is_none() {
+            return Ok(Vec::new());
+        }
+        let policies = self.shared.store.policies().await?;
+        let rules = policies.in_force().and_then(|policy| policy.environment(&self.environment.name));
+        Ok(check_pin_rings(platform, rules))
+    }
+
+    async fn load(
+        &self,
+        enforced: Option<&Arc<Enforced>>,
+        overlay: Option<&Overlay>,
+    ) -> Result<(Platform, Seen), ReadError> {
         let at = self.environment.control_plane.clone();
         let request = Request::new(&at.repo, &at.branch, None);
         let mirrors = &self.shared.mirrors;
         let own = mirrors.head(&at.repo, at.branch.trim(), Trust::Platform).await;
         let mut tried = BTreeSet::new();
+        let mut overlay = overlay.cloned();
         for _ in 0..ROUNDS {
             let inputs = Inputs::new(mirrors.clone(), Arc::clone(&self.shared.cache)).enforcing(enforced.cloned());
+            let inputs = inputs.trying(overlay.clone().map(Arc::new));
             let (environment, path, head) =
                 (self.environment.name.clone(), at.path.clone(), own.as_ref().ok().cloned());
             let (request, refused) = (request.clone(), own.as_ref().err().map(|error| Box::new(describe(error))));
@@ -219,7 +238,10 @@ impl EnvironmentReader {
                     }
                 };
             }
-            fetch_all(mirrors, &missing).await;
+            match &mut overlay {
+                Some(overlay) => overlay.look_up(mirrors, &missing).await,
+                None => fetch_all(mirrors, &missing).await,
+            }
             tried.extend(missing);
         }
         Err(ReadError::Interrupted)

@@ -24,13 +24,16 @@ use crate::api::{self, ApiState};
 use crate::config::Config;
 use crate::git::Mirrors;
 use crate::keys::Keys;
+use crate::metrics::own::Own;
 use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
+use crate::platform::PlatformReader;
 use crate::promotion::{self, Branches};
 use crate::publish::Publisher;
 use crate::rollout;
 use crate::state::{self, Board};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, now};
+use crate::trial::Trials;
 use crate::truth::Truth;
 use crate::web;
 use data::DataFolder;
@@ -59,6 +62,7 @@ pub struct Hub {
 #[derive(Clone, Debug)]
 struct Rooms {
     mirrors: Mirrors,
+    reader: PlatformReader,
     publisher: Arc<Publisher>,
     blobs: Blobs,
     truth: Truth,
@@ -103,6 +107,12 @@ impl Hub {
             tasks: JoinSet::new(),
             _data: data,
         };
+        hub.metrics.gathered.know(Own {
+            data: config.data.clone(),
+            packages: config.packages_folder(),
+            keys: hub.keys.clone(),
+            api_certificate: config.api.tls.as_ref().map(|tls| tls.certificate.clone()),
+        });
         let rooms = hub.open_rooms(&config).await?;
         hub.follow_others().await?;
         let service = hub.agent_service(&config, &rooms);
@@ -138,6 +148,7 @@ impl Hub {
 
     async fn open_rooms(&mut self, config: &Config) -> Result<Rooms, RunError> {
         let mirrors = Mirrors::new(&config.git, config.data.join("mirrors"), self.store.clone())?;
+        let reader = PlatformReader::new(&config.git, mirrors.clone(), self.store.clone());
         let publisher = Arc::new(Publisher::new(mirrors.clone(), self.store.clone(), config));
         let blobs = Blobs::open(&config.packages_folder())?;
         let (truth, tasks) = Truth::start(self.store.clone(), self.stop.subscribe()).await?;
@@ -152,7 +163,7 @@ impl Hub {
             policy.await;
             Ok(())
         });
-        Ok(Rooms { mirrors, publisher, blobs, truth, rollouts })
+        Ok(Rooms { mirrors, reader, publisher, blobs, truth, rollouts })
     }
 
     /// What other hubs issue and rotate is seen here within a second.
@@ -202,6 +213,7 @@ impl Hub {
             mirrors: rooms.mirrors.clone(),
             publisher: Arc::clone(&rooms.publisher),
             branches: Branches::new(Arc::new(rooms.mirrors.clone()), config),
+            trials: Trials::new(rooms.reader.clone(), self.store.clone()),
             rollouts: rooms.rollouts.nudge.clone(),
             webhook_secret: config.git.webhook_secret_file.clone(),
         };
@@ -256,8 +268,11 @@ async fn count_repositories(mirrors: Mirrors, metrics: Arc<Metrics>, mut shutdow
         }
         let all = mirrors.status();
         let failing = all.iter().filter(|repository| repository.failing.is_some()).count();
+        let oldest = all.iter().filter_map(|repository| Some(repository.failing.as_ref()?.since)).min();
+        let age = oldest.map_or(0, |since| ((now().0 - since.0) / 1000).max(0));
         metrics.repositories.set(i64::try_from(all.len()).unwrap_or(i64::MAX));
         metrics.repositories_failing.set(i64::try_from(failing).unwrap_or(i64::MAX));
+        metrics.repository_failing_oldest.set(age);
     }
 }
 

@@ -65,6 +65,14 @@ need_postgres() {
 
 has_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null; }
 
+# need_prometheus: true when the program is there, or could be installed. When not, `why` says so.
+need_prometheus() {
+    need prometheus prometheus || {
+        why="Prometheus isn't here and can't be installed (Debian's package prometheus)"
+        return 1
+    }
+}
+
 # Raised when the recipe below changes, so that nobody boots an old disk.
 debian_recipe=1
 

@@ -69,7 +69,16 @@ prepare_hub() {
 
 # A fleet of real agents below folders beside a real hub; no rights of root.
 prepare_rollout() {
+    local why=''
     prepare_hub
+    need_prometheus || export KEDGE_NO_PROMETHEUS=$why
+}
+
+# Prometheus and its tool beside them. Without them their tests skip themselves.
+prepare_metrics() {
+    local why=''
+    prepare_hub
+    need_prometheus || export KEDGE_NO_PROMETHEUS=$why
 }
 
 # The first command of the README, with the programs that the build just made.
@@ -138,6 +147,7 @@ suite unit quick "$cores" '' "every test of the workspace that needs nothing fro
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
 suite hub heavy "$cores" '^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*postgres' "a real hub with real Git over HTTP, Gitea and PostgreSQL around it"
 suite rollout heavy $((cores + 2)) '^kedge-tests/rollout::|^kedge-sim(/[^:]*)?::' "promotion through environments and rings with a fleet of real agents, and its simulation"
+suite metrics heavy "$cores" '^kedge-tests/metrics::' "numbers in a real Prometheus, alerts, dashboards, and webhooks to real receivers"
 suite up heavy 2 '^kedge-tests/up::' "kedge up: a whole fleet on one machine, and the commands that it suggests"
 suite web heavy "$cores" '^kedge-tests/web::' "the page in a real Chromium, with a fleet of real agents; pictures go to KEDGE_PICTURES"
 suite debian heavy $((cores + 1)) '^kedge-tests/debian::' "the agent on a booted Debian host, with a real hub, an apt repository and power cuts"

@@ -17,6 +17,7 @@ pub mod inbox;
 pub mod part;
 pub mod port;
 pub mod postgres;
+pub mod prometheus;
 pub mod relay;
 pub mod root_agent;
 pub mod user;

@@ -10,10 +10,10 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::problem::nearest;
-use super::{Config, LONGEST_LOOK, Level, MAX_NAME, Problem, SHORTEST_LOOK};
+use super::{Config, Endpoint, LONGEST_LOOK, Level, MAX_NAME, Problem, SHORTEST_LOOK};
 
 /// Every key of the file.
-pub(super) const KEYS: [&str; 6] = ["name", "hub", "traffic", "look_interval", "disk_reserve", "log"];
+pub(super) const KEYS: [&str; 7] = ["name", "hub", "traffic", "look_interval", "disk_reserve", "metrics", "log"];
 const TRAFFIC: [(&str, Profile); 2] = [("normal", Profile::Normal), ("low", Profile::Low)];
 const LEVELS: [(&str, Level); 4] =
     [("error", Level::Error), ("warn", Level::Warn), ("info", Level::Info), ("debug", Level::Debug)];
@@ -45,6 +45,7 @@ pub(super) fn read(text: &str) -> (Config, Vec<Problem>) {
     config.look_interval =
         reader.duration("look_interval", SHORTEST_LOOK, LONGEST_LOOK).unwrap_or(config.look_interval);
     config.disk_reserve = reader.size("disk_reserve").unwrap_or(config.disk_reserve);
+    config.metrics = reader.endpoint().or(config.metrics);
     config.log = reader.choice("log", &LEVELS).unwrap_or(config.log);
     reader.refuse_the_rest();
     (config, reader.problems)
@@ -92,6 +93,17 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    fn endpoint(&mut self) -> Option<Endpoint> {
+        let text = self.text("metrics", "an address", "127.0.0.1:7481")?;
+        let endpoint = Endpoint::of(&text.value);
+        if endpoint.is_none() {
+            let hint =
+                "write \"127.0.0.1:7481\" or \"unix:/run/kedge-agent/metrics.sock\"; other hosts can't be let in";
+            self.wrong(text.span, "`metrics` is no place on this host", hint);
+        }
+        endpoint
     }
 
     fn choice<T: Copy>(&mut self, key: &str, choices: &[(&'static str, T)]) -> Option<T> {

@@ -6,6 +6,7 @@ use kedge_model::wire::Timestamp;
 
 use super::Engine;
 use super::truth::is_upkeep;
+use crate::metrics::tally;
 use crate::record::{Cause, FailedAttempt, Failure, Original, Outcome, Record, Transaction};
 
 /// After a record that the disk refused.
@@ -19,6 +20,7 @@ impl Engine {
         };
         let now = self.now();
         log(assignment, &outcome);
+        tally::ended(&transaction.cause, &outcome);
         transaction.ended = Some(now);
         transaction.outcome = Some(outcome.clone());
         if outcome == Outcome::Committed && transaction.cause == Cause::Removal {

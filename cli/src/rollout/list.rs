@@ -60,30 +60,16 @@ pub struct ShowArgs {
 }
 
 pub fn list(hub: &Hub, args: &ListArgs) -> Result<Exit> {
-    let mut items = Vec::new();
-    let mut cursor = None;
-    loop {
-        let size = 500.min(args.limit.saturating_sub(items.len())).max(1);
-        let answer = hub.get(
-            &["rollouts"],
-            &[
-                ("environment", args.selector.environment.clone()),
-                ("workload", args.selector.workload.clone()),
-                ("clusterType", args.selector.cluster_type.clone()),
-                ("state", args.state.clone()),
-                ("unfinished", args.unfinished.then(|| "true".to_owned())),
-                ("sourceCommit", args.source_commit.clone()),
-                ("mainCommit", args.main_commit.clone()),
-                ("limit", Some(size.to_string())),
-                ("cursor", cursor),
-            ],
-        )?;
-        items.extend(answer.document["items"].as_array().into_iter().flatten().cloned());
-        cursor = answer.document["next"].as_str().map(str::to_owned);
-        if cursor.is_none() || items.len() >= args.limit {
-            break;
-        }
-    }
+    let parameters = [
+        ("environment", args.selector.environment.clone()),
+        ("workload", args.selector.workload.clone()),
+        ("clusterType", args.selector.cluster_type.clone()),
+        ("state", args.state.clone()),
+        ("unfinished", args.unfinished.then(|| "true".to_owned())),
+        ("sourceCommit", args.source_commit.clone()),
+        ("mainCommit", args.main_commit.clone()),
+    ];
+    let items = hub.list(&["rollouts"], &parameters, args.limit, |_| true)?.items;
     match args.output {
         Format::Json => print_json(&json!({"items": items}))?,
         Format::Yaml => print_yaml(&json!({"items": items}))?,

@@ -1,21 +1,9 @@
-//! A single file that is replaced as a whole: for what can be made again, or what a copy of ours would not help.
+//! Files and their names as ledgers write them: made whole and synced, in a folder that is there.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::disk::Disk;
-
-/// The old or the new content, whatever happens; durable when it returns. A failure leaves the old one.
-pub fn replace_file(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let temporary = beside(path, "new");
-    let replaced = write_new(disk, &temporary, bytes).and_then(|()| disk.rename(&temporary, path));
-    if let Err(error) = replaced {
-        // What is left of it only takes space, and the next call would overwrite it.
-        _ = disk.remove(&temporary);
-        return Err(error);
-    }
-    disk.sync_folder(folder_of(path))
-}
 
 /// Makes a synced file; its folder too, if that lacks.
 pub(crate) fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> io::Result<()> {
@@ -39,29 +27,4 @@ pub(crate) fn beside(path: &Path, which: &str) -> PathBuf {
     name.push(".");
     name.push(which);
     PathBuf::from(name)
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
-
-    use super::*;
-    use crate::fake::{Power, every_cut};
-
-    #[test]
-    fn a_cut_leaves_the_old_or_the_new_file() {
-        let path = Path::new("/state/token");
-        let cases = every_cut(
-            |disk| replace_file(disk, path, b"old").unwrap(),
-            |disk| replace_file(&*disk, path, b"the new one"),
-            |disk, power| {
-                let found = disk.read(path, 100).unwrap();
-                match power {
-                    Power::Cut => assert!(found == b"old" || found == b"the new one", "{found:?}"),
-                    Power::CutAfterwards => assert_eq!(found, b"the new one"),
-                }
-            },
-        );
-        assert!(cases > 10, "{cases}");
-    }
 }

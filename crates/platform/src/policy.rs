@@ -16,7 +16,7 @@ use crate::ignore::Ignore;
 use crate::read::Batch;
 use crate::tree::{Tree, TreeError};
 use crate::walk::problem;
-pub use check::{check_chain, check_environment, check_pins};
+pub use check::{check_chain, check_environment, check_pin_rings, check_pins};
 
 /// What main's head says about promotion.
 #[derive(Clone, Debug, Default)]

@@ -36,6 +36,7 @@ async fn readyz(State(state): State<ApiState>) -> Result<&'static str, ApiError>
 }
 
 async fn metrics(State(state): State<ApiState>) -> Result<impl IntoResponse, ApiError> {
+    state.metrics.gathered.refresh(&state.store).await;
     let text = state.metrics.encode().map_err(|_| ApiError::unavailable("the metrics can't be written"))?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text))
 }

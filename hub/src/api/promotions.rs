@@ -1,5 +1,7 @@
 //! Promotions: which commit of `main` is where, what waits for what, and what people say about it and about a looser policy.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
@@ -7,7 +9,7 @@ use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use kedge_model::kinds::{Offline, Promoter};
-use kedge_rollout::{Promotion, PromotionPhase, Say, Word};
+use kedge_rollout::{Chain, Promotion, PromotionPhase, Say, Word, hear_promotion};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -257,6 +259,7 @@ async fn speak(
         _ => "promote",
     };
     let word = spoken(caller, say, &reason);
+    may_say(state, &environment, commit.as_deref(), &word).await?;
     let about = About::Promotion { environment: environment.clone(), commit: commit.clone() };
     let number = state.store.say_on_promotion(&about, &word).await?;
     let object = commit.as_deref().unwrap_or("the one that waits");
@@ -264,6 +267,20 @@ async fn speak(
     state.store.audit(&caller.did(&format!("promotion.{verb}"), object, &environment, detail)).await?;
     let status = taken(state, number).await?;
     Ok((status, Json(one(state, &environment).await?)))
+}
+
+/// Whose role doesn't allow it is told at once, as with rollouts; all else is for the leader, who knows the newest.
+async fn may_say(state: &ApiState, environment: &str, commit: Option<&str>, word: &Word) -> Result<(), ApiError> {
+    let policies = state.store.policies().await?;
+    let (Some(policy), Some(row)) = (policies.in_force(), state.store.promotion(environment).await?) else {
+        return Ok(());
+    };
+    let environments = BTreeMap::from([(environment.to_owned(), row.standing)]);
+    let chain = Chain { policy: Arc::clone(policy), environments };
+    match hear_promotion(&chain, environment, commit, word.clone()) {
+        Err(refused) if refused.reason == "RoleNeeded" => Err(ApiError::forbidden(refused.message)),
+        _ => Ok(()),
+    }
 }
 
 /// First digits stand for the commit that is known here; else the whole one is needed.

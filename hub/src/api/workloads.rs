@@ -114,7 +114,9 @@ pub async fn workloads_overview(
     let rank = |name: &str| order.iter().position(|known| known == name).unwrap_or(order.len());
     let brief = |name: String| {
         let mut own: Vec<&WorkloadView> = views.iter().filter(|view| view.name == name).collect();
-        own.sort_by(|one, other| (rank(&one.environment), &one.environment).cmp(&(rank(&other.environment), &other.environment)));
+        own.sort_by(|one, other| {
+            (rank(&one.environment), &one.environment).cmp(&(rank(&other.environment), &other.environment))
+        });
         let workspaces: BTreeSet<String> = own.iter().map(|view| view.workspace.clone()).collect();
         WorkloadBrief {
             environments: own.into_iter().map(|view| place(view, &sums, &version)).collect(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use toml::de::DeTable;
 
+use super::destination;
 use super::problem::{ConfigError, ConfigProblem};
 use super::reader::{Notes, Section};
 use super::{
@@ -35,11 +36,14 @@ pub struct Loaded {
 const SHORTEST_CERTIFICATE: Duration = Duration::from_secs(10);
 /// A server that is asked more often than this thinks of an attack.
 const SHORTEST_POLL: Duration = Duration::from_secs(1);
-const SHORTEST_WAIT: Duration = Duration::from_secs(1);
 /// Days go as a whole.
 const SHORTEST_HISTORY: Duration = Duration::from_secs(86_400);
 /// Less would not hold a busy hour.
 const SMALLEST_HISTORY: u64 = 1_000_000;
+/// An agent takes an answer within two seconds for that of a hub in trouble, and asks less often.
+const SHORTEST_WAIT: Duration = Duration::from_secs(3);
+const SHORTEST_INTERVAL: Duration = Duration::from_secs(1);
+const WAIT_REASON: &str = "agents take a quicker answer for that of a hub in trouble, and ask less often";
 /// A file of settings; a larger one is something else.
 const MAX_FILE: u64 = 1 << 20;
 
@@ -129,6 +133,9 @@ pub(super) fn read(text: &str, flags: &Flags, notes: &mut Notes) -> Config {
         environments.insert(name.to_owned(), Environment { publish });
     });
     config.environments = environments;
+    let mut events = Vec::new();
+    file.each("events", |section| events.extend(destination::read(section, &events)));
+    config.events = events;
     file.finish();
     if let Some(control_plane) = &flags.control_plane {
         config.git.control_plane = Some(control_plane.clone());
@@ -203,10 +210,10 @@ fn read_agents(mut section: Section<'_, '_>, agents: &mut Agents) {
             );
         }
     }
-    if let Some(wait) = section.duration("wait", SHORTEST_WAIT) {
+    if let Some(wait) = section.duration_because("wait", SHORTEST_WAIT, WAIT_REASON) {
         agents.wait = wait;
     }
-    if let Some(interval) = section.duration("low_interval", SHORTEST_WAIT) {
+    if let Some(interval) = section.duration("low_interval", SHORTEST_INTERVAL) {
         agents.low_interval = interval;
     }
     if let Some(lifetime) = section.duration("certificate_lifetime", SHORTEST_CERTIFICATE) {
@@ -373,7 +380,7 @@ fn on_disk(address: &str, base: &Path) -> String {
 }
 
 /// `https://user:password@host`; `git@host:path` holds none.
-fn holds_secret(address: &str) -> bool {
+pub(super) fn holds_secret(address: &str) -> bool {
     let Some((_, rest)) = address.split_once("://") else { return false };
     let authority = rest.split('/').next().unwrap_or_default();
     authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))

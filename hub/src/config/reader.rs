@@ -166,7 +166,7 @@ impl<'n, 't> Section<'n, 't> {
         let mut read = Vec::new();
         for (chosen, value) in table {
             let span = value.span();
-            if let Some(duration) = self.read_duration(chosen.get_ref(), value.get_ref(), span, least) {
+            if let Some(duration) = self.read_duration(chosen.get_ref(), value.get_ref(), span, least, "") {
                 read.push((chosen.into_inner().into_owned(), duration));
             }
         }
@@ -244,8 +244,13 @@ impl<'n, 't> Section<'n, 't> {
     }
 
     pub(super) fn duration(&mut self, key: &'static str, least: Duration) -> Option<Duration> {
+        self.duration_because(key, least, "")
+    }
+
+    /// The same; who writes less is told why it is too short.
+    pub(super) fn duration_because(&mut self, key: &'static str, least: Duration, why: &str) -> Option<Duration> {
         let value = self.take(key)?;
-        self.read_duration(key, value.get_ref(), value.span(), least)
+        self.read_duration(key, value.get_ref(), value.span(), least, why)
     }
 
     /// `2GB`, `512MiB`.
@@ -323,6 +328,7 @@ impl<'n, 't> Section<'n, 't> {
         value: &DeValue<'_>,
         span: Range<usize>,
         least: Duration,
+        why: &str,
     ) -> Option<Duration> {
         let DeValue::String(text) = value else {
             self.wrong(key, value, span, "a duration in quotes", "\"30s\"");
@@ -331,7 +337,8 @@ impl<'n, 't> Section<'n, 't> {
         match parse_duration(text) {
             Ok(duration) if duration >= least => Some(duration),
             Ok(_) => {
-                let message = format!("`{key}` is too short");
+                let gap = if why.is_empty() { "" } else { ": " };
+                let message = format!("`{key}` is too short{gap}{why}");
                 self.notes.error(span, message, format!("write \"{}\" or more", super::show::duration(least)));
                 None
             }

@@ -84,6 +84,14 @@ pub fn settings(config: &Config) -> String {
     out.section("[history]");
     out.text("keep", &duration(config.history.keep));
     out.text("max_size", &bytes(config.history.max_size));
+    for destination in &config.events {
+        out.section("[[events]]");
+        out.text("name", &destination.name);
+        out.text("url", &destination.url);
+        out.text("secret_file", &destination.secret_file.display().to_string());
+        out.list("kinds", &destination.kinds.iter().map(|kind| kind.as_str().to_owned()).collect::<Vec<_>>());
+        out.list("environments", &destination.environments);
+    }
     out.0
 }
 

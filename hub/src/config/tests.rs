@@ -56,6 +56,7 @@ fn the_example_names_every_key_and_nothing_else() {
     assert_eq!(config.git.forges[0].kind, ForgeKind::Gitea);
     assert_eq!(config.environments["prod"].publish, PublishMode::PullRequest);
     assert!(config.api.tls.is_some());
+    assert_eq!(config.events[0].kinds, EventKind::DEFAULT);
     for key in &notes.known {
         let last = key.rsplit('.').next().unwrap();
         let named = text.lines().any(|line| line.starts_with(&format!("{last} = ")) || is_header(line, key));
@@ -133,10 +134,60 @@ url = \"mysql://x\"
 }
 
 #[test]
+fn destinations_of_events_are_checked() {
+    let text = "\
+[[events]]
+name = \"ops team\"
+url = \"http://events.example.com/\"
+kinds = [\"rolout\"]
+[[events]]
+name = \"ops\"
+url = \"https://u:p@events.example.com/\"
+secret_file = \"s\"
+[[events]]
+name = \"chat\"
+url = \"http://127.0.0.1:8080/hook\"
+secret_file = \"s\"
+[[events]]
+name = \"chat\"
+url = \"https://chat.example.com/hook\"
+secret_file = \"s\"
+";
+    let found = problems(text);
+    let heads: Vec<&str> = found.iter().map(|problem| problem.lines().next().unwrap()).collect();
+    assert_eq!(
+        heads,
+        [
+            "hub.toml:1:1: error: [events] lacks `secret_file`",
+            "hub.toml:2:8: error: `name` is no name of a destination",
+            "hub.toml:3:7: error: `url` is no address that events can be sent to",
+            "hub.toml:4:10: error: `kinds` names no kind of event",
+            "hub.toml:7:7: error: `url` holds a password",
+            "hub.toml:14:8: error: there are two destinations `chat`",
+        ]
+    );
+    assert!(found[3].contains("did you mean \"rollout\"?"), "{}", found[3]);
+}
+
+#[test]
 fn broken_toml_is_reported_with_its_line_and_the_rest_is_still_read() {
     let found = problems("[api]\nlisten = \n[agents]\nwait = \"0s\"\n");
     assert!(found[0].starts_with("hub.toml:2:"), "{found:?}");
     assert!(found.last().unwrap().starts_with("hub.toml:4:8: error: `wait` is too short"), "{found:?}");
+}
+
+#[test]
+fn polls_that_are_held_for_two_seconds_or_less_are_refused_and_say_why() {
+    for wait in ["1s", "2s"] {
+        let found = problems(&format!("[agents]\nwait = \"{wait}\"\n"));
+        let [problem] = found.as_slice() else { panic!("{found:?}") };
+        assert!(
+            problem.starts_with("hub.toml:2:8: error: `wait` is too short: agents take a quicker answer"),
+            "{problem}"
+        );
+        assert!(problem.contains("write \"3s\" or more"), "{problem}");
+    }
+    assert_eq!(problems("[agents]\nwait = \"3s\"\nlow_interval = \"1s\"\n"), Vec::<String>::new());
 }
 
 #[test]

@@ -85,6 +85,11 @@ impl Authority {
         &self.pem
     }
 
+    /// When its own certificate ends.
+    pub fn not_after(&self) -> Timestamp {
+        self.not_after
+    }
+
     pub fn certificate(&self) -> &CertificateDer<'static> {
         &self.der
     }

@@ -221,6 +221,32 @@ async fn an_override_lets_it_in_and_stays_in_the_evidence() {
 }
 
 #[tokio::test]
+async fn a_pin_that_names_a_ring_which_is_not_there_is_a_problem_until_the_policy_has_it() {
+    let mut world = World::new(&["dev", "prod"], LINE).await;
+    world.commit().await;
+    world.pass().await;
+    let pin = "apiVersion: kedge.dev/v1alpha1\nkind: Pin\nmetadata: {name: p}\nspec: {workload: hello, version: \"1\", rings: [canary]}\n";
+    let base = git(&world.origin.bare, &["show", "dev:base-repo.yaml"]);
+    world.origin.commit("dev", &[("base-repo.yaml", &base), ("pins/p.yaml", pin)]);
+    world.fetch().await;
+    let said = async |world: &World| -> Vec<String> {
+        let update = world.environment_reader("dev").await.read(TERM, None).await.unwrap();
+        let unknown = update.platform.problems.iter().filter(|problem| problem.code == "UnknownName");
+        unknown.map(|problem| format!("{}; {}", problem.message, problem.hint.as_deref().unwrap_or_default())).collect()
+    };
+    let [problem] = &said(&world).await[..] else { panic!("{:?}", said(&world).await) };
+    assert!(problem.contains("the ring `canary`, which dev doesn't have; its rings are all"), "{problem}");
+
+    let rings = LINE.replacen("name: dev", "name: dev, rings: [{name: canary, share: 50%}, {name: rest}]", 1);
+    assert_ne!(rings, LINE);
+    world.with_policy(Some(&rings)).await;
+    world.pass().await;
+    world.say("", None, Say::Approve { ring: None }, "").await;
+    world.pass().await;
+    assert_eq!(said(&world).await, Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_looser_policy_and_a_deleted_one_wait_for_people() {
     let mut world = World::new(&["dev", "prod"], LINE).await;
     world.commit().await;

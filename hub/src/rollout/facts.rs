@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kedge_model::wire::{PackagesKey, Stream};
 use kedge_rollout::{Counts, Facts, RingFacts};
 
-use super::checks::Said;
+use super::checks::Said as Answers;
 use super::compose::Pinned;
 use super::running::Running;
 use crate::pack::{PackedEntry, PackedType};
@@ -21,15 +21,25 @@ pub struct Reported {
     pub ring: String,
     pub assignment: String,
     pub packages: String,
+    /// Empty: nothing.
+    pub running: String,
     pub condition: Word,
     pub count: u64,
+}
+
+/// What clusters say of the same packages.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    counts: Counts,
+    /// Of the failed ones, those that run something else: by what they run.
+    went_back: BTreeMap<String, u64>,
 }
 
 /// Counts and members of one environment at one moment.
 #[derive(Clone, Debug, Default)]
 pub struct Truth {
     /// By packages, then by cluster type, ring and assignment.
-    reported: HashMap<String, BTreeMap<(String, String, String), Counts>>,
+    reported: HashMap<String, BTreeMap<(String, String, String), Said>>,
     members: HashMap<(String, String), Present>,
 }
 
@@ -60,16 +70,20 @@ impl Truth {
     pub fn new(reported: Vec<Reported>, members: &[Members]) -> Truth {
         let mut truth = Truth::default();
         for row in reported {
-            let counts = truth
+            let went_back = row.condition == Word::Failed && !row.running.is_empty() && row.running != row.packages;
+            let said = truth
                 .reported
                 .entry(row.packages)
                 .or_default()
                 .entry((row.cluster_type, row.ring, row.assignment))
                 .or_default();
+            if went_back {
+                *said.went_back.entry(row.running).or_default() += row.count;
+            }
             match row.condition {
-                Word::Converged => counts.converged += row.count,
-                Word::Converging => counts.converging += row.count,
-                Word::Failed => counts.failed += row.count,
+                Word::Converged => said.counts.converged += row.count,
+                Word::Converging => said.counts.converging += row.count,
+                Word::Failed => said.counts.failed += row.count,
                 // Away, or it can't say: offline ones are counted as members.
                 Word::Unknown => {}
             }
@@ -91,17 +105,20 @@ impl Truth {
         self.members.iter().filter(|((_, name), _)| name == ring).map(|(_, present)| present.members).sum()
     }
 
-    fn counts(&self, place: (&str, &str, &str), keys: impl Iterator<Item = PackagesKey>) -> Counts {
+    /// `keys` are the names under which clusters report what one rollout brings. Who failed and went back to another of them
+    /// runs what this rollout brings: what failed there is the other package, which another rollout answers for.
+    fn counts(&self, place: (&str, &str, &str), keys: &BTreeSet<PackagesKey>) -> Counts {
         let (cluster_type, ring, assignment) = place;
         let wanted = (cluster_type.to_owned(), ring.to_owned(), assignment.to_owned());
+        let names: BTreeSet<String> = keys.iter().map(PackagesKey::to_string).collect();
         let mut sum = Counts::default();
-        for key in keys {
-            let Some(counts) = self.reported.get(&key.to_string()).and_then(|places| places.get(&wanted)) else {
-                continue;
-            };
-            sum.converged += counts.converged;
-            sum.converging += counts.converging;
-            sum.failed += counts.failed;
+        for name in &names {
+            let Some(said) = self.reported.get(name).and_then(|places| places.get(&wanted)) else { continue };
+            let runs_ours = said.went_back.iter().filter(|(running, _)| names.contains(*running));
+            let others: u64 = runs_ours.map(|(_, count)| count).sum();
+            sum.converged += said.counts.converged + others;
+            sum.converging += said.counts.converging;
+            sum.failed += said.counts.failed - others;
         }
         let present = self.members.get(&(wanted.0, wanted.1)).copied().unwrap_or_default();
         sum.offline = present.offline;
@@ -116,7 +133,7 @@ pub fn facts(
     truth: &Truth,
     held: &BTreeMap<Stream, Arc<PackedType>>,
     pinned: &Pinned,
-    mut checks: Said,
+    mut checks: Answers,
     quarantined: Vec<String>,
 ) -> Facts {
     let environment = &running.rollout.environment;
@@ -136,7 +153,7 @@ pub fn facts(
             if pinned.get(&stream).is_some_and(|below| below.contains_key(assignment)) {
                 keys.extend(held.get(&stream).and_then(|entries| key_of(entries.get(assignment)?)));
             }
-            truth.counts((cluster_type, ring, assignment), keys.into_iter())
+            truth.counts((cluster_type, ring, assignment), &keys)
         };
         let counts = running.rollout.items.iter().map(count).collect();
         rings.insert(ring.to_owned(), RingFacts { counts, checks: checks.remove(ring).unwrap_or_default() });

@@ -223,12 +223,24 @@ impl Lab {
         .unwrap();
     }
 
-    /// So many clusters of a ring of `drone` report this entry.
+    /// So many clusters of a ring of `drone` report this entry, and run it.
     pub async fn report(&self, ring: &str, assignment: &str, entry: &PackedEntry, says: Says, count: i64) {
-        let packages = key_of(entry).to_string();
+        self.report_running(ring, assignment, [entry, entry], says, count).await;
+    }
+
+    /// The same with what they should run and what they do.
+    pub async fn report_running(
+        &self,
+        ring: &str,
+        assignment: &str,
+        [entry, running]: [&PackedEntry; 2],
+        says: Says,
+        count: i64,
+    ) {
+        let (packages, running) = (key_of(entry).to_string(), key_of(running).to_string());
         sqlx::query(
             "INSERT INTO counts (environment, cluster_type, ring, assignment, packages, running, condition, count) \
-             VALUES ('dev', 'drone', $1, $2, $3, $3, $4, $5) \
+             VALUES ('dev', 'drone', $1, $2, $3, $6, $4, $5) \
              ON CONFLICT (environment, cluster_type, ring, assignment, packages, running, condition) \
              DO UPDATE SET count = excluded.count",
         )
@@ -237,6 +249,7 @@ impl Lab {
         .bind(packages)
         .bind(format!("{says:?}"))
         .bind(count)
+        .bind(running)
         .execute(self.store.pool())
         .await
         .unwrap();

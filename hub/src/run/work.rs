@@ -1,6 +1,6 @@
 //! The leader's whole work: the walks of all environments, their rollouts, answers to proven generations, who belongs to which
-//! ring, and the collecting of packages that nobody needs and of days of history that are too old. Run by `run::leader` for as
-//! long as this hub leads; nothing of it outlives the future.
+//! ring, events for others, and the collecting of packages that nobody needs and of days of history that are too old. Run by
+//! `run::leader` for as long as this hub leads; nothing of it outlives the future.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use tokio::sync::watch;
 use super::{Hub, Rooms};
 use crate::agents::rings::Membership;
 use crate::config::{self, Config};
+use crate::events::Events;
 use crate::history::retention;
 use crate::pack::Packer;
-use crate::platform::PlatformReader;
 use crate::promotion::{self, Rollouts};
 use crate::rollout::{self, Desk};
 use crate::state::Issuer;
@@ -32,6 +32,7 @@ pub(super) struct Work {
     members: Membership,
     store: Store,
     history: config::History,
+    events: Events,
     stop: watch::Receiver<bool>,
 }
 
@@ -82,7 +83,7 @@ impl Work {
                 desk: Arc::clone(&desk),
                 metrics: Arc::clone(metrics),
             };
-            let reader = PlatformReader::new(&config.git, mirrors, store.clone());
+            let reader = rooms.reader.clone();
             let signals = Signals {
                 confirmations: rooms.publisher.confirmations(),
                 downloads: packer.downloads().changed(),
@@ -90,7 +91,9 @@ impl Work {
             };
             Walks::new(reader, Arc::new(steps), signals)
         });
-        Work { walks, issuer, desk, promotions, packer, members, store: store.clone(), history: config.history, stop }
+        let events = Events::new(store.clone(), &config.events, &config.agents.address);
+        let (store, history) = (store.clone(), config.history);
+        Work { walks, issuer, desk, promotions, packer, members, store, history, events, stop }
     }
 
     /// Leads until it is dropped, or until one part can't go on in this term.
@@ -113,6 +116,7 @@ impl Work {
             () = self.desk.lead(term) => {}
             () = collect(&self.packer) => {}
             () = self.members.keep(term) => {}
+            () = self.events.lead(term) => {}
             () = retention::keep(&self.store, term, self.history) => {}
             () = watch_floors(&self.issuer, term, self.stop) => {}
         }

@@ -5,10 +5,12 @@
 mod agents;
 mod ask;
 mod platform;
+mod second;
 pub mod words;
 
 pub use ask::{AWAY_WITHIN, MOVED_WITHIN};
 pub use platform::{assignment, branch_of, workload};
+pub use second::{TALLY, Tally};
 pub use words::Lane;
 
 use crate::lab::await_true;

@@ -4,6 +4,7 @@
 mod agents;
 mod answers;
 mod artifacts;
+mod compare;
 mod database;
 mod each_database;
 mod git_faults;

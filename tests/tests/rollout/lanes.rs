@@ -4,7 +4,7 @@ use kedge_tests::world::plant::{LINE, MOVED_WITHIN, PRESS, Plant};
 use kedge_tests::world::policy::Policy;
 use serde_json::Value;
 
-use crate::plants::{CANARIES, CHAIN, OTHERS, small, with_rings};
+use crate::plants::{CANARIES, CHAIN, OTHERS, moment, small, with_rings};
 
 fn digests(plant: &Plant, environment: &str, cluster_type: &str, ring: &str) -> (Value, Value) {
     let (_, entry) = plant.entry(environment, cluster_type, ring).expect("the stream has a state");
@@ -41,6 +41,24 @@ fn both_lanes_move_at_once_and_neither_waits_for_the_other() {
 }
 
 #[test]
+fn a_bad_commit_of_the_application_does_not_stop_the_platforms_rollout_on_the_same_boxes() {
+    let Some(plant) = with_rings(Policy::chain(&["dev"]).with("dev", &["soak: 8s"])) else { return };
+    let platform = plant.push_main("Platform");
+    plant.await_greeting(&CANARIES, "Platform");
+    plant.await_so("they are known to be well", MOVED_WITHIN, |plant| {
+        let rollout = plant.rollout_of("dev", &platform).unwrap_or_default();
+        rollout["rings"][0]["steadySince"].is_string()
+    });
+    let bad = plant.push_app("dev", "sick version");
+    plant.await_rollout("dev", &bad, "Stopped");
+    plant.await_rollout("dev", &platform, "Complete");
+    plant.await_greeting(&OTHERS, "Platform");
+    assert!(OTHERS.iter().chain(&CANARIES).all(|name| plant.text_on(name).as_deref() == Some("version 1")));
+    assert_eq!(plant.condition(CANARIES[0]), "Failed", "what a box says of itself stays as it is");
+    assert_eq!(plant.rollout_of("dev", &bad).unwrap()["state"], "Stopped");
+}
+
+#[test]
 fn a_pin_keeps_its_rings_and_types_on_a_commit_until_its_date() {
     let Some(plant) = with_rings(Policy::chain(&["dev"])) else { return };
     let first = plant.world.sample.hello_gitops.head("dev");
@@ -66,17 +84,10 @@ fn a_pin_keeps_its_rings_and_types_on_a_commit_until_its_date() {
     assert_eq!(plant.text_on(pinned[0]).as_deref(), Some("version 1"));
 
     // Its date comes by itself: nobody writes to Git then.
-    plant.push_file("dev", "pins/keep-lines.yaml", &pin(&soon()));
+    plant.push_file("dev", "pins/keep-lines.yaml", &pin(&moment(10)));
     plant.await_text(&pinned, "version 3");
     plant.await_so("all is one again", MOVED_WITHIN, |plant| {
         digests(plant, "dev", LINE, "rest").1 == digests(plant, "dev", LINE, "canary").1
     });
     assert!(plant.entry("dev", PRESS, "rest").is_some());
-}
-
-/// Ten seconds from now, RFC 3339.
-fn soon() -> String {
-    let ran =
-        std::process::Command::new("date").args(["-u", "-d", "+10 seconds", "+%Y-%m-%dT%H:%M:%SZ"]).output().unwrap();
-    String::from_utf8(ran.stdout).unwrap().trim().to_owned()
 }

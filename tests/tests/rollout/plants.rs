@@ -60,6 +60,13 @@ pub(crate) fn rings_of(policy: Policy) -> Policy {
     policy.ring("dev", "canary", &["selector: {matchLabels: {ring: canary}}"]).ring("dev", "rest", &[])
 }
 
+/// So many seconds from now, RFC 3339.
+pub(crate) fn moment(seconds: u32) -> String {
+    let when = format!("+{seconds} seconds");
+    let ran = std::process::Command::new("date").args(["-u", "-d", &when, "+%Y-%m-%dT%H:%M:%SZ"]).output().unwrap();
+    String::from_utf8(ran.stdout).unwrap().trim().to_owned()
+}
+
 /// The boxes of `with_rings`.
 pub(crate) const CANARIES: [&str; 3] = ["dev-factory-line-1", "dev-factory-line-2", "dev-press-1"];
 pub(crate) const OTHERS: [&str; 4] = ["dev-factory-line-3", "dev-factory-line-4", "dev-factory-line-5", "dev-press-2"];

@@ -13,6 +13,7 @@ use super::super::house::House;
 use super::super::hub::{Hub, Slot};
 use super::Desk;
 use crate::link::{Backoff, FetchError, Next};
+use crate::metrics::tally::{self, Counted};
 use crate::objects::Objects;
 use crate::objects::collect::free;
 use crate::record::{Failure, Record};
@@ -129,6 +130,8 @@ impl<H: Hub> Desk<H> {
         let failure = match result {
             Ok(()) => {
                 self.content.broken.remove(&assignment);
+                tally::add(Counted::Fetched, 1);
+                tally::add(Counted::FetchedBytes, self.content.missing.get(at).map_or(0, |missing| missing.bytes));
                 tracing::info!(assignment, "its content is here");
                 None
             }
@@ -144,6 +147,7 @@ impl<H: Hub> Desk<H> {
     /// The failure to be told; none: it goes on later by itself.
     fn broke_off(&mut self, assignment: &str, error: &FetchError) -> Option<Failure> {
         let said = chain(error);
+        tally::add(Counted::FetchFailed, 1);
         tracing::warn!(assignment, error = said, "its content can't be fetched");
         match error {
             FetchError::DiskFull { .. } => Some(Failure::passing("DiskFull", said)),

@@ -14,6 +14,7 @@ use super::super::house::House;
 use super::super::hub::{Hub, Slot};
 use super::Desk;
 use crate::link::{Backoff, LinkError, Next, Pace};
+use crate::metrics::tally::{self, Counted};
 
 pub(super) struct Talk {
     pub poll: Slot<Polled>,
@@ -214,12 +215,14 @@ impl<H: Hub> Desk<H> {
         let roll = rand::random_range(0.0..1.0);
         match polled.result {
             Ok(answer) => {
+                tally::add(Counted::Answered, 1);
                 let useful = self.take(&answer, house);
                 let wait = self.talk.pace.answered(&answer, polled.took, useful, roll);
                 self.talk.poll_at = Instant::now() + wait;
                 false
             }
             Err(error) => {
+                tally::add(Counted::Missed, 1);
                 let wait = self.talk.pace.failed(&error, roll);
                 self.talk.poll_at = Instant::now() + wait;
                 self.missed(&error, house);

@@ -75,14 +75,9 @@ fn is_delivered(platform: &Platform, object: &Object) -> bool {
 
 /// Pins that name what isn't there, that are over, or that speak of the same place. Without a policy there is one ring.
 pub fn check_pins(platform: &Platform, policy: Option<&EnvironmentPolicy>, now: Timestamp) -> Vec<Problem> {
-    let rings: BTreeSet<&str> = match policy {
-        Some(policy) => policy.rings.iter().map(|ring| ring.name.as_str()).collect(),
-        None => BTreeSet::from([Ring::ALL]),
-    };
-    let mut problems = Vec::new();
+    let mut problems = check_pin_rings(platform, policy);
     for (object, pin) in platform.pins() {
-        let refuse =
-            |message: String, hint: String| Problem::error("UnknownName", message).at(object.origin.clone()).hint(hint);
+        let refuse = |message: String, hint: String| unknown_name(object, message, hint);
         let id = object.id();
         match targets(platform, &pin.workload) {
             None => problems.push(refuse(
@@ -103,16 +98,33 @@ pub fn check_pins(platform: &Platform, policy: Option<&EnvironmentPolicy>, now: 
             let message = format!("{id} names the cluster type `{name}`, which isn't there");
             problems.push(refuse(message, known(platform, Kind::ClusterType)));
         }
-        for name in pin.rings.iter().filter(|name| !rings.contains(name.as_str())) {
-            let message = format!("{id} names the ring `{name}`, which {} doesn't have", platform.environment);
-            problems.push(refuse(message, listed("its rings are", rings.iter().copied())));
-        }
         if let Some(until) = expired(pin, now) {
             let message = format!("{id} ended at {until} and has no effect any more");
             problems.push(Problem::warning("PinExpired", message).at(object.origin.clone()).hint("delete it"));
         }
     }
     problems
+}
+
+/// Pins that name rings which the environment doesn't have: nothing of them ever comes into force there.
+pub fn check_pin_rings(platform: &Platform, policy: Option<&EnvironmentPolicy>) -> Vec<Problem> {
+    let rings: BTreeSet<&str> = match policy {
+        Some(policy) => policy.rings.iter().map(|ring| ring.name.as_str()).collect(),
+        None => BTreeSet::from([Ring::ALL]),
+    };
+    let mut problems = Vec::new();
+    for (object, pin) in platform.pins() {
+        for name in pin.rings.iter().filter(|name| !rings.contains(name.as_str())) {
+            let message =
+                format!("{} names the ring `{name}`, which {} doesn't have", object.id(), platform.environment);
+            problems.push(unknown_name(object, message, listed("its rings are", rings.iter().copied())));
+        }
+    }
+    problems
+}
+
+fn unknown_name(object: &Object, message: String, hint: String) -> Problem {
+    Problem::error("UnknownName", message).at(object.origin.clone()).hint(hint)
 }
 
 /// When a Pin ended, if it did.

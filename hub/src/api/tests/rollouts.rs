@@ -1,16 +1,20 @@
 //! The one question and its answer, what people say to rollouts, and bulk.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kedge_model::kinds::{EnvironmentPolicy, Members, Offline, Promoter, PromotionPolicy, Ring};
+use kedge_model::kinds::{
+    Approval, ApproverRole, EnvironmentPolicy, Members, Offline, Promoter, PromotionPolicy, Ring,
+};
 use kedge_model::wire::{ClusterId, PackagesKey, Timestamp};
 use kedge_rollout::{Cause, Lane, Phase, RingState, Rollout, RolloutId};
 use serde_json::{Value, json};
 
 use super::fixture::Hub;
-use crate::store::now;
+use crate::store::promotion::{PromotionRow, PromotionSave};
+use crate::store::{Term, now};
 
-const COMMIT: &str = "1f0e0d0c0b0a09080706050403020100f0e0d0c0";
+pub const COMMIT: &str = "1f0e0d0c0b0a09080706050403020100f0e0d0c0";
 
 fn rules(offline: Offline) -> EnvironmentPolicy {
     let rings =
@@ -23,7 +27,7 @@ fn key() -> String {
     PackagesKey::of_packages(&digest("p"), &digest("w")).to_string()
 }
 
-async fn run(hub: &Hub, sql: &str, values: &[&str]) {
+pub async fn run(hub: &Hub, sql: &str, values: &[&str]) {
     let mut query = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned()));
     for value in values {
         query = query.bind((*value).to_owned());
@@ -32,8 +36,12 @@ async fn run(hub: &Hub, sql: &str, values: &[&str]) {
 }
 
 /// A policy for `dev` with two rings.
-async fn govern(hub: &Hub, offline: Offline) {
-    let policy = PromotionPolicy { promoter: Promoter::Kedge, environments: vec![rules(offline)] };
+pub async fn govern(hub: &Hub, offline: Offline) {
+    govern_by(hub, rules(offline)).await;
+}
+
+async fn govern_by(hub: &Hub, rules: EnvironmentPolicy) {
+    let policy = PromotionPolicy { promoter: Promoter::Kedge, environments: vec![rules] };
     let body = serde_json::to_string(&policy).unwrap();
     let sql = "INSERT INTO policies (slot, body, digest, commit_id, subject, author, reasons, words, since) \
                VALUES ('force', $1, '', 'c0', 'policy', 'anna', '[]', '[]', 0)";
@@ -41,7 +49,7 @@ async fn govern(hub: &Hub, offline: Offline) {
 }
 
 /// Moves hello's functional test on drones: in `canary` since a while, `rest` waits.
-async fn rolls(hub: &Hub, offline: Offline, change: impl FnOnce(&mut Rollout)) {
+pub async fn rolls(hub: &Hub, offline: Offline, change: impl FnOnce(&mut Rollout)) {
     let cause = Cause {
         commit: COMMIT.to_owned(),
         main: None,
@@ -71,14 +79,14 @@ async fn rolls(hub: &Hub, offline: Offline, change: impl FnOnce(&mut Rollout)) {
     run(hub, sql, &[&key()]).await;
 }
 
-async fn members(hub: &Hub, ring: &str, presence: &str, count: i64) {
+pub async fn members(hub: &Hub, ring: &str, presence: &str, count: i64) {
     let sql = format!(
         "INSERT INTO population (environment, cluster_type, ring, presence, count) VALUES ('dev', 'drone', $1, $2, {count})"
     );
     run(hub, &sql, &[ring, presence]).await;
 }
 
-async fn says(hub: &Hub, condition: &str, count: i64) {
+pub async fn says(hub: &Hub, condition: &str, count: i64) {
     let sql = format!(
         "INSERT INTO counts (environment, cluster_type, ring, assignment, packages, running, condition, count) \
          VALUES ('dev', 'drone', 'canary', 'hello-functional-test', $1, $1, $2, {count})"
@@ -87,7 +95,7 @@ async fn says(hub: &Hub, condition: &str, count: i64) {
 }
 
 /// The fleet of the sentence that the answer should be.
-async fn fleet(hub: &Hub) {
+pub async fn fleet(hub: &Hub) {
     members(hub, "canary", "Reporting", 69).await;
     members(hub, "canary", "Unknown", 4).await;
     members(hub, "rest", "Reporting", 27).await;
@@ -105,7 +113,7 @@ async fn fleet(hub: &Hub) {
 }
 
 /// What the leader does with a word, at once.
-fn leader(hub: &Hub, refused: Option<&'static str>) -> tokio::task::JoinHandle<()> {
+pub fn leader(hub: &Hub, refused: Option<&'static str>) -> tokio::task::JoinHandle<()> {
     let store = hub.store.clone();
     tokio::spawn(async move {
         loop {
@@ -244,7 +252,7 @@ async fn words_are_for_the_platform_team_and_are_in_the_audit_log(hub: Hub) {
     leads.abort();
 }
 
-fn apply_entry() -> String {
+pub fn apply_entry() -> String {
     let package = |name: &str| {
         let digest = kedge_model::wire::Digest::of(name.as_bytes());
         json!({"digest": digest.to_string(), "size": 1, "repo": "r", "commit": COMMIT})
@@ -365,6 +373,18 @@ async fn promotions_and_evidence_are_shown_and_words_need_a_role_and_a_reason(hu
     hub.get(&hub.team, "/evidence").await.refused(403, "Forbidden");
 }
 
+async fn an_approval_for_another_role_is_forbidden_as_with_rollouts(hub: Hub) {
+    let mut rules = rules(Offline::Complete);
+    rules.rings[0].approval = Some(Approval { people: 1, role: ApproverRole::Application, not_author: false });
+    govern_by(&hub, rules).await;
+    let rows = BTreeMap::from([("dev".to_owned(), PromotionRow::default())]);
+    hub.store.save_promotions(Term(0), &PromotionSave { rows, ..PromotionSave::default() }).await.unwrap();
+    let said = json!({"commit": COMMIT, "reason": "it looks good"});
+    let answer = hub.post(&hub.platform, "/promotions/dev/approve", said).await.refused(403, "Forbidden");
+    assert!(answer.text.contains("this approval is for the role application"), "{}", answer.text);
+    assert!(hub.store.waiting_promotion_words().await.unwrap().is_empty(), "nothing is left for the leader");
+}
+
 async fn pages_of_clusters_and_assignments_tell_of_rings_rollouts_and_slots(hub: Hub) {
     govern(&hub, Offline::Complete).await;
     rolls(&hub, Offline::Complete, |_| {}).await;
@@ -396,5 +416,6 @@ on_each_database!(
     a_restart_is_for_whole_streams_and_says_what_does_not_fit,
     a_version_that_should_last_is_written_to_git,
     promotions_and_evidence_are_shown_and_words_need_a_role_and_a_reason,
+    an_approval_for_another_role_is_forbidden_as_with_rollouts,
     pages_of_clusters_and_assignments_tell_of_rings_rollouts_and_slots,
 );

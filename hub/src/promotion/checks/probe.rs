@@ -27,12 +27,17 @@ const REDIRECTS: usize = 3;
 pub async fn ask(check: &Check, about: &About, branches: &Branches) -> (bool, String) {
     let outcome = match &check.probe {
         Probe::Http { url, pointer, equals } => match fetch(url).await {
-            Ok(body) => judge_json(&body, pointer, equals),
+            Ok(answer) => answer.good().and_then(|body| judge_json(body, pointer, equals)),
             Err(why) => Err(why),
         },
         Probe::Prometheus { url, query } => match query_url(url, query) {
             Some(url) => match fetch(&url).await {
-                Ok(body) => judge_prometheus(&body),
+                // A query that can't be run is answered with a status of its own, and the reason in JSON.
+                Ok(answer) => match (judge_prometheus(&answer.body), answer.good()) {
+                    (Err(why), Err(_)) if why.starts_with(QUERY_FAILS) => Err(why),
+                    (_, Err(why)) => Err(why),
+                    (judged, Ok(_)) => judged,
+                },
                 Err(why) => Err(why),
             },
             None => Err("the address of the Prometheus can't be used".to_owned()),
@@ -46,6 +51,23 @@ pub async fn ask(check: &Check, about: &About, branches: &Branches) -> (bool, St
 }
 
 type Judged = Result<(bool, String), String>;
+
+/// What came back, whatever its status.
+struct Reply {
+    status: reqwest::StatusCode,
+    body: Vec<u8>,
+}
+
+impl Reply {
+    fn good(&self) -> Result<&[u8], String> {
+        match self.status.is_success() {
+            true => Ok(&self.body),
+            false => Err(format!("it answers {}", self.status.as_u16())),
+        }
+    }
+}
+
+const QUERY_FAILS: &str = "the query fails";
 
 async fn commit_status(about: &About, context: &str, branches: &Branches) -> Judged {
     let forge = Forge::of(&about.repo, &branches.forges, &*branches.remote).map_err(|error| error.to_string())?;
@@ -66,7 +88,7 @@ fn query_url(base: &str, query: &str) -> Option<String> {
     Some(url.into())
 }
 
-async fn fetch(url: &str) -> Result<Vec<u8>, String> {
+async fn fetch(url: &str) -> Result<Reply, String> {
     let url = Url::parse(url).map_err(|error| format!("its address can't be used: {error}"))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err("only http and https are asked".to_owned());
@@ -83,9 +105,7 @@ async fn fetch(url: &str) -> Result<Vec<u8>, String> {
     };
     let request = client()?.get(url).header(reqwest::header::ACCEPT, "application/json");
     let mut response = request.send().await.map_err(unreachable)?;
-    if !response.status().is_success() {
-        return Err(format!("it answers {}", response.status().as_u16()));
-    }
+    let status = response.status();
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         if body.len() + chunk.len() > ANSWER_LIMIT {
@@ -93,7 +113,7 @@ async fn fetch(url: &str) -> Result<Vec<u8>, String> {
         }
         body.extend_from_slice(&chunk);
     }
-    Ok(body)
+    Ok(Reply { status, body })
 }
 
 /// One client for all checks: its connections are kept.
@@ -148,7 +168,7 @@ fn judge_prometheus(body: &[u8]) -> Judged {
     let answer: Value = serde_json::from_slice(body).map_err(|_| "its answer isn't JSON".to_owned())?;
     if answer.get("status").and_then(Value::as_str) != Some("success") {
         let why = answer.get("error").and_then(Value::as_str).unwrap_or("no reason given");
-        return Err(format!("the query fails: {why}"));
+        return Err(format!("{QUERY_FAILS}: {why}"));
     }
     let data = answer.get("data").ok_or("its answer has no data")?;
     let result = data.get("result").ok_or("its answer has no result")?;

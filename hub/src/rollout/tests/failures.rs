@@ -48,6 +48,31 @@ async fn a_failure_stops_the_ring_and_other_assignments_go_on() {
 }
 
 #[tokio::test]
+async fn a_failure_counts_in_the_lane_whose_package_does_not_run() {
+    let (lab, first) = settled(Then::Pause).await;
+    let (good, bad) = (content("p2", "w1"), content("p2", "w2"));
+    lab.head("c2", &[("a", good.clone())]).await;
+    lab.report("canary", "a", &good, Says::Converged, 2).await;
+    lab.pass().await;
+    // A bad commit of the application comes while the platform's soaks: the boxes go back to the platform's new package.
+    lab.head("c2", &[("a", bad.clone())]).await;
+    lab.report("canary", "a", &good, Says::Converged, 0).await;
+    lab.report_running("canary", "a", [&bad, &good], Says::Failed, 2).await;
+    lab.pass().await;
+    let phases = async || lab.rollouts().await.into_iter().map(|stored| stored.rollout.phase).collect::<Vec<_>>();
+    assert!(matches!(phases().await[..2], [Phase::Stopped { .. }, Phase::Active]), "{:?}", phases().await);
+    lab.wait(SOAK);
+    lab.pass().await;
+    assert_eq!(lab.ring(2, "canary").await, RingState::Passed, "the soak of the platform's goes on");
+
+    // Both came at once, and the old of both runs: which one it was can't be told, so neither goes on.
+    lab.report_running("canary", "a", [&bad, &good], Says::Failed, 0).await;
+    lab.report_running("rest", "a", [&good, &first], Says::Failed, 1).await;
+    lab.pass().await;
+    assert!(matches!(phases().await[..2], [Phase::Stopped { .. }, Phase::Stopped { .. }]), "{:?}", phases().await);
+}
+
+#[tokio::test]
 async fn going_back_by_policy_is_a_new_generation_with_the_old_content_and_is_not_tried_again() {
     let (lab, first) = settled(Then::Rollback).await;
     let before = lab.state_of("canary").await.generation;

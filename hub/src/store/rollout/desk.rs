@@ -93,15 +93,14 @@ impl Store {
         Ok(())
     }
 
-    /// What clusters report of these packages, summed.
+    /// What clusters report of these packages.
     pub async fn reported(&self, environment: &str, keys: &BTreeSet<PackagesKey>) -> Result<Vec<Reported>, StoreError> {
         let keys: Vec<String> = keys.iter().map(PackagesKey::to_string).collect();
         let mut found = Vec::new();
         for keys in keys.chunks(AT_ONCE) {
             let sql = format!(
-                "SELECT cluster_type, ring, assignment, packages, condition, CAST(SUM(count) AS BIGINT) FROM counts \
-                 WHERE environment = $1 AND packages IN ({}) AND count <> 0 \
-                 GROUP BY cluster_type, ring, assignment, packages, condition",
+                "SELECT cluster_type, ring, assignment, packages, running, condition, count FROM counts \
+                 WHERE environment = $1 AND packages IN ({}) AND count <> 0",
                 places(keys.len(), 1, 2)
             );
             let mut query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(environment);
@@ -109,14 +108,15 @@ impl Store {
                 query = query.bind(key.as_str());
             }
             for row in query.fetch_all(self.pool()).await? {
-                let condition: String = row.try_get(4)?;
+                let condition: String = row.try_get(5)?;
                 found.push(Reported {
                     cluster_type: row.try_get(0)?,
                     ring: row.try_get(1)?,
                     assignment: row.try_get(2)?,
                     packages: row.try_get(3)?,
+                    running: row.try_get(4)?,
                     condition: Word::from_text(&condition).ok_or_else(|| corrupt(condition))?,
-                    count: u64::try_from(row.try_get::<i64, _>(5)?).unwrap_or_default(),
+                    count: u64::try_from(row.try_get::<i64, _>(6)?).unwrap_or_default(),
                 });
             }
         }

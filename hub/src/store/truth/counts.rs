@@ -1,9 +1,8 @@
 //! Counts: written as differences in the transaction that changes a cluster, read as a lookup.
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use kedge_model::wire::{ClusterId, Envelope, Generation, PackagesKey, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, Envelope, PackagesKey, Stream, Timestamp};
 use sqlx::Row as _;
 
 use super::{corrupt, stream_of};
@@ -88,40 +87,6 @@ impl Store {
             })
         };
         rows.iter().map(count).collect()
-    }
-
-    /// Which assignments are gone from every member of a stream: all have accepted the generation that removed them, and
-    /// none reports them any more.
-    pub async fn gone(
-        &self,
-        stream: &Stream,
-        removed: &[(String, Generation)],
-    ) -> Result<BTreeSet<String>, StoreError> {
-        let slowest = sqlx::query_scalar(
-            "SELECT MIN(generation) FROM clusters \
-             WHERE environment = $1 AND cluster_type = $2 AND ring = $3 AND state = 'active'",
-        );
-        let slowest: Option<i64> = slowest
-            .bind(stream.environment.as_str())
-            .bind(stream.cluster_type.as_str())
-            .bind(stream.ring.as_str())
-            .fetch_one(self.pool())
-            .await?;
-        let mut gone = BTreeSet::new();
-        for (assignment, since) in removed {
-            let passed = slowest.is_none_or(|slowest| u64::try_from(slowest).is_ok_and(|slowest| slowest >= since.0));
-            let filter = CountFilter {
-                environment: &stream.environment,
-                cluster_type: Some(&stream.cluster_type),
-                ring: Some(&stream.ring),
-                assignment: Some(assignment),
-                ..CountFilter::default()
-            };
-            if passed && self.counts(&filter).await?.is_empty() {
-                gone.insert(assignment.clone());
-            }
-        }
-        Ok(gone)
     }
 
     /// How many members the streams of an environment have.

@@ -1,15 +1,14 @@
 //! What becomes of documents: stored, known, older, refused.
 
-use kedge_model::wire::{Envelope, Generation, Heads, SigningKey, Timestamp};
+use kedge_model::wire::{Envelope, SigningKey};
 use kedge_status::{Condition, Nonce, Report, StatusDocument};
 
-use super::fleet::{Member, databases, failed, member, packages, relocate, report, sqlite, start, step, stream};
+use super::fleet::{databases, failed, member, packages, relocate, report, sqlite, start, stream};
 use crate::store::now;
 use crate::store::truth::ConditionFilter;
 use crate::store::truth::counts::CountFilter;
-use crate::truth::contacts::Contacts;
 use crate::truth::tally::Word;
-use crate::truth::{Contact, TakeError, Taken};
+use crate::truth::{TakeError, Taken};
 
 fn in_dev() -> CountFilter<'static> {
     CountFilter { environment: "dev", ..CountFilter::default() }
@@ -226,36 +225,5 @@ async fn a_database_that_is_away_answers_unavailable_and_loses_nothing() {
     assert!(fleet.truth.wants(&member.id, &member.document.heads()));
     sqlx::query("ALTER TABLE elsewhere RENAME TO documents").execute(&mut *connection).await.unwrap();
     assert_eq!(fleet.truth.take(None, told).await, Ok(Taken::Stored));
-    fleet.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_removed_assignment_is_gone_when_all_have_been_there_and_none_reports_it() {
-    let fleet = start(sqlite().await).await;
-    let (mut first, second) = (member(1), member(2));
-    fleet.join(&first, &stream("drone")).await;
-    fleet.join(&second, &stream("drone")).await;
-    fleet.truth.take(None, first.tell("shop", Condition::Converged, "new")).await.unwrap();
-    let removed = [("shop".to_owned(), Generation(3))];
-    let gone = async || fleet.store().gone(&stream("drone"), &removed).await.unwrap().len();
-    let contacts = Contacts::default();
-    let accepted = async |member: &Member, generation: u64| {
-        let at = now();
-        let contact = Contact {
-            generation: Generation(generation),
-            look_age: 1,
-            promise_until: Timestamp(at.0 + 60_000),
-            heads: Heads::default(),
-        };
-        contacts.put(&member.id, &contact, at);
-        step(fleet.store(), &contacts, fleet.truth.figures(), at).await.unwrap();
-    };
-    accepted(&first, 3).await;
-    first.document.remove_report("shop", now(), 0).unwrap();
-    assert_eq!(gone().await, 0);
-    fleet.truth.take(None, first.seal()).await.unwrap();
-    assert_eq!(gone().await, 0);
-    accepted(&second, 4).await;
-    assert_eq!(gone().await, 1);
     fleet.stop().await;
 }

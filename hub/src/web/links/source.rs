@@ -94,7 +94,9 @@ mod tests {
 
     #[test]
     fn only_addresses_for_browsers_become_links() {
-        for repo in ["/srv/git/a", "git@github.com:acme/a", "ssh://git@host/a", "javascript://host/%0aalert(1)", "https://"] {
+        for repo in
+            ["/srv/git/a", "git@github.com:acme/a", "ssh://git@host/a", "javascript://host/%0aalert(1)", "https://"]
+        {
             assert_eq!(source(&place(repo, "a.yaml")), None, "{repo}");
         }
         assert_eq!(source(&place("https://github.com/a/b", "../../settings")), None);

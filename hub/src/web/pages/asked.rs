@@ -3,9 +3,9 @@
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 
+use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::objects::{self, ObjectQuery};
-use crate::api::ApiState;
 use crate::web::{Viewer, WebError};
 
 /// Rows of a page: it stays under 50 kB, and a screen or two.
@@ -55,7 +55,8 @@ pub async fn rings(state: &ApiState, environment: &str) -> Result<Vec<String>, W
     let policies = state.store.policies().await?;
     let mut names = Vec::new();
     let known = policies.in_force().into_iter().flat_map(|policy| &policy.environments);
-    for ring in known.filter(|rules| environment.is_empty() || rules.name == environment).flat_map(|rules| &rules.rings) {
+    for ring in known.filter(|rules| environment.is_empty() || rules.name == environment).flat_map(|rules| &rules.rings)
+    {
         if !names.contains(&ring.name) {
             names.push(ring.name.clone());
         }

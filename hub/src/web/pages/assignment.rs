@@ -166,7 +166,9 @@ impl AssignmentPage {
                 || group.rings.iter().any(|ring| ring.packages == running.packages),
             link: with("reality", if running.packages == group.desired_packages { "asDesired" } else { "differs" }),
         });
-        let stream = |ring: &str| format!("/types/{}/{}", links::part(&environment), links::part(&cluster_type)) + "#" + &links::part(ring);
+        let stream = |ring: &str| {
+            format!("/types/{}/{}", links::part(&environment), links::part(&cluster_type)) + "#" + &links::part(ring)
+        };
         let values = configuration.into_iter().map(Value::of).collect::<Vec<_>>();
         AssignmentPage {
             frame,
@@ -207,7 +209,8 @@ impl AssignmentPage {
 impl Ring {
     fn of(ring: RingView, counts: &[CountSeen], pairs: &[(&str, &str)], stream: &dyn Fn(&str) -> String) -> Ring {
         let RingView { ring: name, generation, entry } = ring;
-        let narrowed: Vec<(&str, &str)> = pairs.iter().copied().chain(std::iter::once(("ring", name.as_str()))).collect();
+        let narrowed: Vec<(&str, &str)> =
+            pairs.iter().copied().chain(std::iter::once(("ring", name.as_str()))).collect();
         Ring {
             bar: four(counts.iter().filter(|count| count.ring == name)).bar("/conditions", &narrowed),
             generation_link: stream(&name),
@@ -245,7 +248,7 @@ impl About {
             rings: about.rings,
             chip: Chip::new(&about.commit, &about.subject),
             subject: about.subject,
-            author: about.author,
+            author: rings::person(&about.author),
         }
     }
 }

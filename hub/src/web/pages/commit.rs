@@ -66,8 +66,7 @@ pub async fn page(
         history: links::query("/history", &[("commit", &commit)]),
         as_main: links::query("/rollouts", &[("mainCommit", &commit)]),
         as_source: links::query("/rollouts", &[("sourceCommit", &commit)]),
-        evidence: (viewer.caller.role != Role::Application)
-            .then(|| links::query("/evidence", &[("commit", &commit)])),
+        evidence: (viewer.caller.role != Role::Application).then(|| links::query("/evidence", &[("commit", &commit)])),
         subject: subject.unwrap_or_default(),
         short,
         commit,

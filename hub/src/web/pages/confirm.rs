@@ -45,7 +45,8 @@ pub async fn ask(
 ) -> Result<Show<Confirm>, WebError> {
     let (environment, cluster_type) = path?.0;
     viewer.caller.platform("confirming removals")?;
-    let found = objects::environment(State(state.clone()), viewer.caller.clone(), Ok(Path(environment.clone()))).await?;
+    let found =
+        objects::environment(State(state.clone()), viewer.caller.clone(), Ok(Path(environment.clone()))).await?;
     let Json(item) = found;
     let waiting = item.object.waiting.into_iter().find(|waiting| waiting.cluster_type == cluster_type);
     let waiting = waiting.ok_or_else(|| {

@@ -57,8 +57,12 @@ struct Running {
     chip: Option<Chip>,
     count: u64,
     unknown: u64,
-    is_desired: bool,
+    /// Why it isn't what should run; empty: it is.
+    differs: &'static str,
 }
+
+/// The version alone doesn't tell what differs.
+pub const OTHER_CONTENT: &str = "other configuration or content";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -142,7 +146,8 @@ impl Group {
             ("assignment", target),
         ];
         let mut numbers = numbers(group.reality, &pairs, false);
-        for (count, word, class) in [(group.failed, "Failed", "failed"), (group.converging, "Converging", "converging")] {
+        for (count, word, class) in [(group.failed, "Failed", "failed"), (group.converging, "Converging", "converging")]
+        {
             if count > 0 {
                 let narrowed: Vec<(&str, &str)> =
                     pairs.iter().copied().chain(std::iter::once(("condition", word))).collect();
@@ -155,10 +160,7 @@ impl Group {
             (None, false) => "no version".to_owned(),
         };
         let desired = match group.rings.is_empty() {
-            true => vec![Wanted {
-                ring: String::new(),
-                text: named(&group.desired_version, &group.desired_packages),
-            }],
+            true => vec![Wanted { ring: String::new(), text: named(&group.desired_version, &group.desired_packages) }],
             false => {
                 let ring = |ring: &drift::RingWanted| Wanted {
                     ring: ring.ring.clone(),
@@ -167,15 +169,21 @@ impl Group {
                 group.rings.iter().map(ring).collect()
             }
         };
-        let is_desired = |packages: &str| {
-            packages == group.desired_packages || group.rings.iter().any(|ring| ring.packages == packages)
+        let differs = |running: &RunningView| {
+            let packages = &running.packages;
+            let same = *packages == group.desired_packages || group.rings.iter().any(|ring| ring.packages == *packages);
+            match (same, !packages.is_empty() && running.version == group.desired_version) {
+                (true, _) => "",
+                (false, true) => OTHER_CONTENT,
+                (false, false) => "not desired",
+            }
         };
         let running = |running: &RunningView| Running {
             text: named(&running.version, &running.packages),
             chip: running.commit.as_deref().map(|commit| Chip::new(commit, "")),
             count: running.count,
             unknown: running.unknown,
-            is_desired: is_desired(&running.packages),
+            differs: differs(running),
         };
         Group {
             running: group.running.iter().map(running).collect(),

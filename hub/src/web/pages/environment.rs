@@ -39,6 +39,8 @@ pub struct Environment {
     branch: Option<Folder>,
     gitops: Option<Folder>,
     published: Option<Chip>,
+    /// The pull request's address.
+    request: Option<String>,
     inputs: Vec<(String, Chip)>,
     past: Past,
     links: Links,
@@ -127,7 +129,12 @@ pub async fn page(
         moving: fleet::moving(&state, &viewer, Some(name.clone()), MOVING).await?,
         branch: described.control_plane.as_ref().map(folder),
         gitops: described.gitops.as_ref().map(folder),
-        published: described.publish.as_ref().and_then(|publish| publish.commit.as_deref()).map(|commit| Chip::new(commit, "")),
+        published: described
+            .publish
+            .as_ref()
+            .and_then(|publish| publish.commit.as_deref())
+            .map(|commit| Chip::new(commit, "")),
+        request: described.publish.as_ref().and_then(|publish| publish.link.clone()).filter(|link| is_web(link)),
         inputs: described.inputs.iter().map(|input| (bare(&input.repo), Chip::new(&input.commit, ""))).collect(),
         past,
         links: Links::of(&name),
@@ -189,6 +196,11 @@ fn waits(environment: &str, waiting: &WaitingView) -> Waiting {
         removed: waiting.removed.len(),
         confirmed: waiting.confirmed,
     }
+}
+
+/// Only what a browser may follow becomes a link.
+fn is_web(address: &str) -> bool {
+    ["https://", "http://"].iter().any(|scheme| address.starts_with(scheme))
 }
 
 fn folder(folder: &FolderView) -> Folder {

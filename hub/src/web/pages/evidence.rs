@@ -67,9 +67,12 @@ pub async fn list(
     let cursor = Some(asked.cursor.as_str()).filter(|cursor| !cursor.is_empty());
     Ok(Show(EvidenceList {
         frame: Frame::of(&viewer, "Evidence", Section::Rollouts),
-        filters: Filters::of("/evidence")
-            .text("environment", "Environment", &asked.environment, "")
-            .text("commit", "Commit", &asked.commit, "all its digits"),
+        filters: Filters::of("/evidence").text("environment", "Environment", &asked.environment, "").text(
+            "commit",
+            "Commit",
+            &asked.commit,
+            "all its digits",
+        ),
         pages: Pages::of("/evidence", &pairs, cursor, listed.page.next.as_deref()),
         rows: listed.page.items.into_iter().map(Row::of).collect(),
     }))

@@ -12,8 +12,7 @@ use super::rollout::Spoken;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::promotions::{
-    self, ApproveBody, EnvironmentPromotion, PolicyView, PromoteBody, PromotionView, approve_policy,
-    approve_promotion,
+    self, ApproveBody, EnvironmentPromotion, PolicyView, PromoteBody, PromotionView, approve_policy, approve_promotion,
 };
 use crate::store::tokens::Role;
 use crate::truth::tally::Presence;
@@ -130,9 +129,10 @@ pub async fn page(
         rings: view.rings.join(", then "),
         in_force: view.in_force.as_deref().map(|commit| Chip::new(commit, "")),
         trouble: view.trouble.clone(),
-        refused: view.refused.as_ref().map(|refused| {
-            (Chip::new(&refused.commit, ""), format!("named by {}", refused.by), refused.why.clone())
-        }),
+        refused: view
+            .refused
+            .as_ref()
+            .map(|refused| (Chip::new(&refused.commit, ""), format!("named by {}", refused.by), refused.why.clone())),
         rows: view.promotions.iter().map(row).collect(),
         platform,
         evidence: links::query("/evidence", &[("environment", &environment)]),
@@ -154,7 +154,8 @@ pub async fn ask(
     let label = label_of(&word)?;
     let view = promotions::promotion(State(state.clone()), caller.clone(), Ok(Path(environment.clone()))).await?.0;
     let found = view.promotions.iter().find(|promotion| promotion.commit == commit);
-    let found = found.ok_or_else(|| ApiError::not_found(format!("commit {commit} in the promotions of {environment}")))?;
+    let found =
+        found.ok_or_else(|| ApiError::not_found(format!("commit {commit} in the promotions of {environment}")))?;
     let (mut now, mut later) = (0u64, 0u64);
     for members in state.store.population(&environment).await? {
         let count = u64::try_from(members.count).unwrap_or_default();
@@ -181,7 +182,11 @@ pub async fn ask(
         action: format!("{}/{}", links::promotion(&environment), links::part(&word)),
         chip: Chip::new(&commit, &found.subject),
         subject: found.subject.clone(),
-        does: vec![first, format!("The branch of {environment} then names it; what is there now stays until then."), clusters],
+        does: vec![
+            first,
+            format!("The branch of {environment} then names it; what is there now stays until then."),
+            clusters,
+        ],
         although: if word == "override" { found.waits_for.clone() } else { Vec::new() },
         recorded: format!(
             "Recorded with the promotion, in the audit log, in the history and in the signed evidence of {short}, as said by {} \
@@ -208,11 +213,12 @@ pub async fn tell(
     let name = Ok(Path(environment.clone()));
     match word.as_str() {
         "approve" => {
-            approve_promotion(State(state), caller, name, Ok(Json(ApproveBody { commit, reason }))).await?;
+            let (_, Json(_)) =
+                approve_promotion(State(state), caller, name, Ok(Json(ApproveBody { commit, reason }))).await?;
         }
         word => {
             let body = PromoteBody { commit, overrides: word == "override", reason };
-            promotions::promote(State(state), caller, name, Ok(Json(body))).await?;
+            let (_, Json(_)) = promotions::promote(State(state), caller, name, Ok(Json(body))).await?;
         }
     }
     Ok(Redirect::to(&links::promotion(&environment)))
@@ -231,7 +237,7 @@ pub async fn policy(State(state): State<ApiState>, viewer: Viewer) -> Result<Sho
 
 pub async fn agree(State(state): State<ApiState>, confirmed: Confirmed<Form>) -> Result<Redirect, WebError> {
     let body = ApproveBody { commit: None, reason: confirmed.form.reason.trim().to_owned() };
-    approve_policy(State(state), confirmed.viewer.caller, Ok(Json(body))).await?;
+    let (_, Json(_)) = approve_policy(State(state), confirmed.viewer.caller, Ok(Json(body))).await?;
     Ok(Redirect::to("/policy"))
 }
 
@@ -257,7 +263,7 @@ impl Row {
         Row {
             chip: Chip::new(&promotion.commit, &promotion.subject),
             subject: promotion.subject.clone(),
-            author: promotion.author.clone(),
+            author: rings::person(&promotion.author),
             state: rings::said(&promotion.state).to_owned(),
             mood: rings::mood_of(&promotion.state),
             why: promotion.why.clone(),

@@ -88,7 +88,7 @@ pub async fn page(
     let whole = rollouts::whole(&state, caller, RolloutId(id)).await?;
     let stored = state.store.rollout(RolloutId(id)).await?;
     let steps = match &stored {
-        Some(stored) => rings::steps(&state, caller, &stored.rollout, &whole).await?,
+        Some(stored) => rings::steps(&state, caller, &stored.rollout, &whole, rings::Look::Whole).await?,
         None => Vec::new(),
     };
     let query = StatusQuery { rollout: Some(id), ..StatusQuery::default() };
@@ -109,9 +109,8 @@ pub async fn page(
         chip: Chip::new(&view.cause.commit, &view.cause.subject),
         main: view.cause.main.as_deref().map(|main| Chip::new(main, "on main")),
         history: links::query("/history", &[("commit", view.cause.main.as_deref().unwrap_or(&view.cause.commit))]),
-        evidence: (viewer.caller.role != Role::Application).then(|| {
-            links::query("/evidence", &[("environment", &environment), ("commit", &view.cause.commit)])
-        }),
+        evidence: (viewer.caller.role != Role::Application)
+            .then(|| links::query("/evidence", &[("environment", &environment), ("commit", &view.cause.commit)])),
         subject: view.cause.subject,
         author: view.cause.author,
         lane_link: repo.and_then(links::repository),

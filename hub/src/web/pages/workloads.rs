@@ -130,19 +130,10 @@ impl Cell {
             versions.push(format!("{} more", place.versions.len() - VERSIONS));
         }
         let pairs = [("environment", place.name.as_str()), ("workload", workload)];
-        Cell {
-            environment: place.name.clone(),
-            versions,
-            bar: four(place.conditions).bar("/conditions", &pairs),
-        }
+        Cell { environment: place.name.clone(), versions, bar: four(place.conditions).bar("/conditions", &pairs) }
     }
 }
 
 pub fn four(counts: ConditionCounts) -> Four {
-    Four {
-        converged: counts.converged,
-        converging: counts.converging,
-        failed: counts.failed,
-        unknown: counts.unknown,
-    }
+    Four { converged: counts.converged, converging: counts.converging, failed: counts.failed, unknown: counts.unknown }
 }

@@ -106,6 +106,12 @@ impl Gitea {
         items(&found).iter().map(|status| (text(&status["context"]), text(&status["status"]))).collect()
     }
 
+    /// What a pipeline says of a commit: `pending`, `success`, `failure`.
+    pub fn set_status(&self, repository: &str, commit: &str, context: &str, state: &str) {
+        let path = format!("{}/statuses/{commit}", self.at(repository));
+        self.post(&path, json!({"context": context, "state": state, "description": "the lab's pipeline"}));
+    }
+
     /// From now on a branch changes by pull requests only.
     pub fn protect_branch(&self, repository: &str, branch: &str) {
         self.post(

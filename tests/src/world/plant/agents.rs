@@ -80,14 +80,19 @@ impl Plant {
     #[track_caller]
     pub fn setting_on(&self, name: &str, key: &str) -> Option<String> {
         let environment = name.split('-').next().unwrap_or_default();
-        let path = format!("etc/kedge/workloads/{}/platform-config.env", assignment(environment));
-        let text = self.find(name).read(&path)?;
+        self.setting_of(name, assignment(environment), key)
+    }
+
+    /// The same of any assignment.
+    #[track_caller]
+    pub(super) fn setting_of(&self, name: &str, assignment: &str, key: &str) -> Option<String> {
+        let text = self.find(name).read(&format!("etc/kedge/workloads/{assignment}/platform-config.env"))?;
         let value = text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='))?;
         Some(value.trim_matches(['"', '\'']).to_owned())
     }
 
     #[track_caller]
-    fn find(&self, name: &str) -> &RootAgent {
+    pub(super) fn find(&self, name: &str) -> &RootAgent {
         self.agents.iter().find(|agent| agent.name() == name).unwrap_or_else(|| panic!("there is no {name}"))
     }
 }

@@ -37,7 +37,7 @@ async fn promote(hub: &Hub) {
     hub.store.save_policies(Term(0), &[(PolicySlot::Force, Some(&row))], &[], &[], Vec::new()).await.unwrap();
     let promotion = |commit: &str, subject: &str, phase| {
         let mut promotion: Promotion = serde_json::from_value(json!({
-            "commit": commit, "subject": subject, "author": "Ada <ada@example.org>", "phase": "Waiting", "createdAt": 1000,
+            "commit": commit, "subject": subject, "author": "Ada <ada@example.org>", "phase": {"phase": "waiting"}, "createdAt": 1000,
         }))
         .unwrap();
         promotion.phase = phase;
@@ -96,7 +96,8 @@ async fn a_workloads_glance_counts_its_own(hub: Hub) {
     join(&hub, Newcomer { number: 1, name: "a", stream: drones, standing: Standing::InContact, told }).await;
     let other = Stream::new("dev", "other", Stream::ALL);
     join(&hub, Newcomer { number: 2, name: "b", stream: other, standing: Standing::InContact, told: None }).await;
-    let of = async |query: &str| hub.get(&hub.viewer, &format!("/fleet{query}")).await.ok().body["environments"][0].clone();
+    let of =
+        async |query: &str| hub.get(&hub.viewer, &format!("/fleet{query}")).await.ok().body["environments"][0].clone();
     let all = of("").await;
     assert_eq!((&all["conditions"]["converged"], &all["conditions"]["failed"]), (&json!(1), &json!(1)));
     assert_eq!(all["clusters"]["total"], 2);

@@ -54,7 +54,12 @@ async fn failed_lists_show_nobody_who_is_silent(hub: Hub) {
     assert_eq!(names(&failed), ["broken"]);
     assert_eq!((&failed[0]["reason"], &failed[0]["workload"]), (&json!("HealthCheck"), &json!("hello")));
     assert_eq!(failed[0]["running"], packages("old").to_string());
-    for path in ["reason=HealthCheck", "workload=hello&condition=Failed", "cluster=broken", "reality=differs&reason=HealthCheck"] {
+    for path in [
+        "reason=HealthCheck",
+        "workload=hello&condition=Failed",
+        "cluster=broken",
+        "reality=differs&reason=HealthCheck",
+    ] {
         let found = all(&hub, &hub.viewer, &format!("/conditions?{path}"), 10).await;
         assert_eq!(names(&found), ["broken"], "{path}");
     }
@@ -88,16 +93,24 @@ async fn questions_that_make_no_sense_are_refused(hub: Hub) {
 
 async fn drift_tells_desired_from_reality(hub: Hub) {
     fleet(&hub).await;
-    sqlx::query("INSERT INTO contents (packages, version, platform_commit, workload_commit) VALUES ($1, '0.9', 'p', 'w0')")
-        .bind(packages("old").to_string())
-        .execute(hub.store.pool())
-        .await
-        .unwrap();
+    sqlx::query(
+        "INSERT INTO contents (packages, version, platform_commit, workload_commit) VALUES ($1, '0.9', 'p', 'w0')",
+    )
+    .bind(packages("old").to_string())
+    .execute(hub.store.pool())
+    .await
+    .unwrap();
     // Another cluster type where everything is as it should be: nothing is desired there, and nothing runs.
     let calm = Stream::new("dev", "large", Stream::ALL);
     let mut told = report(Condition::Converged, "new");
     (told.desired, told.running) = (None, None);
-    let new = Newcomer { number: 9, name: "calm", stream: calm, standing: Standing::InContact, told: Some(vec![(HELLO, told)]) };
+    let new = Newcomer {
+        number: 9,
+        name: "calm",
+        stream: calm,
+        standing: Standing::InContact,
+        told: Some(vec![(HELLO, told)]),
+    };
     join(&hub, new).await;
     let view = hub.get(&hub.viewer, "/drift").await.ok().body;
     assert_eq!(view["totals"], json!({"asDesired": 2, "differs": 2, "drifted": 1, "unknown": 2}));
@@ -105,7 +118,8 @@ async fn drift_tells_desired_from_reality(hub: Hub) {
     assert_eq!((&group["environment"], &group["assignment"]), (&json!("dev"), &json!("drone/hello-functional-test")));
     assert_eq!((&group["workload"], &group["desiredPackages"]), (&json!("hello"), &json!(packages("new").to_string())));
     assert_eq!((&group["failed"], &group["converging"], &group["drifted"]), (&json!(1), &json!(1), &json!(1)));
-    let old = json!({"packages": packages("old").to_string(), "version": "0.9", "commit": "w0", "count": 3, "unknown": 1});
+    let old =
+        json!({"packages": packages("old").to_string(), "version": "0.9", "commit": "w0", "count": 3, "unknown": 1});
     let running = group["running"].as_array().unwrap();
     assert!(running.contains(&old), "{running:?}");
     assert_eq!(running.iter().map(|one| one["count"].as_u64().unwrap()).sum::<u64>(), 6);
@@ -130,7 +144,10 @@ async fn a_workload_is_shown_in_every_environment(hub: Hub) {
     assert_eq!(assignments[0]["name"], "drone/hello-functional-test");
     assert_eq!(assignments[0]["desired"][0]["packages"], packages("new").to_string());
     assert_eq!(assignments[0]["running"].as_array().unwrap().len(), 2);
-    assert_eq!((&assignments[1]["name"], &assignments[1]["state"]), (&json!("large/hello-functional-test"), &json!("quarantined")));
+    assert_eq!(
+        (&assignments[1]["name"], &assignments[1]["state"]),
+        (&json!("large/hello-functional-test"), &json!("quarantined"))
+    );
     hub.get(&hub.team, "/workloads-overview/hello").await.ok();
     hub.get(&hub.team, "/workloads-overview/spy").await.refused(404, "NotFound");
     hub.get(&hub.viewer, "/workloads-overview/unheard-of").await.refused(404, "NotFound");

@@ -29,7 +29,8 @@ const WORDS: [&str; 4] = ["converged", "converging", "failed", "unknown"];
 const REALITIES: [&str; 4] = ["asDesired", "differs", "drifted", "unknown"];
 
 fn cluster() -> impl Strategy<Value = Cluster> {
-    let standing = prop_oneof![5 => Just(Standing::InContact), 2 => Just(Standing::Silent), 1 => Just(Standing::Retired)];
+    let standing =
+        prop_oneof![5 => Just(Standing::InContact), 2 => Just(Standing::Silent), 1 => Just(Standing::Retired)];
     let told = prop::collection::btree_map(0..NAMES.len(), (0..4_u8, 0..3_usize, any::<bool>()), 0..4);
     ((0..2_usize, 0..2_usize, 0..2_usize), standing, prop::option::weighted(0.9, told))
         .prop_map(|(stream, standing, told)| Cluster { stream, standing, told })
@@ -109,7 +110,8 @@ async fn compare(hub: &Hub, fleet: &[Cluster], token: &str, own: bool) {
         let name = environment["name"].as_str().unwrap();
         for word in WORDS {
             let number = environment["conditions"][word].as_u64().unwrap();
-            let by_hand: u64 = expected.iter().filter(|((of, _, is), _)| *of == name && *is == word).map(|(_, n)| n).sum();
+            let by_hand: u64 =
+                expected.iter().filter(|((of, _, is), _)| *of == name && *is == word).map(|(_, n)| n).sum();
             assert_eq!(number, by_hand, "{name} {word}");
             let path = format!("/conditions?environment={name}&condition={}", title(word));
             assert_eq!(number, count(hub, token, &path).await, "{path}");

@@ -58,7 +58,8 @@ fn taken(seen: &ClusterWhole, accepted: bool) -> Step {
     let (mood, text, when) = match (accepted, &cluster.unknown_since) {
         (true, _) => (Some(Mood::Converged), format!("the cluster has generation {}", cluster.generation), None),
         (false, Some(since)) => {
-            let text = format!("it has generation {} and takes the next when it returns; no contact", cluster.generation);
+            let text =
+                format!("it has generation {} and takes the next when it returns; no contact", cluster.generation);
             (Some(Mood::Unknown), text, Some(since))
         }
         (false, None) => {
@@ -69,26 +70,27 @@ fn taken(seen: &ClusterWhole, accepted: bool) -> Step {
     Step { mood, name: "Taken", text, chip: None, when: when.map(|when| When::of(when)) }
 }
 
-fn changed(
-    seen: &ClusterWhole,
-    condition: Option<&ConditionSeen>,
-    word: Option<Mood>,
-    accepted: bool,
-) -> Step {
+fn changed(seen: &ClusterWhole, condition: Option<&ConditionSeen>, word: Option<Mood>, accepted: bool) -> Step {
     let held = condition.and_then(|known| seen.holds.iter().find(|hold| hold.assignment == known.assignment));
     let slot = seen.changing_since.as_deref();
     let (mood, text, when) = match (word, held, slot) {
-        (_, Some(hold), _) => (Some(Mood::Unknown), format!("held by {}: nothing is changed", hold.by), Some(&hold.since)),
-        (Some(Mood::Converging), None, _) => {
-            (Some(Mood::Converging), "prefetch, apply, health".to_owned(), condition.map(|known| &known.since))
+        (_, Some(hold), _) => {
+            (Some(Mood::Unknown), format!("held by {}: nothing is changed", hold.by), Some(&hold.since))
         }
-        (Some(Mood::Failed | Mood::Converged), None, _) => (Some(Mood::Converged), "it was tried".to_owned(), None),
+        (Some(Mood::Converging), None, _) => {
+            (Some(Mood::Converging), "fetch, apply, look at its health".to_owned(), condition.map(|known| &known.since))
+        }
+        (Some(Mood::Failed | Mood::Converged), None, _) => {
+            (Some(Mood::Converged), "the change was begun".to_owned(), None)
+        }
         (Some(Mood::Unknown), None, _) => (Some(Mood::Unknown), "nothing is heard".to_owned(), None),
-        (None, None, Some(_)) => (Some(Mood::Converging), "it has a slot of its ring".to_owned(), seen.changing_since.as_ref()),
+        (None, None, Some(_)) => {
+            (Some(Mood::Converging), "it has a slot of its ring".to_owned(), seen.changing_since.as_ref())
+        }
         (None, None, None) if accepted => (Some(Mood::Converging), "it hasn't told of it yet".to_owned(), None),
         (None, None, None) => (None, "not yet".to_owned(), None),
     };
-    Step { mood, name: "Changed", text, chip: None, when: when.map(|when| When::of(when)) }
+    Step { mood, name: "Tried", text, chip: None, when: when.map(|when| When::of(when)) }
 }
 
 fn ended(condition: Option<&ConditionSeen>, word: Option<Mood>) -> Step {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::api::fleet::{ConditionCounts, FleetEnvironment, PresenceCounts};
 use crate::web::links;
-use crate::web::part::{Bar, Chip, Four, When};
+use crate::web::part::{Bar, Chip, Four, Text, When};
 
 pub struct Column {
     pub name: String,
@@ -32,7 +32,7 @@ pub struct Promoted {
 /// A commit that waits to come in.
 pub struct Next {
     pub chip: Chip,
-    pub waits_for: Vec<String>,
+    pub waits_for: Vec<Text>,
 }
 
 /// How many clusters, each number with its list.
@@ -76,7 +76,7 @@ impl Column {
         });
         let next = environment.next.as_ref().map(|next| Next {
             chip: chip(&next.commit, &next.subject),
-            waits_for: next.waits_for.clone(),
+            waits_for: next.waits_for.iter().map(|why| Text::of(why)).collect(),
         });
         let ring = |ring: &crate::api::fleet::FleetRing| {
             let pairs = [("environment", name), ("ring", ring.name.as_str())];
@@ -114,8 +114,11 @@ impl Clusters {
             total,
             link: links::query("/clusters", &[("environment", name), ("state", "active")]),
             silent: unknown,
-            silent_link: links::query("/clusters", &[("environment", name), ("condition", "Unknown"), ("state", "active")]),
-            silent_since: When::maybe(environment.oldest_unknown.as_deref()),
+            silent_link: links::query(
+                "/clusters",
+                &[("environment", name), ("condition", "Unknown"), ("state", "active")],
+            ),
+            silent_since: environment.oldest_unknown.as_deref().map(When::clock),
             joined,
         }
     }

@@ -141,7 +141,7 @@ pub async fn tell(
 ) -> Result<Redirect, WebError> {
     let (id, word) = path?.0;
     let body = SayBody { reason: confirmed.form.reason.trim().to_owned(), ring: None };
-    say(State(state), confirmed.viewer.caller, Ok(Path((id, word))), Ok(Json(body))).await?;
+    let (_, Json(_)) = say(State(state), confirmed.viewer.caller, Ok(Path((id, word))), Ok(Json(body))).await?;
     Ok(Redirect::to(&links::rollout(id)))
 }
 
@@ -161,7 +161,8 @@ fn current(whole: &RolloutWhole) -> Option<&RingProgress> {
 /// Exactly what will happen, with numbers.
 async fn does(state: &ApiState, word: &str, whole: &RolloutWhole) -> Result<Vec<String>, ApiError> {
     let has_it = |ring: &RingProgress| matches!(ring.state.as_str(), "rolling" | "passed" | "stopped");
-    let reached: Vec<&str> = whole.rollout.rings.iter().filter(|ring| has_it(ring)).map(|ring| ring.ring.as_str()).collect();
+    let reached: Vec<&str> =
+        whole.rollout.rings.iter().filter(|ring| has_it(ring)).map(|ring| ring.ring.as_str()).collect();
     let ahead: Vec<&str> =
         whole.rollout.rings.iter().filter(|ring| ring.state == "waiting").map(|ring| ring.ring.as_str()).collect();
     let there = reach(state, whole, &reached).await?;
@@ -187,7 +188,10 @@ async fn does(state: &ApiState, word: &str, whole: &RolloutWhole) -> Result<Vec<
         ],
         "pause" => vec![
             format!("Nothing further begins: {} in rings ahead keep what they have.", later.counted()),
-            format!("{} in rings that it has reached keep what they got; those that change now finish.", there.counted()),
+            format!(
+                "{} in rings that it has reached keep what they got; those that change now finish.",
+                there.counted()
+            ),
         ],
         "resume" => vec![
             format!("It goes on in ring {ring}: {}.", here.said()),
