@@ -5,9 +5,17 @@
   const line = document.querySelector("[data-line]");
   const say = (state, words) => { if (line) { line.dataset.line = state; line.textContent = words; } };
   const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+  // "since 09:12", "since Tuesday 14:03", or with the date
+  const clock = (moment) => {
+    const days = (new Date().setHours(0, 0, 0, 0) - new Date(moment).setHours(0, 0, 0, 0)) / 864e5;
+    const day = days < 1 ? {} : days < 6 ? { weekday: "long" } : { year: "numeric", month: "short", day: "numeric" };
+    return moment.toLocaleString(undefined, { hour: "2-digit", minute: "2-digit", ...day });
+  };
   const times = (root) => root.querySelectorAll("time[datetime]").forEach((time) => {
     const moment = new Date(time.dateTime);
-    if (!isNaN(moment)) time.title = zone.format(moment);
+    if (isNaN(moment)) return;
+    time.title = zone.format(moment);
+    if ("clock" in time.dataset) time.textContent = clock(moment);
   });
 
   // Parts

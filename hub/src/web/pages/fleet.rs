@@ -1,7 +1,7 @@
 //! `/`: is everything all right? Environments along the way of a change, what moves, what is wrong, what is Unknown.
 
 pub mod column;
-mod verdict;
+pub mod verdict;
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,8 @@ pub struct Moving {
     pub environment_link: String,
     pub mood: Mood,
     pub state: String,
-    pub why: String,
+    pub has_why: bool,
+    pub why: Text,
     pub rings: Vec<(String, Text)>,
     pub since: When,
 }
@@ -122,8 +123,13 @@ impl Moving {
             "Paused" => Mood::Unknown,
             _ => Mood::Converging,
         };
+        // Why it stopped is told once.
+        let again = rollout.rings.iter().map(|ring| format!("ring {0}: ring {0}: ", ring.ring));
+        let again = again.into_iter().find(|twice| rollout.why.starts_with(twice.as_str()));
+        let why = again.map_or(rollout.why.as_str(), |twice| &rollout.why[twice.len() / 2..]).to_owned();
+        let stopped = !why.is_empty();
         let rings = rollout.rings.into_iter().map(|ring| {
-            let waits = ring.waits_for.first().filter(|_| ring.state != "passed");
+            let waits = ring.waits_for.first().filter(|_| ring.state != "passed" && !stopped);
             let word = waits.map_or(ring.state.clone(), |waits| format!("{}: {waits}", ring.state));
             (ring.ring, Text::of(&word))
         });
@@ -138,7 +144,8 @@ impl Moving {
             environment: rollout.environment,
             mood,
             state: rollout.state,
-            why: rollout.why,
+            why: Text::of(&why),
+            has_why: stopped,
         }
     }
 }

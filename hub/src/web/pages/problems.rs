@@ -35,6 +35,8 @@ pub struct Problems {
     more: bool,
     may_fetch: bool,
     may_confirm: bool,
+    /// Nothing at all is wrong.
+    calm: bool,
 }
 
 /// Errors, or warnings.
@@ -139,9 +141,15 @@ pub async fn page(
         (good, more) = (read, more || others);
         waiting = publishes(&state, &viewer, &wanted).await?;
     }
+    let calm = whole
+        && wrong.is_none()
+        && failing.is_empty()
+        && waiting.is_empty()
+        && parts.iter().all(|part: &Part| part.rows.is_empty());
     Ok((
         status,
         Show(Problems {
+            calm,
             frame: Frame::of(&viewer, "Problems", Section::Problems),
             filters,
             wrong,
@@ -246,7 +254,7 @@ fn repository(item: Item<RepositorySeen>) -> Repository {
         shown: bare(&repository.url),
         page: links::repository(&repository.url),
         last_good: When::maybe(repository.last_good.as_deref()),
-        since: some(&failing.since).as_deref().map(When::of),
+        since: some(&failing.since).as_deref().map(When::clock),
         next_try: When::maybe(failing.next_try.as_deref()),
         url: repository.url,
         error: failing.error,
