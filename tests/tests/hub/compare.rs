@@ -34,7 +34,10 @@ fn a_branch_is_planned_with_its_assignments_and_clusters_and_changes_nothing(dat
     let assignments = plan["assignments"].as_array().unwrap();
     assert_eq!(assignments.len(), 1, "{plan:#}");
     assert_eq!(assignments[0]["name"], "drone/hello-functional-test");
-    assert_eq!(assignments[0]["values"], json!([{"key": "CLUSTER_NAME", "before": "Drone", "after": "Quad", "redacted": false}]));
+    assert_eq!(
+        assignments[0]["values"],
+        json!([{"key": "CLUSTER_NAME", "before": "Drone", "after": "Quad", "redacted": false}])
+    );
     assert_eq!((&plan["to"]["of"], &plan["to"]["environment"]), (&json!("environment"), &json!(commit)));
     assert_eq!(plan["clusters"], json!({"online": 1, "offline": 0, "total": 1, "waiting": 0}));
     let shown = world.kedge.run(["plan", "-e", "dev", "--hub", "--to", "quad"]);
@@ -46,7 +49,8 @@ fn a_branch_is_planned_with_its_assignments_and_clusters_and_changes_nothing(dat
     let pasted = world.kedge.json(["plan", "-e", "dev", "--hub", "--file", &format!("{DRONES}={}", file.display())]);
     assert_eq!((&pasted["assignments"], &pasted["pasted"][0]["change"]), (&plan["assignments"], &json!("replaced")));
     let gone = world.kedge.json(["plan", "-e", "dev", "--hub", "--file", "scheduling/functional-test.yaml="]);
-    let waits: Vec<&Value> = gone["perType"].as_array().unwrap().iter().filter(|one| one["waits"].is_object()).collect();
+    let waits: Vec<&Value> =
+        gone["perType"].as_array().unwrap().iter().filter(|one| one["waits"].is_object()).collect();
     assert_eq!(waits.len(), 2, "a type that loses all it has waits for a person: {gone:#}");
     assert_eq!(gone["clusters"]["waiting"], 1, "{gone:#}");
 
@@ -73,7 +77,8 @@ fn environments_differ_until_the_commit_is_promoted_and_the_past_stays_comparabl
     let commit = world.sample.edit("main", "configs/hello.yaml", "GREETING: Hello", "GREETING: Moin");
     let plan = world.kedge.json(["plan", "-e", "stage", "--hub", "--to", "main"]);
     assert_eq!((&plan["to"]["of"], &plan["to"]["main"]), (&json!("main"), &json!(commit)));
-    let touched: Vec<&Value> = plan["assignments"].as_array().unwrap().iter().map(|one| &one["values"][0]["key"]).collect();
+    let touched: Vec<&Value> =
+        plan["assignments"].as_array().unwrap().iter().map(|one| &one["values"][0]["key"]).collect();
     assert!(!touched.is_empty() && touched.iter().all(|key| *key == "GREETING"), "{plan:#}");
 
     let promote = |environment: &str| {
