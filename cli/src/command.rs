@@ -5,6 +5,7 @@ use clap::{Parser, Subcommand};
 use crate::access::AccessArgs;
 use crate::audit::AuditArgs;
 use crate::cluster::ClusterArgs;
+use crate::compare::CompareArgs;
 use crate::completions::CompletionsArgs;
 use crate::describe::DescribeArgs;
 use crate::drift::DriftArgs;
@@ -61,6 +62,7 @@ Examples:
     kedge token create -e dev --cluster-type drone
     kedge get clusters --watch
     kedge describe assignment drone/hello-functional-test -e dev
+    kedge compare stage prod
 
   Let a change through the rings, and ask whether everybody has it:
     kedge promote
@@ -89,6 +91,7 @@ pub enum Command {
     Drift(DriftArgs),
     Get(GetArgs),
     Describe(DescribeArgs),
+    Compare(CompareArgs),
     Token(TokenArgs),
     Access(AccessArgs),
     Cluster(ClusterArgs),

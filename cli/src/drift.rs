@@ -79,10 +79,10 @@ impl DriftArgs {
             let mut asked = narrowed();
             asked.extend([("limit", Some(PAGE.to_owned())), ("cursor", cursor)]);
             let mut page = hub.get(&["drift"], &asked)?.document;
-            let calm = |group: &&Value| self.all || differs(group);
+            let is_shown = |group: &&Value| self.all || differs(group);
             let found = page["groups"].as_array().into_iter().flatten();
             let before = groups.len();
-            groups.extend(found.filter(calm).cloned());
+            groups.extend(found.filter(is_shown).cloned());
             cursor = page["next"].as_str().map(str::to_owned);
             // Those that differ come first.
             if cursor.is_none() || (groups.len() == before && !self.all) {

@@ -55,6 +55,11 @@ const TRIES: usize = 4;
 const MAX_PAUSE_S: u64 = 15;
 
 impl HubArgs {
+    /// For a command that may also work without a hub; no address: the one of `kedge login`.
+    pub fn of(hub: &str, token_file: Option<PathBuf>, ca: Option<PathBuf>) -> HubArgs {
+        HubArgs { hub: Some(hub.to_owned()).filter(|hub| !hub.is_empty()), token_file, ca }
+    }
+
     pub fn open(&self) -> Result<Hub> {
         let stored = Settings::load()?;
         let url = self.hub.clone().or_else(|| env::var("KEDGE_HUB").ok().filter(|url| !url.is_empty()));

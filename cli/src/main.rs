@@ -4,6 +4,7 @@ mod access;
 mod audit;
 mod cluster;
 mod command;
+mod compare;
 mod completions;
 mod condition;
 mod control_plane;
@@ -62,6 +63,7 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Drift(args) => drift::run(args),
         Command::Get(args) => get::run(args),
         Command::Describe(args) => describe::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Token(args) => token::run(args),
         Command::Access(args) => access::run(args),
         Command::Cluster(args) => cluster::run(args),

@@ -1,18 +1,17 @@
 //! `kedge plan`: what a change of the control plane would do, before it is merged. Called by `main`.
 
 mod document;
+mod hub;
 mod markdown;
 mod sides;
 mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use anyhow::Result;
 use kedge_model::Platform;
 use kedge_platform::load;
-use kedge_scheduler::{Existing, Kept, Plan, PlanChange, README, Schedule, Scheduler, diff, plan_output};
+use kedge_scheduler::{Plan, Scheduler, plan};
 
 use crate::control_plane::{EnvironmentArgs, RepositoryArgs};
 use crate::error::Exit;
@@ -25,6 +24,11 @@ use sides::{Side, Sides};
 /// Compares two revisions of the control plane, or two folders. Without --to it is the head of the environment's branch,
 /// without --from that commit's first parent. `-o markdown` is for a comment on a pull request and never shows values
 /// that look secret.
+///
+/// With --hub the hub plans: against what is in force there, with the last good version of what is broken, the names that are
+/// published, and the clusters that the change would reach, online and offline. It reads what was pushed (--to), or files
+/// over it (--file), and shows values as the token's role may see them. Without --hub nobody is asked: two revisions or folders
+/// are compared as they are, also before a push.
 ///
 /// Exits with 0, with 3 when the new side has something quarantined or left out.
 #[derive(Clone, Debug, clap::Args)]
@@ -40,13 +44,19 @@ Examples:
     kedge plan -e dev --from origin/dev --to HEAD -o markdown
 
   What differs between two revisions, as data?
-    kedge plan -e dev -c control-plane.git --from dev~1 --to dev -o json")]
+    kedge plan -e dev -c control-plane.git --from dev~1 --to dev -o json
+
+  Which clusters would a pushed branch reach, and which of them are offline?
+    kedge plan -e prod --hub --to new-region
+
+  And this file, before it is committed?
+    kedge plan -e prod --hub --file configs/region.yaml=region.yaml")]
 pub struct PlanArgs {
     #[command(flatten)]
     environment: EnvironmentArgs,
 
     /// What is in force: a revision of the control plane, or a folder
-    #[arg(long, value_name = "REV|DIR")]
+    #[arg(long, value_name = "REV|DIR", conflicts_with = "hub")]
     from: Option<PathBuf>,
 
     /// What would be: a revision of the control plane, or a folder
@@ -54,16 +64,19 @@ pub struct PlanArgs {
     to: Option<PathBuf>,
 
     /// As --sources, for --from
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "hub")]
     from_sources: Option<PathBuf>,
 
     /// Show the files as unified diffs
-    #[arg(long)]
+    #[arg(long, conflicts_with = "hub")]
     diff: bool,
 
     /// How to print the plan
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     output: Output,
+
+    #[command(flatten)]
+    hub: hub::HubPlanArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -83,12 +96,13 @@ struct Compared {
     old: Scheduler,
     new: Scheduler,
     plan: Plan,
-    /// What is missing on the new side only because something failed to load.
-    kept: Vec<Kept>,
     with_diff: bool,
 }
 
 pub fn run(args: &PlanArgs) -> Result<Exit> {
+    if let Some(address) = &args.hub.hub {
+        return hub::run(args, address);
+    }
     let sides = Sides::of(&args.environment, args.from.as_deref(), args.to.as_deref())?;
     let new = read(&args.environment, &sides.to, &args.environment.repositories)?;
     let old_repositories = match &args.from_sources {
@@ -129,49 +143,9 @@ fn read(args: &EnvironmentArgs, side: &Side, repositories: &RepositoryArgs) -> R
 
 impl Compared {
     fn of(args: &PlanArgs, sides: Sides, old: Scheduler, new: Scheduler) -> Compared {
-        let mut plan = diff(old.schedule(), new.schedule());
-        let kept = match new.schedule().failing.is_empty() {
-            true => Vec::new(),
-            false => kept(old.schedule(), new.schedule()),
-        };
-        let folders: BTreeSet<&str> = kept.iter().map(|kept| kept.folder.as_str()).collect();
-        let kept_types: BTreeSet<&str> = folders.iter().filter_map(|folder| folder.split('/').next()).collect();
-        plan.changes
-            .retain(|change| change.change != PlanChange::Removed || !folders.contains(change.id.to_string().as_str()));
-        plan.cluster_types_removed.retain(|name| !kept_types.contains(&**name));
-        for change in &mut plan.changes {
-            // What is quarantined keeps its files.
-            if matches!(change.change, PlanChange::Quarantined(_)) {
-                change.files.clear();
-            }
-        }
-        Compared {
-            environment: args.environment.environment.clone(),
-            sides,
-            old,
-            new,
-            plan,
-            kept,
-            with_diff: args.diff,
-        }
+        let plan = plan(old.schedule(), new.schedule());
+        Compared { environment: args.environment.environment.clone(), sides, old, new, plan, with_diff: args.diff }
     }
-}
-
-/// What `render` would keep if the old side were published.
-fn kept(old: &Schedule, new: &Schedule) -> Vec<Kept> {
-    let published: BTreeMap<String, Arc<str>> = old.files().collect();
-    let existing: BTreeMap<String, Existing> = published
-        .iter()
-        .map(|(path, text)| {
-            let is_readme = path.strip_suffix(README).is_some_and(|folder| folder.matches('/').count() == 1);
-            let file = if is_readme { Existing::Readme(text.as_ref().to_owned()) } else { Existing::Other };
-            (path.clone(), file)
-        })
-        .collect();
-    // Quarantined assignments are changes of their own.
-    let assigned: BTreeSet<String> = new.assignments.keys().map(ToString::to_string).collect();
-    let read = |path: &str| published.get(path).map(|text| text.as_ref().to_owned());
-    plan_output(&existing, new, &read).kept.into_iter().filter(|kept| !assigned.contains(&kept.folder)).collect()
 }
 
 #[cfg(test)]

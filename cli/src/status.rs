@@ -64,7 +64,10 @@ pub fn run(args: &StatusArgs) -> Result<Exit> {
     let hub = args.hub.open()?;
     let mut document = args.ask(&hub)?;
     args.print(&document)?;
-    while args.watch {
+    if !args.watch {
+        return Ok(Exit::Success);
+    }
+    loop {
         std::thread::sleep(EVERY);
         let news = match args.ask(&hub) {
             Ok(news) => news,
@@ -77,7 +80,6 @@ pub fn run(args: &StatusArgs) -> Result<Exit> {
         }
         document = news;
     }
-    Ok(Exit::Success)
 }
 
 impl StatusArgs {

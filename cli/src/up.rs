@@ -3,6 +3,7 @@
 
 mod agents;
 mod board;
+mod error;
 mod fleet;
 mod guard;
 mod hub;
@@ -22,10 +23,10 @@ use crate::hub::Hub;
 use crate::open;
 use agents::Agents;
 use board::Board;
+pub use error::UpError;
 use fleet::Picture;
 use hub::LocalHub;
 use place::Place;
-pub use program::UpError;
 use signals::Signals;
 
 /// Start a whole fleet on this machine, to look at.
@@ -135,14 +136,14 @@ fn serve(
         // A hub that is busy for a moment is asked again.
         let Ok(picture) = Picture::take(&api, &fleet.agents) else { continue };
         board.show(&picture, begun.elapsed());
-        approve(&api, &picture, place)?;
+        if let Err(error) = approve(&api, &picture, place) {
+            board.say(&format!("not approved yet: {error}"));
+        }
         if !told && picture.is_converged() {
             told = true;
             board.settled(&picture, begun.elapsed(), place, &tries::list(&fleet.agents));
             if !place.made().settled {
-                let commit = tries::push_first_change(place)?;
-                place.change(|made| (made.settled, made.change) = (true, Some(commit)))?;
-                board.say("A first change was pushed to main: watch it move from dev to stage to prod.");
+                show_the_way(place, board)?;
             }
         }
         let change = place.made().change.clone().filter(|_| !place.made().arrived);
@@ -165,6 +166,16 @@ impl Fleet {
     }
 }
 
+/// Pushes a first change. One that can't be pushed (somebody is at work there already) is told, and missed by nobody.
+fn show_the_way(place: &mut Place, board: &mut Board) -> Result<(), UpError> {
+    let pushed = tries::push_first_change(place);
+    board.say(&match &pushed {
+        Ok(_) => "A first change was pushed to main: watch it move from dev to stage to prod.".to_owned(),
+        Err(error) => format!("There is no first change to watch: {error}"),
+    });
+    place.change(|made| (made.settled, made.change) = (true, pushed.ok()))
+}
+
 /// The sample asks for a person's word before production. For what it begins with `up` gives it, and says so; later people do.
 fn approve(api: &Hub, picture: &Picture, place: &Place) -> Result<()> {
     let made = place.made();
@@ -182,9 +193,4 @@ fn line(event: &str, detail: serde_json::Value) -> String {
         document.extend(detail);
     }
     format!("{document}\n")
-}
-
-/// The hub's API with the first administrator's token.
-fn api_of(address: &str, token: String) -> Result<Hub> {
-    Hub::new(address, token, None)
 }

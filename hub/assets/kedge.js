@@ -5,9 +5,17 @@
   const line = document.querySelector("[data-line]");
   const say = (state, words) => { if (line) { line.dataset.line = state; line.textContent = words; } };
   const zone = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+  // "since 09:12", "since Tuesday 14:03", or with the date
+  const clock = (moment) => {
+    const days = (new Date().setHours(0, 0, 0, 0) - new Date(moment).setHours(0, 0, 0, 0)) / 864e5;
+    const day = days < 1 ? {} : days < 6 ? { weekday: "long" } : { year: "numeric", month: "short", day: "numeric" };
+    return moment.toLocaleString(undefined, { hour: "2-digit", minute: "2-digit", ...day });
+  };
   const times = (root) => root.querySelectorAll("time[datetime]").forEach((time) => {
     const moment = new Date(time.dateTime);
-    if (!isNaN(moment)) time.title = zone.format(moment);
+    if (isNaN(moment)) return;
+    time.title = zone.format(moment);
+    if ("clock" in time.dataset) time.textContent = clock(moment);
   });
 
   // Parts
@@ -47,7 +55,7 @@
     if (!moves || !document.startViewTransition) return apply();
     name(document);
     const transition = document.startViewTransition(() => { apply(); name(document); });
-    transition.finished.catch(() => {});
+    for (const end of [transition.ready, transition.finished]) end.catch(() => {}); // a resized window ends it
   };
   // A row without its times: those change by themselves.
   const plain = (row) => {
@@ -105,6 +113,11 @@
     prefix = 0;
   });
   document.querySelectorAll("form[data-auto] select").forEach((select) => select.addEventListener("change", () => select.form.requestSubmit()));
+
+  // An address holds what is chosen, not every empty field.
+  document.querySelectorAll("form[data-auto]").forEach((form) => form.addEventListener("formdata", ({ formData }) => {
+    for (const [field, value] of [...formData]) if (!value) formData.delete(field);
+  }));
 
   times(document);
   listen();

@@ -9,7 +9,7 @@ CREATE INDEX conditions_drifted ON conditions (cluster) WHERE drift IS NOT NULL;
 CREATE INDEX rollouts_unfinished ON rollouts (environment, state) WHERE state IN ('Active', 'Paused', 'Stopped');
 
 -- Quarantines among all assignments.
-CREATE INDEX catalog_quarantined ON catalog (environment, workspace)
+CREATE INDEX catalog_quarantined ON catalog (kind, environment, workspace)
     WHERE kind = 'assignment' AND (state = 'quarantined' OR note <> '');
 
 -- What a pair of packages is to people. Clusters report pairs; a pair never means anything else.

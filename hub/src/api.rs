@@ -25,6 +25,7 @@ mod login;
 pub(crate) mod objects;
 pub(crate) mod overview;
 pub(crate) mod page;
+pub(crate) mod plan;
 pub(crate) mod promotions;
 pub(crate) mod publish;
 pub(crate) mod rollouts;

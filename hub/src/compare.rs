@@ -18,6 +18,8 @@ use view::{SideRun, WorkloadCompared};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Side {
     pub environment: String,
+    /// The side is only this.
+    pub cluster_type: Option<String>,
     /// All of it, whether a workload is on them or not.
     pub cluster_types: BTreeSet<String>,
     pub workloads: BTreeMap<String, Workload>,
@@ -110,6 +112,12 @@ pub fn compare(left: &Side, right: &Side) -> Vec<WorkloadCompared> {
         .collect()
 }
 
+impl Workload {
+    fn cluster_types(&self) -> BTreeSet<&str> {
+        self.places.iter().map(|place| place.cluster_type.as_str()).collect()
+    }
+}
+
 /// The two sides that a workload is compared between.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
@@ -153,15 +161,19 @@ impl Pair<'_> {
         self.left.environment == self.right.environment
     }
 
-    /// The same environment at two times, or a cluster type of it.
+    /// The same environment at two times, or the same cluster type of it.
     fn is_one_place(self) -> bool {
-        self.is_one_environment() && !self.left.cluster_types.is_disjoint(&self.right.cluster_types)
+        self.is_one_environment() && self.left.cluster_type == self.right.cluster_type
     }
 
     fn is_placed_otherwise(self, left: &Workload, right: &Workload) -> bool {
-        let has = |workload: &Workload, name: &String| workload.places.iter().any(|place| place.cluster_type == *name);
+        let (left, right) = (left.cluster_types(), right.cluster_types());
+        if self.is_one_place() {
+            return left != right;
+        }
+        // Environments have cluster types of their own: only those that both have can be missed.
         let mut shared = self.left.cluster_types.intersection(&self.right.cluster_types);
-        shared.any(|name| has(left, name) != has(right, name))
+        shared.any(|name| left.contains(name.as_str()) != right.contains(name.as_str()))
     }
 }
 

@@ -22,6 +22,7 @@ pub mod rollout;
 pub mod run;
 pub mod state;
 pub mod store;
+pub mod trial;
 pub mod truth;
 pub mod walk;
 pub mod web;

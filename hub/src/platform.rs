@@ -8,6 +8,7 @@ pub mod good;
 mod inputs;
 #[cfg(test)]
 pub(crate) mod testing;
+pub mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -27,6 +28,7 @@ use crate::store::{Store, StoreError, Term, now};
 use enforced::Enforced;
 use good::Memory;
 use inputs::Inputs;
+use trial::Overlay;
 
 /// Repositories behind repositories: an environment, its bases, their bases, applications.
 const ROUNDS: usize = 12;
@@ -175,7 +177,7 @@ impl EnvironmentReader {
     /// Reads the environment at the newest good commits. `current` is what the scheduler holds.
     pub async fn read(&mut self, term: Term, current: Option<&Platform>) -> Result<PlatformUpdate, ReadError> {
         let enforced = self.shared.enforced(&self.environment).await?.map(Arc::new);
-        let (mut platform, inputs) = self.load(enforced.as_ref()).await?;
+        let (mut platform, inputs) = self.load(enforced.as_ref(), None).await?;
         if let Some(enforced) = &enforced {
             enforced.apply(&self.shared.mirrors, &mut platform);
         }
@@ -199,14 +201,20 @@ impl EnvironmentReader {
         Ok(check_pin_rings(platform, rules))
     }
 
-    async fn load(&self, enforced: Option<&Arc<Enforced>>) -> Result<(Platform, Seen), ReadError> {
+    async fn load(
+        &self,
+        enforced: Option<&Arc<Enforced>>,
+        overlay: Option<&Overlay>,
+    ) -> Result<(Platform, Seen), ReadError> {
         let at = self.environment.control_plane.clone();
         let request = Request::new(&at.repo, &at.branch, None);
         let mirrors = &self.shared.mirrors;
         let own = mirrors.head(&at.repo, at.branch.trim(), Trust::Platform).await;
         let mut tried = BTreeSet::new();
+        let mut overlay = overlay.cloned();
         for _ in 0..ROUNDS {
             let inputs = Inputs::new(mirrors.clone(), Arc::clone(&self.shared.cache)).enforcing(enforced.cloned());
+            let inputs = inputs.trying(overlay.clone().map(Arc::new));
             let (environment, path, head) =
                 (self.environment.name.clone(), at.path.clone(), own.as_ref().ok().cloned());
             let (request, refused) = (request.clone(), own.as_ref().err().map(|error| Box::new(describe(error))));
@@ -230,7 +238,10 @@ impl EnvironmentReader {
                     }
                 };
             }
-            fetch_all(mirrors, &missing).await;
+            match &mut overlay {
+                Some(overlay) => overlay.look_up(mirrors, &missing).await,
+                None => fetch_all(mirrors, &missing).await,
+            }
             tried.extend(missing);
         }
         Err(ReadError::Interrupted)

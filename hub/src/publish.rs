@@ -27,9 +27,10 @@ use tokio::sync::watch;
 
 pub use error::{Next, PublishError};
 pub use forge::{ForgeError, PullState};
-pub use guard::{Names, Removal};
+pub use guard::{Names, Removal, Verdict, judge};
 pub use message::shown_repo;
 pub(crate) use plan::Change;
+pub use plan::assignment_of;
 pub use remote::{PushError, Remote, RemoteError, Seen};
 pub use tree::TreeError;
 

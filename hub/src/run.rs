@@ -27,11 +27,13 @@ use crate::keys::Keys;
 use crate::metrics::own::Own;
 use crate::metrics::{At, Metrics};
 use crate::pack::Blobs;
+use crate::platform::PlatformReader;
 use crate::promotion::{self, Branches};
 use crate::publish::Publisher;
 use crate::rollout;
 use crate::state::{self, Board};
 use crate::store::{Store, StoreError, now};
+use crate::trial::Trials;
 use crate::truth::Truth;
 use crate::web;
 use data::DataFolder;
@@ -60,6 +62,7 @@ pub struct Hub {
 #[derive(Clone, Debug)]
 struct Rooms {
     mirrors: Mirrors,
+    reader: PlatformReader,
     publisher: Arc<Publisher>,
     blobs: Blobs,
     truth: Truth,
@@ -145,6 +148,7 @@ impl Hub {
 
     async fn open_rooms(&mut self, config: &Config) -> Result<Rooms, RunError> {
         let mirrors = Mirrors::new(&config.git, config.data.join("mirrors"), self.store.clone())?;
+        let reader = PlatformReader::new(&config.git, mirrors.clone(), self.store.clone());
         let publisher = Arc::new(Publisher::new(mirrors.clone(), self.store.clone(), config));
         let blobs = Blobs::open(&config.packages_folder())?;
         let (truth, tasks) = Truth::start(self.store.clone(), self.stop.subscribe()).await?;
@@ -159,7 +163,7 @@ impl Hub {
             policy.await;
             Ok(())
         });
-        Ok(Rooms { mirrors, publisher, blobs, truth, rollouts })
+        Ok(Rooms { mirrors, reader, publisher, blobs, truth, rollouts })
     }
 
     /// What other hubs issue and rotate is seen here within a second.
@@ -209,6 +213,7 @@ impl Hub {
             mirrors: rooms.mirrors.clone(),
             publisher: Arc::clone(&rooms.publisher),
             branches: Branches::new(Arc::new(rooms.mirrors.clone()), config),
+            trials: Trials::new(rooms.reader.clone(), self.store.clone()),
             rollouts: rooms.rollouts.nudge.clone(),
             webhook_secret: config.git.webhook_secret_file.clone(),
         };

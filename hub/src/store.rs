@@ -214,6 +214,14 @@ impl Tx {
         Ok(tick)
     }
 
+    /// The number that this change has already, or a new one.
+    pub async fn hold_tick(&mut self) -> Result<i64, StoreError> {
+        match self.tick {
+            Some(tick) => Ok(tick),
+            None => self.tick().await,
+        }
+    }
+
     pub async fn commit(self) -> Result<(), StoreError> {
         Ok(self.inner.commit().await?)
     }

@@ -141,8 +141,7 @@ pub(super) mod files_only {
     pub const HELLO_HOST: &[SampleFile] =
         files!("files-only/hello-gitops/host": "check.sh", "greeting", "host-workload.yaml");
     pub const BEACON: &[SampleFile] = files!("files-only/beacon": "README.md", "workload/beacon.yaml");
-    pub const BEACON_HOST: &[SampleFile] =
-        files!("files-only/beacon-gitops/host": "beacon.conf", "host-workload.yaml");
+    pub const BEACON_HOST: &[SampleFile] = files!("files-only/beacon-gitops/host": "beacon.conf", "host-workload.yaml");
 }
 
 impl Flavour {

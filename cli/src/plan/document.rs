@@ -23,7 +23,7 @@ impl Compared {
             "clusterTypesRemoved": self.plan.cluster_types_removed.iter().map(|name| &**name).collect::<Vec<_>>(),
             "promotedCommit": promoted,
             "changes": self.plan.changes.iter().map(|change| self.change(change)).collect::<Vec<_>>(),
-            "kept": self.kept.iter().map(|kept| json!({"folder": kept.folder, "reason": kept.reason})).collect::<Vec<_>>(),
+            "kept": self.plan.kept.iter().map(|kept| json!({"folder": kept.folder, "reason": kept.reason})).collect::<Vec<_>>(),
             "problems": problems.to_json(),
         })
     }

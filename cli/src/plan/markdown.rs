@@ -34,7 +34,7 @@ impl Compared {
         facts.extend(plan.cluster_types_added.iter().map(|name| format!("cluster type {} is new", code(name))));
         facts.extend(plan.cluster_types_removed.iter().map(|name| format!("cluster type {} goes", code(name))));
         facts.extend(
-            self.kept.iter().map(|kept| {
+            self.plan.kept.iter().map(|kept| {
                 format!("{} is kept: {}", code(&kept.folder), escape(&redaction.sentence(&kept.reason, [])))
             }),
         );

@@ -48,14 +48,13 @@ fn folder(name: &str) -> Side {
 }
 
 fn compared(old: Scheduler, new: Scheduler, with_diff: bool) -> Compared {
-    let plan = diff(old.schedule(), new.schedule());
+    let plan = plan(old.schedule(), new.schedule());
     Compared {
         environment: "dev".to_owned(),
         sides: Sides { from: folder("a"), to: folder("b") },
         old,
         new,
         plan,
-        kept: Vec::new(),
         with_diff,
     }
 }

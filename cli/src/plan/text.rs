@@ -45,7 +45,7 @@ impl Compared {
                 }
             }
         }
-        for kept in &self.kept {
+        for kept in &self.plan.kept {
             writeln!(text, "= {} kept: {}", kept.folder, kept.reason)?;
         }
         writeln!(text, "{}", self.plan.summary())

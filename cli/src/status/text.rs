@@ -14,10 +14,12 @@ const NAMED: usize = 3;
 pub fn of(document: &Value) -> String {
     let environments: Vec<&Value> = document["environments"].as_array().into_iter().flatten().collect();
     let mut out = table(&environments);
-    let moving: Vec<String> = document["rollouts"].as_array().into_iter().flatten().map(rollout).collect();
+    let rollouts = || document["rollouts"].as_array().into_iter().flatten();
+    let is_stopped = |rollout: &&Value| rollout["state"] == "Stopped";
+    let moving: Vec<String> = rollouts().filter(|rollout| !is_stopped(rollout)).map(|one| rollout("◐", one)).collect();
     let waiting: Vec<String> = environments.iter().filter_map(|environment| waits(environment)).collect();
     section(&mut out, "Moving", moving.into_iter().chain(waiting).collect());
-    let mut wrong = Vec::new();
+    let mut wrong: Vec<String> = rollouts().filter(is_stopped).map(|one| rollout("▲", one)).collect();
     wrong.extend(failures(document, &environments));
     for environment in &environments {
         wrong.extend(silent(environment));
@@ -64,13 +66,13 @@ fn section(out: &mut String, title: &str, lines: Vec<String>) {
     }
 }
 
-fn rollout(rollout: &Value) -> String {
+fn rollout(shape: &str, rollout: &Value) -> String {
     let (id, state) = (text(&rollout["id"]), text(&rollout["state"]));
     let why = text(&rollout["why"]);
     let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
-    let state = if state == "Active" { String::new() } else { format!(" is {state}{why};") };
+    let state = if state == "Active" { ":".to_owned() } else { format!(" is {state}{why};") };
     format!(
-        "◐ {}: rollout {id} of {} {}:{state} {}  > kedge rollout show {id}",
+        "{shape} {}: rollout {id} of {} {}{state} {}  > kedge rollout show {id}",
         text(&rollout["environment"]),
         short(&rollout["commit"]),
         text(&rollout["subject"]),
@@ -120,7 +122,8 @@ fn failures(document: &Value, environments: &[&Value]) -> Vec<String> {
 
 /// "Failed" alone doesn't say what runs.
 fn still(rows: &[&Value]) -> String {
-    let mut versions: Vec<String> = rows.iter().map(|row| text(&row["version"])).filter(|one| !one.is_empty()).collect();
+    let mut versions: Vec<String> =
+        rows.iter().map(|row| text(&row["version"])).filter(|one| !one.is_empty()).collect();
     versions.sort();
     versions.dedup();
     match versions.is_empty() {
@@ -149,7 +152,9 @@ fn troubles(environment: &Value) -> Vec<String> {
     let count = |value: &Value| value.as_u64().unwrap_or_default();
     if count(&environment["quarantined"]) > 0 {
         let quarantined = plural(count(&environment["quarantined"]), "assignment is", "assignments are");
-        lines.push(format!("! {name}: {quarantined} quarantined  > kedge get assignments -e {name} --state quarantined"));
+        lines.push(format!(
+            "! {name}: {quarantined} quarantined  > kedge get assignments -e {name} --state quarantined"
+        ));
     }
     let errors = count(&environment["problems"]["errors"]);
     if errors > 0 {

@@ -13,9 +13,10 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::json;
 
+use super::error::UpError;
 use super::hub::LocalHub;
 use super::place::{Place, random};
-use super::program::{Program, Programs, UpError, how_it_ended, words};
+use super::program::{Program, Programs, how_it_ended};
 use crate::hub::Hub;
 pub(super) use plan::Member;
 
@@ -167,7 +168,7 @@ impl Agent {
         let root = self.root();
         let arguments: [OsString; 3] = ["run".into(), "--root".into(), root.clone().into()];
         // Checks of the sample are relative to the root.
-        let program = Program::start(&programs.agent, &words(&arguments), &root, &self.folder.join("log"))?;
+        let program = Program::start(&programs.agent, &arguments, &root, &self.folder.join("log"))?;
         write(&self.folder.join("pid"), &format!("{}\n", program.id()))?;
         self.program = Some(program);
         Ok(())

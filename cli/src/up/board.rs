@@ -55,12 +55,17 @@ impl Board {
         }
         let bold = Style::new().bold();
         print(&format!("\n  {bold}{link}{bold:#}\n"));
-        print("  This link logs a browser in, once, within ten minutes; `kedge open` makes another (after `. ./env`, see below).\n");
+        print(
+            "  This link logs a browser in, once, within ten minutes; `kedge open` makes another (after `. ./env`, see below).\n",
+        );
         if !could_open {
             print("  There is no xdg-open here: open it yourself.\n");
         }
         let end = match place.stays() {
-            true => format!("Ctrl-C ends it; the folder stays. Again: kedge up {}", quote(&place.path().display().to_string())),
+            true => format!(
+                "Ctrl-C ends it; the folder stays. Again: kedge up {}",
+                quote(&place.path().display().to_string())
+            ),
             false => "Ctrl-C ends it and takes the folder away (--keep keeps it)".to_owned(),
         };
         print(&format!("  {end}\n\n"));
@@ -71,7 +76,7 @@ impl Board {
         let news = self.last.as_ref() != Some(picture);
         self.last = Some(picture.clone());
         match (self.form, self.redraws) {
-            (Form::Text, true) => {
+            (Form::Text, true) if news => {
                 self.clear();
                 self.draw_last();
             }
@@ -85,9 +90,9 @@ impl Board {
     pub fn settled(&mut self, picture: &Picture, since: Duration, place: &Place, tries: &[Try]) {
         let placements: u64 = picture.environments.iter().map(|environment| environment.counts.converged).sum();
         if self.form == Form::Json {
-            let tries: Vec<_> =
-                tries.iter().map(|one| json!({"title": one.title, "commands": one.commands})).collect();
-            let told = json!({"seconds": since.as_secs(), "placements": placements, "folder": place.path(), "try": tries});
+            let tries: Vec<_> = tries.iter().map(|one| json!({"title": one.title, "commands": one.commands})).collect();
+            let told =
+                json!({"seconds": since.as_secs(), "placements": placements, "folder": place.path(), "try": tries});
             return print(&line("converged", told));
         }
         self.clear();
@@ -204,7 +209,8 @@ fn in_line(picture: &Picture) -> String {
         if shown.is_empty() {
             shown.push("nothing yet".to_owned());
         }
-        let at = if environment.commit.is_empty() { String::new() } else { format!(" at {}", short(&environment.commit)) };
+        let at =
+            if environment.commit.is_empty() { String::new() } else { format!(" at {}", short(&environment.commit)) };
         let moving: String = environment.rollouts.iter().map(|rollout| format!(" {}", said_of(rollout))).collect();
         let next = environment.next.as_ref();
         let next = next.map(|next| format!(" ({} {})", short(&next.commit), said_of_next(next))).unwrap_or_default();

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
+use super::error::UpError;
 use super::place::Place;
-use super::program::{Program, Programs, UpError, how_it_ended, words};
+use super::program::{Program, Programs, how_it_ended};
 use super::signals::Signals;
 use crate::hub::{Hub, read_token};
 
@@ -35,9 +36,10 @@ const END_WITHIN: Duration = Duration::from_secs(10);
 /// Between the choice of a port and its use somebody else may take it.
 const TRIES: usize = 3;
 
-/// Git is local, so a look costs nothing; and a promise is short, so that an agent that was killed is soon Unknown.
-const SETTINGS: &str = "poll = \"1s\"\n";
-const WAIT: &str = "wait = \"5s\"\n";
+/// Git is local, so a look costs nothing.
+const POLL: &str = "1s";
+/// A promise is short, so that an agent that was killed is soon Unknown.
+const WAIT: &str = "5s";
 
 impl LocalHub {
     /// Starts it and waits until it is ready; none when a signal came first.
@@ -49,7 +51,7 @@ impl LocalHub {
             fs::write(&config, settings(place, ports)).map_err(UpError::file(&config))?;
             let log = place.path().join("hub.log");
             let arguments: [OsString; 3] = ["serve".into(), "--config".into(), config.into()];
-            let program = Program::start(&programs.hub, &words(&arguments), place.path(), &log)?;
+            let program = Program::start(&programs.hub, &arguments, place.path(), &log)?;
             let token_file = place.path().join("hub").join("admin-token");
             let mut hub = LocalHub { program, ports, token_file };
             match hub.await_ready(signals) {
@@ -81,7 +83,7 @@ impl LocalHub {
 
     /// Its API, as the first administrator.
     pub fn api(&self) -> Result<Hub> {
-        super::api_of(&self.address(), read_token(&self.token_file)?)
+        Hub::new(&self.address(), read_token(&self.token_file)?, None)
     }
 
     /// An error when it has ended.
@@ -124,7 +126,8 @@ impl Ports {
         };
         let no_port = |source| UpError::NoPort { source };
         // Both are held until both are chosen: they are never the same.
-        let (api, agents) = (take(place.made().api_port).map_err(no_port)?, take(place.made().agents_port).map_err(no_port)?);
+        let (api, agents) =
+            (take(place.made().api_port).map_err(no_port)?, take(place.made().agents_port).map_err(no_port)?);
         let port = |listener: &TcpListener| listener.local_addr().map(|address| address.port()).map_err(no_port);
         Ok(Ports { api: port(&api)?, agents: port(&agents)? })
     }
@@ -157,8 +160,8 @@ fn settings(place: &Place, ports: Ports) -> String {
         "# Written by `kedge up` at each start.\n\
          data = {data}\n\n\
          [api]\nlisten = \"127.0.0.1:{}\"\nrate_per_token = 1000\nrate_per_address = 1000\n\n\
-         [agents]\nlisten = \"127.0.0.1:{agents}\"\naddress = \"https://127.0.0.1:{agents}\"\n{WAIT}\n\
-         [git]\ncontrol_plane = {control_plane}\n{SETTINGS}",
+         [agents]\nlisten = \"127.0.0.1:{agents}\"\naddress = \"https://127.0.0.1:{agents}\"\nwait = \"{WAIT}\"\n\n\
+         [git]\ncontrol_plane = {control_plane}\npoll = \"{POLL}\"\n",
         ports.api,
         agents = ports.agents,
     )

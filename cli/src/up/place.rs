@@ -11,7 +11,7 @@ use anyhow::Result;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
 
-use super::program::UpError;
+use super::error::UpError;
 use crate::init::{self, Flavour};
 
 /// The folder, locked for this run.
@@ -99,7 +99,15 @@ impl Place {
             DirBuilder::new().mode(0o700).create(folder).map_err(UpError::file(folder))?;
         }
         let path = fs::canonicalize(folder).map_err(UpError::file(folder))?;
-        let made = Made { version: VERSION, api_port: None, agents_port: None, agents: 0, settled: false, change: None, arrived: false };
+        let made = Made {
+            version: VERSION,
+            api_port: None,
+            agents_port: None,
+            agents: 0,
+            settled: false,
+            change: None,
+            arrived: false,
+        };
         let lock = take_lock(&path)?;
         let place = Place { path, made, new: true, existed, keep, _lock: lock };
         place.write()?;
@@ -182,8 +190,7 @@ fn read_marker(folder: &Path) -> Result<Made, UpError> {
 
 fn take_lock(folder: &Path) -> Result<Flock<File>, UpError> {
     let path = folder.join(LOCK);
-    let file =
-        OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(UpError::file(&path))?;
+    let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path).map_err(UpError::file(&path))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|_| UpError::InUse { path: folder.to_owned() })
 }
 

@@ -1,9 +1,8 @@
 //! Programs: where they are, how they are started, asked to end and ended. Used by the hub's and the agents' part of `up`.
 
 use std::env;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::fs::{self, OpenOptions};
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -14,32 +13,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-/// What `up` can't go on without.
-#[derive(Debug, thiserror::Error)]
-pub enum UpError {
-    #[error("the program `{program}` isn't beside `kedge` (in {}) and not in the PATH", beside.display())]
-    NoProgram { program: &'static str, beside: PathBuf },
-    #[error("`git` isn't here, and the hub publishes with it")]
-    NoGit,
-    #[error("`{}` isn't empty and wasn't made by `kedge up`", path.display())]
-    NotOurs { path: PathBuf },
-    #[error("another `kedge up` runs in `{}`", path.display())]
-    InUse { path: PathBuf },
-    #[error("`{}` was made by another version of `kedge up`", path.display())]
-    OtherVersion { path: PathBuf },
-    #[error("can't write `{}`", path.display())]
-    File { path: PathBuf, source: io::Error },
-    #[error("git {what} failed: {said}")]
-    Git { what: &'static str, said: String },
-    #[error("`{program}` can't be started")]
-    Start { program: String, source: io::Error },
-    #[error("the hub has ended by itself ({how}); the last lines of its log:\n{log}")]
-    HubEnded { how: String, log: String },
-    #[error("the hub isn't ready after {seconds} s; the last lines of its log:\n{log}")]
-    HubSlow { seconds: u64, log: String },
-    #[error("no free port was found on loopback")]
-    NoPort { source: io::Error },
-}
+use super::error::UpError;
 
 /// Where the other two programs are.
 #[derive(Clone, Debug)]
@@ -62,31 +36,6 @@ const LOG_LINES: usize = 12;
 /// Between two looks whether a part has ended.
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-impl UpError {
-    /// The way out, in one sentence.
-    pub fn hint(&self) -> Option<String> {
-        match self {
-            UpError::NoProgram { program, .. } => {
-                Some(format!("in a clone of the project `./up` builds all three; or: cargo install --locked --path {}",
-                    program.trim_start_matches("kedge-")))
-            }
-            UpError::NoGit => Some("install it: apt install git".to_owned()),
-            UpError::NotOurs { .. } => Some("name a folder that doesn't exist yet, or one that `kedge up --keep` left".to_owned()),
-            UpError::InUse { .. } => Some("name another folder; without a name there is a new one each time".to_owned()),
-            UpError::OtherVersion { .. } => Some("name another folder".to_owned()),
-            UpError::HubEnded { .. } | UpError::HubSlow { .. } => {
-                Some("with --keep the folder stays, and hub.log in it has everything".to_owned())
-            }
-            UpError::File { .. } | UpError::Git { .. } | UpError::Start { .. } | UpError::NoPort { .. } => None,
-        }
-    }
-
-    pub(super) fn file(path: &Path) -> impl FnOnce(io::Error) -> UpError {
-        let path = path.to_owned();
-        move |source| UpError::File { path, source }
-    }
-}
-
 impl Programs {
     /// Beside our own program, then in the PATH.
     pub fn find() -> Result<Programs, UpError> {
@@ -94,8 +43,9 @@ impl Programs {
         let beside = kedge.parent().unwrap_or(Path::new("/")).to_owned();
         let find = |program: &'static str| {
             let path = env::var_os("PATH").unwrap_or_default();
-            let found = [beside.clone()].into_iter().chain(env::split_paths(&path)).map(|folder| folder.join(program));
-            found.into_iter().find(|path| is_program(path)).ok_or(UpError::NoProgram { program, beside: beside.clone() })
+            let mut found =
+                [beside.clone()].into_iter().chain(env::split_paths(&path)).map(|folder| folder.join(program));
+            found.find(|path| is_program(path)).ok_or(UpError::NoProgram { program, beside: beside.clone() })
         };
         let programs = Programs { hub: find("kedge-hub")?, agent: find("kedge-agent")?, kedge: kedge.clone() };
         match Command::new("git").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status() {
@@ -111,9 +61,9 @@ fn is_program(path: &Path) -> bool {
 
 impl Program {
     /// Starts it with that current folder; all it says is appended to the log.
-    pub fn start(program: &Path, arguments: &[&OsStr], folder: &Path, log: &Path) -> Result<Program, UpError> {
+    pub fn start(program: &Path, arguments: &[OsString], folder: &Path, log: &Path) -> Result<Program, UpError> {
         let open = || OpenOptions::new().create(true).append(true).open(log).map_err(UpError::file(log));
-        // The folder that is the program's from its first moment: a group of its own, so that Ctrl-C reaches us alone.
+        // It ends when we do; and it is in a group of its own, so that Ctrl-C reaches us alone.
         let mut command = Command::new("/proc/self/exe");
         command.arg0("kedge").args(["up", "--guard"]).arg(std::process::id().to_string()).arg(program).args(arguments);
         command.current_dir(folder).stdin(Stdio::null()).stdout(open()?).stderr(open()?).process_group(0);
@@ -180,12 +130,7 @@ pub(super) fn start_apart(program: &str, argument: &str) -> bool {
     command.spawn().is_ok()
 }
 
-/// Arguments of several kinds.
-pub(super) fn words<'w>(words: &'w [OsString]) -> Vec<&'w OsStr> {
-    words.iter().map(OsString::as_os_str).collect()
-}
-
-/// `was killed by signal 9`, `exit code 1`.
+/// `killed by SIGKILL`, `exit code 1`.
 pub(super) fn how_it_ended(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt as _;
     match (status.code(), status.signal()) {

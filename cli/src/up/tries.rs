@@ -6,9 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::agents::{Agents, Member};
+use super::error::UpError;
 use super::hub::LocalHub;
 use super::place::Place;
-use super::program::{Programs, UpError, remove_git_variables};
+use super::program::{Programs, remove_git_variables};
 use crate::init::commands::quote;
 
 /// Something to try, and what to type in the folder after `. ./env`.
@@ -26,7 +27,7 @@ const GREETING: &str = "configs/hello.yaml";
 /// With agents that are there.
 pub(super) fn list(agents: &Agents) -> Vec<Try> {
     let members: Vec<&Member> = agents.members().collect();
-    let in_production = members.iter().rfind(|member| member.environment == "prod" && !member.canary);
+    let in_production = members.iter().find(|member| member.environment == "prod" && !member.canary);
     let name = in_production.or(members.last()).map_or("none", |member| member.name.as_str());
     let head = "$(git -C work rev-parse HEAD)";
     vec![

@@ -38,8 +38,11 @@ fn row(cluster: &str, condition: &str) -> Value {
 }
 
 fn rollouts() -> Value {
-    json!({"items": [{"id": 12, "environment": "stage", "lane": "platform", "state": "Stopped", "why": "ring canary: 1 failed",
-        "commit": "c0ffee1234567890", "subject": "faster", "rings": [{"ring": "canary", "state": "stopped"}]}]})
+    let rollout = |id: u64, state: &str, why: &str, ring: &str| {
+        json!({"id": id, "environment": "stage", "lane": "platform", "state": state, "why": why, "commit": "c0ffee1234567890",
+            "subject": "faster", "rings": [{"ring": "canary", "state": ring}]})
+    };
+    json!({"items": [rollout(13, "Active", "", "rolling"), rollout(12, "Stopped", "ring canary: 1 failed", "stopped")]})
 }
 
 fn hub() -> FakeHub {
@@ -59,10 +62,11 @@ fn a_glance_shows_what_runs_what_moves_and_what_is_wrong() {
     stage        c0ffee1234  12        1       ● 20       ◐ 2         ▲ 1     ○ 3
 
     Moving:
-      ◐ stage: rollout 12 of c0ffee1234 faster: is Stopped (ring canary: 1 failed); canary stopped  > kedge rollout show 12
+      ◐ stage: rollout 13 of c0ffee1234 faster: canary rolling  > kedge rollout show 13
       ◐ stage: beef567890 slower waits: dev soaks for 4m  > kedge promote
 
     Wrong:
+      ▲ stage: rollout 12 of c0ffee1234 faster is Stopped (ring canary: 1 failed); canary stopped  > kedge rollout show 12
       ▲ stage: drone/hello-test HealthCheck on c3; still running 1.4.1
           hello.service isn't running
           > kedge get conditions -e stage --condition Failed
@@ -80,11 +84,16 @@ fn a_glance_shows_what_runs_what_moves_and_what_is_wrong() {
 #[test]
 fn a_glance_of_one_workload_asks_for_it_alone() {
     let (hub, stage) = (hub(), Stage::empty());
-    hub.kedge(&stage, &["status", "stage", "--workload", "hello", "-o", "yaml"]).exits(0).shows(&["failures:\n", "rollouts:\n"]);
+    hub.kedge(&stage, &["status", "stage", "--workload", "hello", "-o", "yaml"])
+        .exits(0)
+        .shows(&["failures:\n", "rollouts:\n"]);
     assert_eq!(hub.asked()[0], "GET /fleet?environment=stage&workload=hello");
     let json = hub.kedge(&stage, &["status", "-o", "json"]).exits(0);
     let document: Value = serde_json::from_str(&json.stdout).unwrap();
-    assert_eq!((&document["environments"][1]["conditions"]["failed"], &document["failures"][0]["clusterName"]), (&json!(1), &json!("c3")));
+    assert_eq!(
+        (&document["environments"][1]["conditions"]["failed"], &document["failures"][0]["clusterName"]),
+        (&json!(1), &json!("c3"))
+    );
 }
 
 #[test]
@@ -149,7 +158,10 @@ fn conditions_are_a_list_with_shapes() {
     hub.kedge(&stage, &["get", "conditions", "c3", "--drift", "-o", "json"]).exits(0);
     assert_eq!(
         hub.asked(),
-        ["GET /conditions?environment=stage&workload=hello&limit=500", "GET /conditions?drift=true&cluster=c3&limit=500"]
+        [
+            "GET /conditions?environment=stage&workload=hello&limit=500",
+            "GET /conditions?drift=true&cluster=c3&limit=500"
+        ]
     );
     hub.kedge(&stage, &["get", "conditions", "--watch"]).exits(2).says(&["conditions can't be watched"]);
 }

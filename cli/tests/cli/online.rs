@@ -294,6 +294,31 @@ fn the_audit_log_is_a_table() {
 }
 
 #[test]
+fn history_is_asked_page_after_page_and_a_commit_for_its_way() {
+    let entry = |title: &str| {
+        json!({"id": 7, "at": "2026-01-02T03:04:05Z", "recordedAt": "2026-01-04T03:04:05Z", "late": true,
+            "corrected": false, "kind": "condition", "event": "Failed", "environment": "dev", "title": title, "detail": {}})
+    };
+    let way = json!({"commit": "3f2a91c0", "subject": "Raise the limit", "items": [
+        {"environment": "dev", "step": "read", "at": "2026-01-02T03:04:05Z", "tookMs": 120, "detail": {}}]});
+    let hub = FakeHub::start(&[
+        ("GET /history?environment=dev&workload=hello&since=7d&limit=50", {
+            ok(json!({"items": [entry("it failed")], "next": "x"}))
+        }),
+        ("GET /history?environment=dev&workload=hello&since=7d&limit=49&cursor=x", {
+            ok(json!({"items": [entry("it failed before")]}))
+        }),
+        ("GET /history/commits/3f2a", ok(way)),
+    ]);
+    let stage = Stage::empty();
+    let run = hub.kedge(&stage, &["history", "-e", "dev", "--workload", "hello", "--since", "7d"]).exits(0);
+    run.shows(&["2026-01-02 03:04:05Z", "it failed (late)", "it failed before (late)"]);
+    hub.kedge(&stage, &["history", "commit", "3f2a"]).exits(0).shows(&["Raise the limit", "read", "120ms"]);
+    hub.kedge(&stage, &["history", "commit", "3f2a", "-o", "json"]).exits(0).shows(&["\"tookMs\": 120"]);
+    hub.kedge(&stage, &["history", "commit", "beef"]).exits(1).says(&["there is no"]);
+}
+
+#[test]
 fn what_goes_wrong_is_diagnosed() {
     let stage = Stage::empty();
     stage.kedge(["get", "clusters"]).exits(2).says(&["no hub is known", "Hint: log in: kedge login URL"]);

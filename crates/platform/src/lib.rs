@@ -4,7 +4,7 @@
 //! - [`load`](load()) is the way in: a [`ControlPlane`], the environment's name, and where repositories are found.
 //! - [`Repositories`] is that place: [`Sources`] reads the file of `--sources` and never leaves the machine,
 //!   [`Fetch`] goes to the addresses themselves and keeps mirrors in a cache.
-//! - [`Tree`] is what is read: [`FolderTree`] and [`GitTree`] here, others where they are needed.
+//! - [`Tree`] is what is read: [`FolderTree`] and [`GitTree`], or one of them with other files over it ([`OverlayTree`]).
 //!
 //! What is wrong with one file, object or repository is data in the platform; an error means that there is none.
 
@@ -33,4 +33,5 @@ pub use repositories::{RepoError, RepoKey, Repositories, Request};
 pub use sources::{Sources, SourcesError};
 pub use tree::folder::{FolderTree, is_git_repository};
 pub use tree::git::{CommitNote, GitError, GitRepository, GitTree, Revision};
+pub use tree::overlay::OverlayTree;
 pub use tree::{Tree, TreeError};

@@ -3,6 +3,7 @@
 
 pub mod folder;
 pub mod git;
+pub mod overlay;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,11 +1,14 @@
-//! What a change would do: two schedules side by side, by assignment, configuration key and file.
+//! What a change would do: two schedules side by side, by assignment, configuration key and file. `diff` compares, `plan`
+//! also knows what publishing would keep. Called by the CLI's and the hub's plans.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kedge_goyaml::Value;
 use kedge_model::{AssignmentId, Problem};
 
+use crate::files::README;
+use crate::output::{Existing, Kept, plan_output};
 use crate::schedule::{Assignment, Outcome, Schedule};
 
 /// Everything that differs from one schedule to another.
@@ -19,6 +22,8 @@ pub struct Plan {
     /// How many assignments and cluster types there are on either side: what the changes are a part of.
     pub assignments: usize,
     pub cluster_types: usize,
+    /// What is missing on the new side only because something failed to load, so it stays.
+    pub kept: Vec<Kept>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -69,7 +74,44 @@ pub fn diff(old: &Schedule, new: &Schedule) -> Plan {
             .into_iter()
             .filter_map(|id| compare(id, old.assignments.get(id), new.assignments.get(id)))
             .collect(),
+        kept: Vec::new(),
     }
+}
+
+/// From `old`, which is published, to `new`, as publishing would do it.
+pub fn plan(old: &Schedule, new: &Schedule) -> Plan {
+    let mut plan = diff(old, new);
+    if !new.failing.is_empty() {
+        plan.kept = kept(old, new);
+    }
+    let folders: BTreeSet<&str> = plan.kept.iter().map(|kept| kept.folder.as_str()).collect();
+    let kept_types: BTreeSet<&str> = folders.iter().filter_map(|folder| folder.split('/').next()).collect();
+    plan.changes.retain(|change| change.change != Change::Removed || !folders.contains(change.id.to_string().as_str()));
+    plan.cluster_types_removed.retain(|name| !kept_types.contains(&**name));
+    for change in &mut plan.changes {
+        // What is quarantined keeps its files.
+        if matches!(change.change, Change::Quarantined(_)) {
+            change.files.clear();
+        }
+    }
+    plan
+}
+
+/// What would be kept if the old side were published.
+fn kept(old: &Schedule, new: &Schedule) -> Vec<Kept> {
+    let published: BTreeMap<String, Arc<str>> = old.files().collect();
+    let existing: BTreeMap<String, Existing> = published
+        .iter()
+        .map(|(path, text)| {
+            let is_readme = path.strip_suffix(README).is_some_and(|folder| folder.matches('/').count() == 1);
+            let file = if is_readme { Existing::Readme(text.as_ref().to_owned()) } else { Existing::Other };
+            (path.clone(), file)
+        })
+        .collect();
+    // Quarantined assignments are changes of their own.
+    let assigned: BTreeSet<String> = new.assignments.keys().map(ToString::to_string).collect();
+    let read = |path: &str| published.get(path).map(|text| text.as_ref().to_owned());
+    plan_output(&existing, new, &read).kept.into_iter().filter(|kept| !assigned.contains(&kept.folder)).collect()
 }
 
 impl Plan {

@@ -23,7 +23,7 @@ mod schema;
 mod target;
 mod template;
 
-pub use diff::{AssignmentChange, Change as PlanChange, FileChange, KeyChange, Plan, diff};
+pub use diff::{AssignmentChange, Change as PlanChange, FileChange, KeyChange, Plan, diff, plan};
 pub use explain::{
     Candidate, CandidateEffect, ConfigExplanation, ConfigOrigins, Explanation, KeyExplanation, LabelOrigin,
     LabelSource, PolicyVerdict, Skipped, explain,

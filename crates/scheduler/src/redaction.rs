@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use kedge_goyaml::{Key, Value};
-use kedge_model::{Kind, Spec};
+use kedge_model::{Kind, Platform, Spec};
 use serde_json::Value as Json;
 
 use crate::json::value_in_line;
@@ -49,10 +49,13 @@ pub struct Redaction {
 
 impl Redaction {
     pub fn of<'a>(sides: impl IntoIterator<Item = &'a Scheduler>) -> Redaction {
+        Redaction::of_platforms(sides.into_iter().map(Scheduler::platform))
+    }
+
+    pub fn of_platforms<'a>(platforms: impl IntoIterator<Item = &'a Platform>) -> Redaction {
         // Many workloads share one schema: it is read once.
         let mut texts: BTreeSet<&str> = BTreeSet::new();
-        for side in sides {
-            let platform = side.platform();
+        for platform in platforms {
             for object in platform.of_kind(Kind::ConfigSchema).chain(platform.of_kind(Kind::Workload)) {
                 match &object.spec {
                     Spec::ConfigSchema(schema) => drop(texts.insert(&schema.schema)),

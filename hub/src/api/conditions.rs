@@ -129,7 +129,7 @@ struct Sieve {
 }
 
 /// Members that one request looks at; the page may end early then, and its cursor leads on.
-const MAX_LOOKED_AT: usize = 5000;
+const MAX_LOOKED_AT: usize = 3000;
 /// Members that are read at once when each has several rows.
 const STRIDE: usize = 64;
 
@@ -162,7 +162,7 @@ pub(crate) async fn list(
     if nothing {
         return Ok(Listed { page, tick });
     }
-    let one_each = filter.assignments.is_some() || filter.among != Among::All;
+    let one_each = filter.assignments.is_some() || filter.among != Among::All || query.reality.is_some();
     let stride = if one_each { limit + 1 } else { STRIDE };
     let walk = state.store.walk_conditions(&visible, filter, cursor.as_ref().map(|cursor| cursor.way)).await?;
     let mut last: Option<Cursor> = None;

@@ -1,15 +1,16 @@
 //! The routes of `/api/v1` together with their description: OpenAPI is made from the code.
 
+use axum::extract::DefaultBodyLimit;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response, ServerBuilder};
 use utoipa::{PartialSchema as _, ToSchema as _};
-use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
     ApiState, access, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history, holds,
-    join, login, objects, overview, promotions, publish, rollouts, search, states, workloads,
+    join, login, objects, overview, plan, promotions, publish, rollouts, search, states, workloads,
 };
 
 const SCHEME: &str = "accessToken";
@@ -65,6 +66,7 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(holds::release))
         .routes(routes!(counts::counts))
         .routes(routes!(compare::compare))
+        .routes(routes!(plan::plan).layer(DefaultBodyLimit::max(plan::MAX_BODY)))
         .routes(routes!(states::desired_states))
         .routes(routes!(states::desired_state))
         .routes(routes!(states::desired_state_envelope))

@@ -180,12 +180,12 @@ pub(crate) async fn glance(state: &ApiState, caller: &Caller, query: &FleetQuery
     let visible = caller.visible();
     let filter = FleetFilter { environment: query.environment.clone(), workload: query.workload.clone() };
     let mut environments = environments(state, &visible, &filter).await?;
+    add_clusters(state, &visible, &filter, &mut environments).await?;
     if let Some(name) = &query.environment
         && environments.is_empty()
     {
         return Err(ApiError::not_found(format!("environment {name}")).hint("`kedge get environments` lists them"));
     }
-    add_clusters(state, &visible, &filter, &mut environments).await?;
     let store = &state.store;
     for EnvironmentSum { environment, what, count } in store.rollout_sums(&visible, &filter).await? {
         let Some(found) = environments.get_mut(&environment) else { continue };

@@ -15,6 +15,9 @@ use super::limit::{Whose, counted};
 use super::page::MAX_WAIT;
 use crate::metrics::Route;
 
+/// As it is seen below `/api/v1`.
+const PLAN: &str = "/plan";
+
 /// A request ends in time, however slowly its body comes.
 pub async fn in_time(State(time): State<Duration>, request: Request, next: Next) -> Response {
     let time = if waits(&request) { time + MAX_WAIT } else { time };
@@ -41,10 +44,10 @@ pub async fn let_in(State(state): State<ApiState>, mut request: Request, next: N
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
     let response = next.run(request).await;
     let reason = response.extensions().get::<Reason>().copied();
-    if let Some(Reason(reason)) = reason.filter(|_| is_write(&method)) {
+    if let Some(Reason(reason)) = reason.filter(|_| is_write(&method, &path)) {
         note_refusal(&state, &caller, &format!("{method} {path}"), reason).await;
     }
-    let kind = match is_write(&method) {
+    let kind = match is_write(&method, &path) {
         true => Route::Write,
         false if waits => Route::Watch,
         false => Route::Read,
@@ -77,8 +80,9 @@ fn waits(request: &Request) -> bool {
     request.uri().query().is_some_and(|query| query.contains("wait="))
 }
 
-fn is_write(method: &Method) -> bool {
-    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+/// A plan is posted for its size, and writes nothing.
+fn is_write(method: &Method, path: &str) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) && path != PLAN
 }
 
 /// Writes that are done note themselves, in their own transaction.

@@ -115,24 +115,36 @@ impl RolloutsQuery {
 pub(crate) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> Result<RolloutWhole, ApiError> {
     let missing = || ApiError::not_found(format!("rollout {id}")).hint("`kedge rollout list` shows them");
     let stored = state.store.rollout(id).await?.ok_or_else(missing)?;
-    let items = own(state, caller, &stored, state.store.rollout_items(id).await?).await?;
+    let all = state.store.rollout_items(id).await?;
+    let of = all.len();
+    let items = own(state, caller, &stored, all).await?;
     if items.is_empty() && caller.visible() != Visible::All {
         return Err(missing());
     }
+    let partial = items.len() < of;
     let waiting = state.store.rollouts_waiting(&stored.rollout.environment).await?;
     let behind = waiting.get(&stored.rollout.lane.to_string());
     let held = state.store.running_rollout(id).await?;
     let before = |item: &Item| held.as_ref().and_then(|held| held.version_before(item));
-    Ok(RolloutWhole::of(&stored, items, before, behind.filter(|waiting| waiting.behind == id)))
+    let mut whole = RolloutWhole::of(&stored, items, before, behind.filter(|waiting| waiting.behind == id));
+    if partial {
+        whole.rollout.narrow();
+    }
+    Ok(whole)
 }
 
 async fn seen(state: &ApiState, caller: &Caller, found: Vec<StoredRollout>) -> Result<Vec<RolloutView>, ApiError> {
     let mut views = Vec::with_capacity(found.len());
     for stored in found {
         let all = state.store.rollout_items(stored.rollout.id).await?;
+        let of = all.len();
         let items = own(state, caller, &stored, all).await?;
         if !items.is_empty() || caller.visible() == Visible::All {
-            views.push(RolloutView::of(&stored, items.len()));
+            let mut view = RolloutView::of(&stored, items.len());
+            if items.len() < of {
+                view.narrow();
+            }
+            views.push(view);
         }
     }
     Ok(views)

@@ -14,6 +14,8 @@ use super::caller::Caller;
 use super::rollouts::start::WrittenView;
 use crate::compare::rendered::Rendered;
 use crate::store::Tx;
+use crate::trial::view::PlanView;
+use crate::trial::{Audience, Wish};
 
 /// A token for clusters that somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -202,6 +204,9 @@ pub trait Rooms: Send + Sync + 'static {
         commit: &str,
         folders: &[String],
     ) -> Result<Option<BTreeMap<String, Option<Rendered>>>, ApiError>;
+
+    /// What a change would do. Reads, and writes nothing.
+    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError>;
 
     /// Fetches a repository at once.
     fn fetch(&self, url: &str);

@@ -21,10 +21,12 @@ macro_rules! on_each_database {
     };
 }
 
-mod answers;
+pub(crate) mod answers;
+mod compare;
 mod figures;
 pub(crate) mod fixture;
+mod history;
 mod roles;
-mod rollouts;
+pub(crate) mod rollouts;
 mod routes;
 mod watching;

@@ -3,10 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value as Json;
-
 use super::view::{KeyCompared, ValueAt};
-use super::{Place, Values, Workload};
+use super::{Place, Value, Values, Workload};
 
 /// Places that should have the same.
 #[derive(Debug)]
@@ -18,13 +16,10 @@ pub(super) struct Group<'a> {
 }
 
 /// A value of some targets, with what is shown of it. None: the key isn't set there.
-type Found<'a> = BTreeMap<Option<String>, (Option<&'a Json>, BTreeSet<&'a str>)>;
+type Found<'a> = BTreeMap<Option<String>, (Option<&'a Value>, BTreeSet<&'a str>)>;
 
 pub(super) fn groups<'a>(left: &'a Workload, right: &'a Workload) -> Vec<Group<'a>> {
-    let types = |workload: &'a Workload| -> BTreeSet<&'a str> {
-        workload.places.iter().map(|place| place.cluster_type.as_str()).collect()
-    };
-    let shared: Vec<&str> = types(left).intersection(&types(right)).copied().collect();
+    let shared: Vec<&str> = left.cluster_types().intersection(&right.cluster_types()).copied().collect();
     if shared.is_empty() {
         return by_target(None, left.places.iter().collect(), right.places.iter().collect());
     }
@@ -111,11 +106,7 @@ fn found<'a>(places: &[&'a Place], key: &str) -> Found<'a> {
             let values: &'a Values = values;
             let value = values.get(key);
             let exact = value.map(|value| value.exact.to_string());
-            found
-                .entry(exact)
-                .or_insert_with(|| (value.map(|value| &value.shown), BTreeSet::new()))
-                .1
-                .insert(&place.target);
+            found.entry(exact).or_insert_with(|| (value, BTreeSet::new())).1.insert(&place.target);
         }
     }
     found
@@ -124,10 +115,10 @@ fn found<'a>(places: &[&'a Place], key: &str) -> Found<'a> {
 /// As people see it, and whether something is hidden.
 fn shown(found: Found<'_>) -> (Vec<ValueAt>, bool) {
     let mut hidden = false;
-    let set = found.into_iter().filter_map(|(exact, (shown, targets))| {
-        let shown = shown?;
-        hidden |= exact.is_some_and(|exact| exact != shown.to_string());
-        Some(ValueAt { value: shown.clone(), targets: targets.into_iter().map(str::to_owned).collect() })
+    let set = found.into_values().filter_map(|(value, targets)| {
+        let value = value?;
+        hidden |= value.exact != value.shown;
+        Some(ValueAt { value: value.shown.clone(), targets: targets.into_iter().map(str::to_owned).collect() })
     });
     let values = set.collect();
     (values, hidden)

@@ -20,7 +20,8 @@ pub(super) fn differ(left: &Workload, right: &Workload, one_environment: bool) -
 /// Whether what the platform adds differs where both sides have the same target on the same cluster type.
 pub(super) fn platform_differs(left: &Workload, right: &Workload) -> bool {
     let (left, right) = (platforms(left), platforms(right));
-    left.iter().any(|(place, one)| right.get(place).is_some_and(|other| one != other))
+    let differs = |one: &BTreeSet<&str>, other: &BTreeSet<&str>| !one.is_empty() && !other.is_empty() && one != other;
+    left.iter().any(|(place, one)| right.get(place).is_some_and(|other| differs(one, other)))
 }
 
 fn runs(workload: &Workload) -> impl Iterator<Item = &Run> {

@@ -8,6 +8,7 @@ use kedge_platform::repositories::Repositories;
 use kedge_platform::{Cache, RepoError, Request, Revision, Tree};
 
 use super::enforced::Enforced;
+use super::trial::Overlay;
 use super::{Input, Seen};
 use crate::git::{Failure, Head, Look, Mirrors, Trust};
 
@@ -17,6 +18,8 @@ pub(super) struct Inputs {
     cache: Arc<Cache>,
     /// Main is read at the commit that was let in.
     enforced: Option<Arc<Enforced>>,
+    /// What is tried in place of what is in force.
+    overlay: Option<Arc<Overlay>>,
     seen: RefCell<Seen>,
     failing: RefCell<Vec<FailingInput>>,
 }
@@ -31,11 +34,16 @@ pub struct FailingInput {
 
 impl Inputs {
     pub fn new(mirrors: Mirrors, cache: Arc<Cache>) -> Inputs {
-        Inputs { mirrors, cache, enforced: None, seen: RefCell::default(), failing: RefCell::default() }
+        Inputs { mirrors, cache, enforced: None, overlay: None, seen: RefCell::default(), failing: RefCell::default() }
     }
 
     pub fn enforcing(mut self, enforced: Option<Arc<Enforced>>) -> Inputs {
         self.enforced = enforced;
+        self
+    }
+
+    pub fn trying(mut self, overlay: Option<Arc<Overlay>>) -> Inputs {
+        self.overlay = overlay;
         self
     }
 
@@ -63,10 +71,23 @@ impl Inputs {
 impl Repositories for Inputs {
     fn open(&self, request: &Request) -> Result<Box<dyn Tree>, RepoError> {
         let redirected = match &self.enforced {
-            Some(enforced) => enforced.redirect(&self.mirrors, request)?,
-            None => None,
+            Some(enforced) => enforced.redirect(&self.mirrors, request),
+            None => Ok(None),
         };
-        let request = redirected.as_ref().unwrap_or(request);
+        let Some(overlay) = &self.overlay else {
+            return self.open_at(redirected?.as_ref().unwrap_or(request));
+        };
+        let (request, part) = overlay.redirect(&self.mirrors, request, redirected)?;
+        Ok(overlay.cover(part, self.open_at(&request)?))
+    }
+
+    fn cache(&self) -> Option<&Cache> {
+        Some(&self.cache)
+    }
+}
+
+impl Inputs {
+    fn open_at(&self, request: &Request) -> Result<Box<dyn Tree>, RepoError> {
         let (branch, commit) = (request.branch.as_deref(), request.commit.as_deref());
         let input = Input { repo: self.mirrors.key(&request.repo), branch: request.branch.clone() };
         let mut seen = self.seen.borrow_mut();
@@ -94,9 +115,5 @@ impl Repositories for Inputs {
                 })
             }
         }
-    }
-
-    fn cache(&self) -> Option<&Cache> {
-        Some(&self.cache)
     }
 }

@@ -29,7 +29,12 @@ use crate::store::agents::tokens::TokenRow;
 use crate::store::catalog::Visible;
 use crate::store::truth::counts::CountFilter;
 use crate::store::{Store, Tx};
+use crate::trial::view::PlanView;
+use crate::trial::{Audience, TrialError, Trials, Wish};
 use crate::truth::Truth;
+
+/// A plan takes a moment.
+const BUSY_RETRY_S: u64 = 2;
 
 /// The rooms that people's requests reach.
 #[derive(Debug)]
@@ -40,6 +45,7 @@ pub struct People {
     pub mirrors: Mirrors,
     pub publisher: Arc<Publisher>,
     pub branches: Branches,
+    pub trials: Trials,
     /// Wakes who moves rollouts.
     pub rollouts: Nudge,
     /// Read anew for each webhook, so that it can be changed.
@@ -184,7 +190,10 @@ impl Rooms for People {
             Wrote::Pushed(commit) => Some(commit),
             Wrote::Unchanged => None,
         };
-        self.mirrors.nudge(repo);
+        match &commit {
+            Some(commit) => self.mirrors.announce(repo, branch, commit).await,
+            None => _ = self.mirrors.nudge(repo),
+        }
         Ok(WrittenView { repo: shown_repo(repo), branch: branch.clone(), file, commit })
     }
 
@@ -203,6 +212,10 @@ impl Rooms for People {
         let folders = folders.to_vec();
         let reading = tokio::task::spawn_blocking(move || published(&mirrors, &repo, &commit, folders));
         reading.await.map_err(|_| ApiError::unavailable("the hub stops"))
+    }
+
+    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError> {
+        self.trials.plan(wish, audience).await.map_err(unplanned)
     }
 
     fn fetch(&self, url: &str) {
@@ -341,6 +354,35 @@ fn unwritten(error: BranchError, file: &str) -> ApiError {
 
 fn moment(millis: i64) -> String {
     jiff::Timestamp::from_millisecond(millis).map_or_else(|_| String::new(), |moment| moment.to_string())
+}
+
+fn unplanned(error: TrialError) -> ApiError {
+    let message = error.to_string();
+    match error {
+        TrialError::NoEnvironment(_) => ApiError::new(StatusCode::NOT_FOUND, "NotFound", message),
+        TrialError::NoControlPlane => ApiError::conflict("NoControlPlane", message)
+            .hint("set `control_plane` in [git] of the hub's configuration"),
+        TrialError::Revision { hint, .. } => hinted(ApiError::invalid("BadRevision", message), hint),
+        TrialError::Path { .. } => {
+            ApiError::invalid("BadPath", message).hint("write it from the repository's root, without `..`")
+        }
+        TrialError::TooMuch { .. } => {
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message).hint("push a branch and plan that")
+        }
+        TrialError::Unusable { hint, .. } => hinted(ApiError::conflict("Unusable", message), hint),
+        TrialError::Busy => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "PlanRuns", message).retry_after(BUSY_RETRY_S),
+        TrialError::TooSlow => ApiError::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", message)
+            .hint("`kedge plan` does it offline, on a clone of the control plane"),
+        TrialError::Store(error) => error.into(),
+        TrialError::Interrupted => ApiError::unavailable(message),
+    }
+}
+
+fn hinted(error: ApiError, hint: Option<String>) -> ApiError {
+    match hint {
+        Some(hint) => error.hint(hint),
+        None => error,
+    }
 }
 
 /// The configuration files of these folders in a commit.

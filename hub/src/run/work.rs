@@ -13,7 +13,6 @@ use crate::config::{self, Config};
 use crate::events::Events;
 use crate::history::retention;
 use crate::pack::Packer;
-use crate::platform::PlatformReader;
 use crate::promotion::{self, Rollouts};
 use crate::rollout::{self, Desk};
 use crate::state::Issuer;
@@ -84,7 +83,7 @@ impl Work {
                 desk: Arc::clone(&desk),
                 metrics: Arc::clone(metrics),
             };
-            let reader = PlatformReader::new(&config.git, mirrors, store.clone());
+            let reader = rooms.reader.clone();
             let signals = Signals {
                 confirmations: rooms.publisher.confirmations(),
                 downloads: packer.downloads().changed(),

@@ -86,9 +86,7 @@ impl Tx {
             return Ok(());
         }
         // The tick first, like everybody who holds it: two hubs never wait for each other in a circle.
-        if self.tick.is_none() {
-            self.tick().await?;
-        }
+        self.hold_tick().await?;
         self.find_owners(&mut entries).await?;
         let mut days: BTreeMap<Day, Vec<Row<'_>>> = BTreeMap::new();
         for entry in &entries {

@@ -10,6 +10,9 @@ use super::prepared::{Prepared, truly};
 use crate::history::{Entry, Place, What};
 use crate::store::truth::{DriftChange, Seat};
 
+/// The beginning of 2025: no agent existed.
+const BEFORE_KEDGE: i64 = 1_735_689_600_000;
+
 /// Events above the watermark, and the new watermark.
 pub fn events(prepared: &Prepared, seat: &Seat) -> (Vec<Entry>, i64) {
     let status = &prepared.status;
@@ -76,8 +79,10 @@ fn tells(report: &Report, event: &Event) -> bool {
     report.condition.word() == event.condition && report.running == event.running && report.since == event.at
 }
 
+/// A clock that nobody has corrected yet and that is before this program tells nothing: then it is when the hub heard of it.
 fn time(prepared: &Prepared, event: &Event) -> (i64, bool) {
-    truly(&prepared.status, event.clock, event.at, prepared.received_at)
+    let (at, corrected) = truly(&prepared.status, event.clock, event.at, prepared.received_at);
+    if at < BEFORE_KEDGE { (prepared.received_at.0, true) } else { (at, corrected) }
 }
 
 fn number(number: u64) -> i64 {

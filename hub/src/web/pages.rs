@@ -16,6 +16,7 @@ mod fleet;
 mod history;
 mod keys;
 mod past;
+mod plan;
 mod problems;
 mod promotion;
 mod rollout;
@@ -49,6 +50,7 @@ fn changes() -> Router<ApiState> {
         .route("/evidence", get(evidence::list))
         .route("/evidence/{id}", get(evidence::page))
         .route("/compare", get(compare::page))
+        .route("/plan", get(plan::page).post(plan::pasted))
         .route("/history", get(history::page))
         .route("/commits/{commit}", get(commit::page))
         .route("/drift", get(drift::page))

@@ -9,6 +9,7 @@ pub mod pages;
 pub mod place;
 pub mod said;
 pub mod step;
+pub mod text;
 pub mod when;
 
 pub use bar::{Bar, Four};
@@ -19,4 +20,5 @@ pub use pages::Pages;
 pub use place::Place;
 pub use said::Said;
 pub use step::{Check, Step};
+pub use text::Text;
 pub use when::When;

@@ -12,8 +12,18 @@ use super::part::{Bar, Check, Four, Mood, Step, When};
 use crate::api::answer::ApiError;
 use crate::api::page::moment;
 use crate::api::rollouts::status::{LineView, RolloutStatus, StatusQuery, rollout_status};
-use crate::api::rollouts::view::{CountsView, RolloutWhole, ring_word};
+use crate::api::rollouts::view::{CountsView, RingProgress, RolloutWhole, ring_word};
 use crate::api::{ApiState, Caller};
+
+/// A ring's gate, as the viewer may see it.
+struct Gate<'a> {
+    rollout: &'a Rollout,
+    progress: &'a Progress,
+    seen: &'a RingProgress,
+    is_current: bool,
+    /// It looks at other teams' assignments too.
+    partial: bool,
+}
 
 /// What a rollout's numbers are lists of.
 struct Narrow<'a> {
@@ -24,29 +34,42 @@ struct Narrow<'a> {
     ring: &'a str,
 }
 
-/// Every ring with its gate; rings that have the change are counted by its exact packages, now.
+/// How closely a rollout is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Look {
+    /// Among others: what has passed is shown as it was then.
+    Glance,
+    /// On its own page: everything as it is now.
+    Whole,
+}
+
+/// Every ring with its gate; those that move are counted by the exact packages of the change, now.
 pub async fn steps(
     state: &ApiState,
     caller: &Caller,
     rollout: &Rollout,
     whole: &RolloutWhole,
+    look: Look,
 ) -> Result<Vec<Step>, ApiError> {
     let current = rollout.current().map(|progress| progress.ring.clone());
     let mut steps = Vec::with_capacity(rollout.rings.len());
-    for progress in &rollout.rings {
-        let status = match progress.state.is_new() {
+    for (progress, seen) in rollout.rings.iter().zip(&whole.rollout.rings) {
+        let moves = matches!(progress.state, RingState::Rolling | RingState::Stopped);
+        let status = match progress.state.is_new() && (moves || look == Look::Whole) {
             true => Some(counted(state, caller, rollout.id.0, &progress.ring).await?),
             false => None,
         };
+        let now = status.as_ref().map(|status| status.counts);
         let is_current = current.as_deref() == Some(&progress.ring);
+        let gate = Gate { rollout, progress, seen, is_current, partial: whole.rollout.partial };
         steps.push(Step {
             key: format!("{}-{}", rollout.id, progress.ring),
             name: progress.ring.clone(),
             mood: mood(progress.state),
             word: word(progress).to_owned(),
             when: when(progress),
-            bar: status.as_ref().map(|status| bar(&status.counts, &Narrow::of(whole, &progress.ring))),
-            checks: checks(rollout, progress, is_current, status.as_ref()),
+            bar: now.or(seen.counts).map(|counts| bar(&counts, &Narrow::of(whole, &progress.ring))),
+            checks: gate.checks(status.as_ref()),
         });
     }
     Ok(steps)
@@ -132,9 +155,15 @@ pub fn said(state: &str) -> &str {
         "Passed" => "passed",
         "Failed" => "failed",
         "Reopened" => "open again",
-        "Adopted" => "there before Kedge",
+        "Adopted" => "was there before",
         other => other,
     }
+}
+
+/// The name of a commit's author, without the address.
+pub fn person(author: &str) -> String {
+    let name = author.split('<').next().unwrap_or(author).trim();
+    if name.is_empty() { author.to_owned() } else { name.to_owned() }
 }
 
 fn word(progress: &Progress) -> &'static str {
@@ -154,34 +183,35 @@ fn when(progress: &Progress) -> Option<When> {
     at.map(|at| When::of(&moment(at.0)))
 }
 
-/// The rules of a ring as they stand. What doesn't hold is said in the words of who decides it.
-fn checks(rollout: &Rollout, progress: &Progress, is_current: bool, status: Option<&RolloutStatus>) -> Vec<Check> {
-    let rules = rollout.policy.rings.iter().find(|rules| rules.name == progress.ring);
-    let waits = || progress.waits_for.iter().map(|why| Check::new(Some(false), why.clone()));
-    let mut checks = Vec::new();
-    match progress.state {
-        RingState::Waiting => {
-            checks.extend(rules.and_then(|rules| approved(rollout, rules)));
-            match is_current {
-                true => checks.extend(waits()),
-                false => checks.extend(rules.into_iter().flat_map(ahead)),
+impl Gate<'_> {
+    /// The rules of a ring as they stand. What doesn't hold is said in the words of who decides it.
+    fn checks(&self, status: Option<&RolloutStatus>) -> Vec<Check> {
+        let rules = self.rollout.policy.rings.iter().find(|rules| rules.name == self.progress.ring);
+        let waits = || self.seen.waits_for.iter().map(|why| Check::new(Some(false), why.clone()));
+        let mut checks = Vec::new();
+        match self.progress.state {
+            RingState::Waiting => {
+                checks.extend(rules.and_then(|rules| approved(self.rollout, rules)));
+                match self.is_current {
+                    true => checks.extend(waits()),
+                    false => checks.extend(rules.into_iter().flat_map(ahead)),
+                }
             }
-        }
-        RingState::Rolling => {
-            let counts = status.map(|status| summed(&status.lines)).unwrap_or_default();
-            checks.extend(rules.into_iter().flat_map(|rules| holding(rules, progress, &counts)));
-            checks.extend(waits());
-        }
-        RingState::Stopped => checks.extend(waits()),
-        RingState::Passed => {
-            let all = progress.counts.iter().fold(CountsView::default(), |sum, counts| sum.plus(counts));
-            if !progress.counts.is_empty() {
-                checks.push(Check::new(Some(true), passed_with(&all)));
+            RingState::Rolling => {
+                let counts = status.map(|status| summed(&status.lines)).unwrap_or_default();
+                if !self.partial {
+                    checks.extend(rules.into_iter().flat_map(|rules| holding(rules, self.progress, &counts)));
+                }
+                checks.extend(waits());
             }
+            RingState::Stopped => checks.extend(waits()),
+            RingState::Passed => {
+                checks.extend(self.seen.counts.map(|counts| Check::new(Some(true), passed_with(&counts))));
+            }
+            RingState::Returned => checks.push(Check::new(None, "went back to what it had before")),
         }
-        RingState::Returned => checks.push(Check::new(None, "went back to what it had before")),
+        checks
     }
-    checks
 }
 
 fn passed_with(all: &CountsView) -> String {

@@ -2,5 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests stop at the first surprise")]
 
+mod actions;
 mod browser;
+mod changes;
+mod glances;
+mod outside;
 mod sessions;
+mod words;

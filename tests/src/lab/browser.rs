@@ -202,6 +202,7 @@ impl Browser {
             "Emulation.setDeviceMetricsOverride",
             json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}),
         );
+        self.devtools("Emulation.setScrollbarsHidden", json!({"hidden": true}));
     }
 
     pub fn light(&self, light: Light) {

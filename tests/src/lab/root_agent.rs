@@ -112,6 +112,11 @@ impl RootAgent {
         self.part.as_mut().expect("the agent is running")
     }
 
+    /// All that it ever logged.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("agent.log")).unwrap_or_default()
+    }
+
     /// A command of its own program on the same folder, with that folder as the current one.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);

@@ -4,10 +4,12 @@
 mod agents;
 mod answers;
 mod artifacts;
+mod compare;
 mod database;
 mod each_database;
 mod git_faults;
 mod gitea;
+mod history;
 mod journey;
 mod lab_git;
 mod lab_gitea;

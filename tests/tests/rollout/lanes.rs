@@ -41,6 +41,24 @@ fn both_lanes_move_at_once_and_neither_waits_for_the_other() {
 }
 
 #[test]
+fn a_bad_commit_of_the_application_does_not_stop_the_platforms_rollout_on_the_same_boxes() {
+    let Some(plant) = with_rings(Policy::chain(&["dev"]).with("dev", &["soak: 8s"])) else { return };
+    let platform = plant.push_main("Platform");
+    plant.await_greeting(&CANARIES, "Platform");
+    plant.await_so("they are known to be well", MOVED_WITHIN, |plant| {
+        let rollout = plant.rollout_of("dev", &platform).unwrap_or_default();
+        rollout["rings"][0]["steadySince"].is_string()
+    });
+    let bad = plant.push_app("dev", "sick version");
+    plant.await_rollout("dev", &bad, "Stopped");
+    plant.await_rollout("dev", &platform, "Complete");
+    plant.await_greeting(&OTHERS, "Platform");
+    assert!(OTHERS.iter().chain(&CANARIES).all(|name| plant.text_on(name).as_deref() == Some("version 1")));
+    assert_eq!(plant.condition(CANARIES[0]), "Failed", "what a box says of itself stays as it is");
+    assert_eq!(plant.rollout_of("dev", &bad).unwrap()["state"], "Stopped");
+}
+
+#[test]
 fn a_pin_keeps_its_rings_and_types_on_a_commit_until_its_date() {
     let Some(plant) = with_rings(Policy::chain(&["dev"])) else { return };
     let first = plant.world.sample.hello_gitops.head("dev");

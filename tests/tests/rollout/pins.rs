@@ -46,11 +46,14 @@ fn a_version_is_put_on_a_ring_until_its_date_and_then_the_ring_follows_again() {
     let text = plant.world.sample.control_plane.read_remote("dev", &file).unwrap_or_else(|| panic!("{file} is in Git"));
     assert!(text.contains("kind: Pin") && text.contains("old cameras") && text.contains("1.0.0"), "{text}");
     plant.await_text(&CANARIES, "version 1");
+    plant.await_so("the hub knows which version runs there", MOVED_WITHIN, |plant| {
+        CANARIES.iter().all(|name| plant.seen(name)["conditions"][0]["version"] == "1.0.0")
+    });
     plant.await_converged("dev");
     assert!(OTHERS.iter().all(|name| plant.text_on(name).as_deref() == Some("version 2")), "another ring isn't asked");
 
     let cluster = plant.world.kedge.run(["describe", "cluster", CANARIES[0]]);
-    for word in ["version 1.0.0", "old cameras", &until] {
+    for word in ["version 1.0.0", "old cameras", &until.replace('T', " ")] {
         assert!(cluster.contains(word), "{word}: {cluster}");
     }
     let other = plant.world.kedge.run(["describe", "cluster", OTHERS[0]]);
@@ -72,6 +75,8 @@ fn a_version_is_put_on_a_ring_until_its_date_and_then_the_ring_follows_again() {
     plant.await_so("nothing is shown as pinned any more", MOVED_WITHIN, |plant| {
         !plant.world.kedge.run(["describe", "cluster", CANARIES[0]]).contains("old cameras")
     });
+    // The next look at the branch says that its file can go.
+    plant.push_environment("dev", "Line of dev");
     plant.await_so("its file is over, and people see that", MOVED_WITHIN, |plant| {
         plant.world.api.has_problem(&["PinExpired", &file])
     });

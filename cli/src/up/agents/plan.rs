@@ -25,7 +25,12 @@ pub fn members(count: usize) -> Vec<Member> {
     for (cluster_type, (environment, canary)) in first.chain(further).take(count) {
         let same = |member: &&Member| member.environment == environment && member.cluster_type == cluster_type;
         let number = members.iter().filter(same).count() + 1;
-        members.push(Member { name: format!("{environment}-{cluster_type}-{number}"), environment, cluster_type, canary });
+        members.push(Member {
+            name: format!("{environment}-{cluster_type}-{number}"),
+            environment,
+            cluster_type,
+            canary,
+        });
     }
     members
 }

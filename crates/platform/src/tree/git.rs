@@ -191,6 +191,11 @@ impl GitRepository {
         tree.is_ok_and(|id| id == ObjectId::empty_tree(gix::hash::Kind::Sha1))
     }
 
+    /// The newest commit that two have behind them.
+    pub fn merge_base(&self, one: ObjectId, other: ObjectId) -> Option<ObjectId> {
+        self.repo.merge_base(one, other).ok().flatten().map(gix::Id::detach)
+    }
+
     /// Whether a commit is the other one's ancestor.
     pub fn is_behind(&self, ancestor: ObjectId, commit: ObjectId) -> bool {
         self.repo.merge_base(ancestor, commit).is_ok_and(|base| base.is_some_and(|base| base.detach() == ancestor))

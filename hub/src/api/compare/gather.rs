@@ -118,6 +118,7 @@ impl Known {
     ) -> Result<Side, ApiError> {
         let mut side = Side {
             environment: self.name.environment.clone(),
+            cluster_type: self.name.cluster_type.clone(),
             cluster_types: self.cluster_types.clone(),
             workloads: BTreeMap::new(),
         };

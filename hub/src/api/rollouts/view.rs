@@ -26,8 +26,11 @@ pub struct RolloutView {
     pub why: String,
     #[serde(flatten)]
     pub cause: CauseView,
-    /// How many assignments of cluster types it moves.
+    /// How many assignments of cluster types it moves, as far as the caller may see.
     pub moves: usize,
+    /// It moves other teams' assignments too: what its gates count isn't told.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub partial: bool,
     pub rings: Vec<RingProgress>,
     /// Failures that came after it was complete.
     #[serde(skip_serializing_if = "is_zero")]
@@ -150,11 +153,27 @@ impl RolloutView {
             why: why(&rollout.phase),
             cause: CauseView::of(&rollout.cause),
             moves,
+            partial: false,
             rings: rollout.rings.iter().map(RingProgress::of).collect(),
             late_failed: rollout.late_failed,
             created_at: moment(rollout.created_at.0),
             updated_at: moment(stored.updated_at.0),
             ended_at: stored.ended_at.map(|at| moment(at.0)),
+        }
+    }
+
+    /// For a team that sees a part of it: numbers and sentences about the rest aren't its business.
+    pub fn narrow(&mut self) {
+        self.partial = true;
+        self.late_failed = 0;
+        if self.state == "Stopped" {
+            "more failed than the policy allows".clone_into(&mut self.why);
+        }
+        for ring in &mut self.rings {
+            ring.counts = None;
+            if !ring.waits_for.is_empty() {
+                ring.waits_for = vec!["its gate, which looks at other teams' workloads too".to_owned()];
+            }
         }
     }
 }
@@ -284,6 +303,7 @@ fn why(phase: &Phase) -> String {
     match phase {
         Phase::Active | Phase::Complete { .. } => String::new(),
         Phase::Paused { by, .. } => format!("paused by {by}"),
+        Phase::Stopped { ring, why, .. } if why.starts_with(&format!("ring {ring}:")) => why.clone(),
         Phase::Stopped { ring, why, .. } => format!("ring {ring}: {why}"),
         Phase::RolledBack { why, .. } => why.clone(),
         Phase::Aborted { by, .. } => format!("aborted by {by}"),

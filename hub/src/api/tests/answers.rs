@@ -92,7 +92,7 @@ pub async fn join(hub: &Hub, new: Newcomer<'_>) -> ClusterId {
         }
         let envelope = document.seal(&key, now(), None).unwrap();
         let prepared = Prepared::read(&[envelope], now(), Some(id)).unwrap();
-        tx.put_document(&prepared).await.unwrap();
+        tx.put_document(&prepared, 0).await.unwrap();
     }
     if new.standing != Standing::Retired {
         tx.place_cluster(&id, None, Some(&new.stream)).await.unwrap();

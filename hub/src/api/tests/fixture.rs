@@ -11,7 +11,9 @@ use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kedge_model::Labels;
-use kedge_model::wire::{ClusterId, DesiredState, Envelope, Generation, HoldEntry, SigningKey, Stream, Timestamp};
+use kedge_model::wire::{
+    ClusterId, DesiredState, Envelope, Generation, HoldEntry, PlatformSource, SigningKey, Stream, Timestamp,
+};
 use kedge_scheduler::ConfigFile;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -29,6 +31,8 @@ use crate::config;
 use crate::metrics::Metrics;
 use crate::store::tokens::Role;
 use crate::store::{Store, Term, Tx, trial};
+use crate::trial::view::PlanView;
+use crate::trial::{Audience, Wish};
 
 pub struct Hub {
     pub store: Store,
@@ -53,6 +57,8 @@ pub struct Answer {
 #[derive(Default)]
 pub struct FakeRooms {
     pub asked: Mutex<Vec<String>>,
+    /// What every cluster says, instead of that all is well.
+    pub told: Mutex<Option<TruthSeen>>,
     /// What every assignment's configuration was in a commit.
     pub rendered: Mutex<BTreeMap<String, String>>,
 }
@@ -160,15 +166,26 @@ impl Hub {
     }
 
     pub async fn state(&self, generation: u64, entries: &str) {
+        let entries = serde_json::from_str(entries).unwrap();
+        self.state_of("dev", "drone", generation, 5000, &entries).await;
+    }
+
+    /// A generation of a stream, made at that time.
+    pub async fn state_of(&self, environment: &str, cluster_type: &str, generation: u64, at: i64, entries: &Value) {
         let state = DesiredState {
-            stream: Stream::new("dev", "drone", Stream::ALL),
+            stream: Stream::new(environment, cluster_type, Stream::ALL),
             generation: Generation(generation),
-            created_at: Timestamp(5000),
+            created_at: Timestamp(at),
             confirmed: 2,
-            entries: serde_json::from_str(entries).unwrap(),
+            entries: serde_json::from_value(entries.clone()).unwrap(),
             removed: Vec::new(),
             unmanaged: Vec::new(),
-            source: None,
+            source: Some(PlatformSource {
+                repo: "https://git.example/gitops".to_owned(),
+                branch: environment.to_owned(),
+                path: ".".to_owned(),
+                commit: "head".to_owned(),
+            }),
             requires: Vec::new(),
         };
         let key = SigningKey::from_seed(&[7; 32]).unwrap();
@@ -177,9 +194,10 @@ impl Hub {
         let tick = tx.tick().await.unwrap();
         let query = sqlx::query(
             "INSERT INTO states (environment, cluster_type, ring, generation, content, envelope, created_at, tick) \
-             VALUES ('dev', 'drone', 'all', $1, 'sha256:00', $2, 5000, $3)",
+             VALUES ($1, $2, 'all', $3, 'sha256:00', $4, $5, $6)",
         );
-        let query = query.bind(i64::try_from(generation).unwrap()).bind(envelope).bind(tick);
+        let query = query.bind(environment).bind(cluster_type).bind(i64::try_from(generation).unwrap());
+        let query = query.bind(envelope).bind(at).bind(tick);
         query.execute(tx.connection()).await.unwrap();
         tx.commit().await.unwrap();
     }
@@ -298,6 +316,9 @@ impl Rooms for FakeRooms {
     }
 
     async fn truth(&self, _: &ClusterId) -> Result<TruthSeen, ApiError> {
+        if let Some(told) = self.told.lock().unwrap().clone() {
+            return Ok(told);
+        }
         let seen = |assignment: &str| ConditionSeen {
             assignment: assignment.to_owned(),
             condition: "Converged".to_owned(),
@@ -348,6 +369,16 @@ impl Rooms for FakeRooms {
         let Some(text) = texts.get(commit) else { return Ok(None) };
         let file = |folder: &String| (folder.clone(), Some(Rendered { file: ConfigFile::Yaml, text: text.clone() }));
         Ok(Some(folders.iter().map(file).collect()))
+    }
+
+    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError> {
+        let files: Vec<&String> = wish.files.keys().collect();
+        self.note(format!("plan {} {:?} {:?} {files:?}", wish.environment, wish.revision, wish.part));
+        Ok(PlanView {
+            environment: wish.environment,
+            summary: format!("{:?}", audience.visible),
+            ..PlanView::default()
+        })
     }
 
     fn fetch(&self, url: &str) {

@@ -14,7 +14,7 @@ use super::fixture::Hub;
 use crate::store::promotion::{PromotionRow, PromotionSave};
 use crate::store::{Term, now};
 
-const COMMIT: &str = "1f0e0d0c0b0a09080706050403020100f0e0d0c0";
+pub const COMMIT: &str = "1f0e0d0c0b0a09080706050403020100f0e0d0c0";
 
 fn rules(offline: Offline) -> EnvironmentPolicy {
     let rings =
@@ -27,7 +27,7 @@ fn key() -> String {
     PackagesKey::of_packages(&digest("p"), &digest("w")).to_string()
 }
 
-async fn run(hub: &Hub, sql: &str, values: &[&str]) {
+pub async fn run(hub: &Hub, sql: &str, values: &[&str]) {
     let mut query = sqlx::query(sqlx::AssertSqlSafe(sql.to_owned()));
     for value in values {
         query = query.bind((*value).to_owned());
@@ -36,7 +36,7 @@ async fn run(hub: &Hub, sql: &str, values: &[&str]) {
 }
 
 /// A policy for `dev` with two rings.
-async fn govern(hub: &Hub, offline: Offline) {
+pub async fn govern(hub: &Hub, offline: Offline) {
     govern_by(hub, rules(offline)).await;
 }
 
@@ -49,7 +49,7 @@ async fn govern_by(hub: &Hub, rules: EnvironmentPolicy) {
 }
 
 /// Moves hello's functional test on drones: in `canary` since a while, `rest` waits.
-async fn rolls(hub: &Hub, offline: Offline, change: impl FnOnce(&mut Rollout)) {
+pub async fn rolls(hub: &Hub, offline: Offline, change: impl FnOnce(&mut Rollout)) {
     let cause = Cause {
         commit: COMMIT.to_owned(),
         main: None,
@@ -79,14 +79,14 @@ async fn rolls(hub: &Hub, offline: Offline, change: impl FnOnce(&mut Rollout)) {
     run(hub, sql, &[&key()]).await;
 }
 
-async fn members(hub: &Hub, ring: &str, presence: &str, count: i64) {
+pub async fn members(hub: &Hub, ring: &str, presence: &str, count: i64) {
     let sql = format!(
         "INSERT INTO population (environment, cluster_type, ring, presence, count) VALUES ('dev', 'drone', $1, $2, {count})"
     );
     run(hub, &sql, &[ring, presence]).await;
 }
 
-async fn says(hub: &Hub, condition: &str, count: i64) {
+pub async fn says(hub: &Hub, condition: &str, count: i64) {
     let sql = format!(
         "INSERT INTO counts (environment, cluster_type, ring, assignment, packages, running, condition, count) \
          VALUES ('dev', 'drone', 'canary', 'hello-functional-test', $1, $1, $2, {count})"
@@ -95,7 +95,7 @@ async fn says(hub: &Hub, condition: &str, count: i64) {
 }
 
 /// The fleet of the sentence that the answer should be.
-async fn fleet(hub: &Hub) {
+pub async fn fleet(hub: &Hub) {
     members(hub, "canary", "Reporting", 69).await;
     members(hub, "canary", "Unknown", 4).await;
     members(hub, "rest", "Reporting", 27).await;
@@ -113,7 +113,7 @@ async fn fleet(hub: &Hub) {
 }
 
 /// What the leader does with a word, at once.
-fn leader(hub: &Hub, refused: Option<&'static str>) -> tokio::task::JoinHandle<()> {
+pub fn leader(hub: &Hub, refused: Option<&'static str>) -> tokio::task::JoinHandle<()> {
     let store = hub.store.clone();
     tokio::spawn(async move {
         loop {
@@ -252,7 +252,7 @@ async fn words_are_for_the_platform_team_and_are_in_the_audit_log(hub: Hub) {
     leads.abort();
 }
 
-fn apply_entry() -> String {
+pub fn apply_entry() -> String {
     let package = |name: &str| {
         let digest = kedge_model::wire::Digest::of(name.as_bytes());
         json!({"digest": digest.to_string(), "size": 1, "repo": "r", "commit": COMMIT})

@@ -71,10 +71,12 @@ pub struct Amiss {
 const STRIDE: usize = 1000;
 /// So many rows one request looks at; the page may end early then, and its cursor leads on.
 const MAX_LOOKED_AT: usize = 50_000;
+/// So many silent ones are sorted for a page.
+const FEW: i64 = 3000;
 
 const SELECT: &str = "SELECT id, name, environment, cluster_type, ring, labels, site, facts, state, sequence, joined_at, \
      token, certificate_until, last_contact, promise_until, unknown_since, look_at, generation, cloned_since \
-     FROM clusters WHERE ";
+     FROM ";
 
 impl ClusterSeen {
     pub fn key(&self) -> ClusterKey {
@@ -98,9 +100,10 @@ impl Store {
         let mut found: Vec<ClusterSeen> = Vec::new();
         let mut looked_at = 0;
         let everything = filter.labels.is_everything();
+        let few = self.are_few(filter).await?;
         let stride = if everything { filter.limit + 1 } else { STRIDE.max(filter.limit + 1) };
         loop {
-            let rows = self.clusters_stride(visible, filter, from.as_ref(), stride).await?;
+            let rows = self.clusters_stride(visible, filter, few, from.as_ref(), stride).await?;
             looked_at += rows.len();
             let ended = rows.len() < stride;
             for row in &rows {
@@ -124,15 +127,46 @@ impl Store {
         }
     }
 
+    /// Whether so few members are silent that a page of them is sorted rather than looked for along all clusters.
+    async fn are_few(&self, filter: &ClusterFilter) -> Result<bool, StoreError> {
+        if filter.silent != Some(true) || filter.state.as_deref() != Some("active") || filter.after.is_some() {
+            return Ok(false);
+        }
+        let mut query =
+            Statement::new("SELECT CAST(COALESCE(SUM(count), 0) AS BIGINT) FROM population WHERE presence = 'Unknown'");
+        if let Some(environment) = &filter.environment {
+            query.text(" AND environment = ?", environment);
+        }
+        let rows = query.fetch(self).await?;
+        let silent: i64 = rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default();
+        Ok(silent <= FEW)
+    }
+
     async fn clusters_stride(
         &self,
         visible: &Visible,
         filter: &ClusterFilter,
+        few: bool,
         from: Option<&ClusterKey>,
         stride: usize,
     ) -> Result<Vec<AnyRow>, StoreError> {
         let mut query = Statement::new(SELECT);
-        query.push("1 = 1");
+        if few {
+            query.push(
+                "(SELECT k.id AS hit FROM clusters AS k WHERE k.unknown_since IS NOT NULL AND k.state = 'active'",
+            );
+            if let Some(environment) = &filter.environment {
+                query.text(" AND k.environment = ?", environment);
+            }
+            // In the order of the index of the silent, so that it is taken; and SQLite takes a cross join as it is written.
+            query.number(
+                " ORDER BY k.environment, k.cluster_type, k.ring, k.unknown_since LIMIT ?) AS silent \
+                 CROSS JOIN clusters WHERE id = hit",
+                i64::MAX,
+            );
+        } else {
+            query.push("clusters WHERE 1 = 1");
+        }
         narrow(&mut query, visible, filter);
         for (key, value) in &filter.labels.match_labels {
             // Only a first sieve: the labels themselves are compared afterwards.
@@ -204,6 +238,7 @@ impl Store {
     pub async fn clusters_named(&self, visible: &Visible, name: &str) -> Result<Vec<ClusterSeen>, StoreError> {
         for part in ["id = ?", "name = ?"] {
             let mut query = Statement::new(SELECT);
+            query.push("clusters WHERE ");
             query.text(part, name);
             narrow(&mut query, visible, &ClusterFilter::default());
             query.push(" ORDER BY state, id LIMIT 20");

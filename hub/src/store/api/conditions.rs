@@ -215,14 +215,20 @@ impl Store {
                 named(&mut statement, filter);
                 if filter.among == Among::Unknown {
                     statement.push(
-                        " UNION SELECT k.id AS cluster FROM clusters k WHERE k.unknown_since IS NOT NULL \
-                         AND k.state = 'active'",
+                        " UNION SELECT cluster FROM (SELECT k.id AS cluster FROM clusters k \
+                         WHERE k.unknown_since IS NOT NULL AND k.state = 'active'",
                     );
                     scope(&mut statement, filter);
+                    // The order of the index of the silent, so that it is taken.
+                    statement.number(
+                        " ORDER BY k.environment, k.cluster_type, k.ring, k.unknown_since LIMIT ?) AS silent",
+                        i64::MAX,
+                    );
                 } else {
                     statement.push(" GROUP BY c.cluster");
                 }
-                statement.push(") AS hit JOIN clusters k ON k.id = hit.cluster WHERE k.state = 'active'");
+                // SQLite takes a cross join in the order in which it is written: from the few to their clusters.
+                statement.push(") AS hit CROSS JOIN clusters k WHERE k.id = hit.cluster AND k.state = 'active'");
             }
         }
         scope(&mut statement, filter);

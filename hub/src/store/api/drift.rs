@@ -37,11 +37,12 @@ impl Store {
         statement.fetch(self).await?.iter().map(sum).collect()
     }
 
-    /// Members in contact whose report tells of drift.
+    /// Members in contact whose report tells of drift. From the few reports to their clusters: SQLite takes a cross join in
+    /// the order in which it is written.
     pub async fn drift_sums(&self, visible: &Visible, filter: &MemberFilter) -> Result<Vec<RunningSum>, StoreError> {
         let mut statement = Statement::new(
             "SELECT k.environment, k.cluster_type, k.ring, c.assignment, c.running, c.condition, COUNT(*) AS number \
-             FROM conditions c JOIN clusters k ON k.id = c.cluster WHERE c.drift IS NOT NULL \
+             FROM conditions c CROSS JOIN clusters k WHERE k.id = c.cluster AND c.drift IS NOT NULL \
              AND c.condition <> 'Unknown' AND k.state = 'active' AND k.unknown_since IS NULL",
         );
         scope(&mut statement, filter);

@@ -81,7 +81,7 @@ impl Store {
                 _ => statement.list(" AND k.workspace IN (", workspaces, ")"),
             },
         }
-        statement.number(" LIMIT ?) AS some", LOOKED_AT);
+        statement.number(" LIMIT ?) AS looked", LOOKED_AT);
         statement.text(" WHERE lower(name) LIKE ? ESCAPE '\\'", &inside(text));
         statement.number(" LIMIT ?) AS h", number(limit));
         statement.text(
@@ -105,7 +105,7 @@ impl Store {
         if let Visible::Workspaces(workspaces) = visible {
             statement.list(" AND k.workspace IN (", workspaces, ")");
         }
-        statement.number(" LIMIT ?) AS some", BODIES);
+        statement.number(" LIMIT ?) AS looked", BODIES);
         statement.text(" WHERE lower(body) LIKE ? ESCAPE '\\'", &inside(text));
         statement.number(" LIMIT ?", number(limit));
         statement.fetch(self).await?.iter().map(name_found).collect()
@@ -125,7 +125,7 @@ impl Store {
             match part {
                 "inside" => {
                     statement
-                        .number("(SELECT name, id FROM (SELECT name, id FROM clusters LIMIT ?) AS some", LOOKED_AT);
+                        .number("(SELECT name, id FROM (SELECT name, id FROM clusters LIMIT ?) AS looked", LOOKED_AT);
                     statement.text(" WHERE lower(name) LIKE ? ESCAPE '\\'", &inside(text));
                     // A few more than are shown: those that begin with it are known already.
                     statement.number(" LIMIT ?) AS h JOIN clusters AS k ON k.id = h.id WHERE 1 = 1", number(limit) * 2);

@@ -64,6 +64,7 @@ async fn what_is_written_is_read_again_on_every_database() {
                 TakenWord { id: first, refused: None },
                 TakenWord { id: second, refused: Some("no".to_owned()) },
             ],
+            news: Vec::new(),
         };
         store.save_promotions(Term(0), &save).await.unwrap();
         assert!(matches!(store.save_promotions(Term(9), &save).await, Err(StoreError::Fenced(_))));

@@ -172,6 +172,8 @@ impl Tx {
         // Holds the row where several hubs write: a document that comes meanwhile counts before or after, not beside.
         let held = sqlx::query("UPDATE clusters SET tick = tick WHERE id = $1").bind(cluster.to_string());
         held.execute(self.connection()).await?;
+        // Then the tick, then counts, like everybody: two hubs never wait for each other in a circle.
+        self.hold_tick().await?;
         let found = sqlx::query(
             "SELECT k.unknown_since, d.tally FROM clusters k LEFT JOIN documents d ON d.cluster = k.id WHERE k.id = $1",
         );

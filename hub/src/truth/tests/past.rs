@@ -72,6 +72,29 @@ async fn a_time_in_the_future_is_now_and_marked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_clock_is_corrected_and_one_that_nobody_knows_is_when_it_was_heard() {
+    let fleet = start(sqlite().await).await;
+    let mut member = member(1);
+    fleet.join(&member, &stream("drone")).await;
+    let at = now();
+    let mut said = report(Condition::Converged, "new", "new");
+    (said.since, said.clock) = (Timestamp(20_000), 7);
+    member.document.set_report("shop-x", &said).unwrap();
+    (said.since, said.clock) = (Timestamp(30_000), 8);
+    member.document.set_report("till-x", &said).unwrap();
+    member.document.set_clock(7, at.0 - 5 * HOUR - 20_000, at).unwrap();
+    let envelope = member.seal();
+    fleet.truth.take(None, envelope).await.unwrap();
+    let told = told(&fleet, Kind::Condition).await;
+    let names: Vec<&str> = told.iter().map(|one| one.place.assignment.as_str()).collect();
+    assert_eq!(names, ["drone/till-x", "drone/shop-x"]);
+    assert!(told.iter().all(|one| one.corrected));
+    assert_eq!(told[1].at, Timestamp(at.0 - 5 * HOUR));
+    assert!(told[0].at >= at);
+    fleet.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_log_that_begins_anew_is_told_again_and_what_a_cluster_forgot_is_counted() {
     let fleet = start(sqlite().await).await;
     let mut member = member(1);

@@ -248,7 +248,7 @@ impl About {
             rings: about.rings,
             chip: Chip::new(&about.commit, &about.subject),
             subject: about.subject,
-            author: about.author,
+            author: rings::person(&about.author),
         }
     }
 }

@@ -140,8 +140,8 @@ pub async fn page(
         promise: When::of(&cluster.promise_until),
         looked_at: When::maybe(cluster.looked_at.as_deref()),
         certificate: When::of(&cluster.certificate_until),
-        cloned: When::maybe(cluster.cloned_since.as_deref()),
-        changing: When::maybe(seen.changing_since.as_deref()),
+        cloned: cluster.cloned_since.as_deref().map(When::clock),
+        changing: seen.changing_since.as_deref().map(When::clock),
         desired: newest.map(|newest| Desired {
             accepted: accepted(&seen, &newest),
             generation: newest.generation,
@@ -165,7 +165,7 @@ fn warned(warning: &crate::api::rooms::WarningSeen) -> Warned {
         code: warning.code.clone(),
         error: warning.severity == "Error",
         message: warning.message.clone(),
-        since: When::of(&warning.since),
+        since: When::clock(&warning.since),
     }
 }
 
@@ -180,7 +180,7 @@ fn moving(about: &crate::api::rollouts::about::AboutView) -> Moving {
 fn held(seen: &ClusterWhole, hold: &HoldSeen) -> Held {
     let path = format!("{}/release", links::cluster(&seen.cluster.id));
     Held {
-        since: When::of(&hold.since),
+        since: When::clock(&hold.since),
         release_link: links::query(&path, &[("assignment", &hold.assignment)]),
         seen: hold.clone(),
     }

@@ -143,7 +143,7 @@ pub async fn page(
         frame: Frame::of(&viewer, format!("{name} in {environment}"), Section::Fleet),
         environment_link: links::environment(&environment),
         origin: described.as_ref().map(|described| Place::of(&described.origin)),
-        stale: described.as_ref().and_then(|described| When::maybe(described.stale_since.as_deref())),
+        stale: described.as_ref().and_then(|described| described.stale_since.as_deref().map(When::clock)),
         clusters: seen.clusters.total,
         clusters_link: members(&pairs, &[]),
         silent: seen.clusters.unknown,

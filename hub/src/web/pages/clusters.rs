@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
+use super::fleet::verdict::counted;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::clusters::{self, AmissView, ClusterView, ClustersQuery};
@@ -87,8 +88,9 @@ pub async fn page(
         )
         .choice("ring", "Ring", &wanted.ring, asked::rings(&state, &wanted.environment).await?)
         .choice("condition", "Contact", &wanted.condition, ["Known", "Unknown"])
-        .choice("state", "Membership", &wanted.state, ["active", "retired", "revoked", "replaced"])
         .text("namePrefix", "Name begins with", &wanted.name_prefix, "line-7")
+        .seldom()
+        .choice("state", "Membership", &wanted.state, ["active", "retired", "revoked", "replaced"])
         .text("labelSelector", "Labels", &wanted.label_selector, "hall=7,!spare")
         .text("site", "Site", &wanted.site, "north");
     Ok((
@@ -138,21 +140,26 @@ impl Wanted {
 
 impl Health {
     pub fn of(cluster: &ClusterView) -> Health {
-        let number = |count: u64, word: &str, pair: (&str, &str)| {
-            let link = links::query("/conditions", &[("cluster", &cluster.id), pair]);
-            (count > 0).then(|| (format!("{count} {word}"), link))
-        };
         let counts = cluster.amiss.unwrap_or_default();
         let silent = cluster.unknown_since.is_some();
         // A silent cluster's rows are all Unknown: what was last heard isn't a list of its own.
-        let listed = |word: &'static str| if silent { ("condition", "Unknown") } else { ("condition", word) };
+        let link = |pair: (&str, &str)| {
+            let pair = if silent { ("condition", "Unknown") } else { pair };
+            links::query("/conditions", &[("cluster", &cluster.id), pair])
+        };
         let numbers = [
-            number(counts.failed, "Failed", listed("Failed")),
-            number(counts.converging, "Converging", listed("Converging")),
-            number(counts.drifted, "drifted", if silent { ("condition", "Unknown") } else { ("drift", "true") }),
+            (counts.failed, "Failed", link(("condition", "Failed"))),
+            (counts.converging, "Converging", link(("condition", "Converging"))),
+            (counts.drifted, "drifted", link(("drift", "true"))),
         ];
-        let amiss: Vec<(String, String)> = numbers.into_iter().flatten().collect();
-        let since = cluster.unknown_since.as_deref().map(When::of);
+        let told = numbers.into_iter().filter(|(count, ..)| *count > 0).enumerate();
+        let numbers = told.map(|(place, (count, word, link))| match (place, silent) {
+            // Its word stands before it already.
+            (0, false) if word != "drifted" => (counted(count, "assignment"), link),
+            _ => (format!("{count} {word}"), link),
+        });
+        let amiss: Vec<(String, String)> = numbers.collect();
+        let since = cluster.unknown_since.as_deref().map(When::clock);
         let (word, rest) = match (cluster.state.as_str(), silent, cluster.amiss) {
             ("active", true, None) => (Mood::Unknown.state("no contact"), "; it has never reported"),
             ("active", true, Some(_)) if amiss.is_empty() => {

@@ -173,7 +173,10 @@ impl Side {
             },
             at: When::maybe(side.at.as_deref()),
             chip: side.commit.as_deref().map(|commit| Chip::new(commit, "of the environment's branch")),
-            name: side.name,
+            name: match side.cluster_type {
+                Some(cluster_type) => format!("{}/{cluster_type}", side.environment),
+                None => side.environment,
+            },
         }
     }
 }

@@ -91,6 +91,7 @@ pub async fn page(
             asked::cluster_types(&state, &viewer, &wanted.environment).await?,
         )
         .choice("ring", "Ring", &wanted.ring, asked::rings(&state, &wanted.environment).await?)
+        .seldom()
         .choice("reality", "Against desired", &wanted.reality, REALITIES.map(|(word, _)| word))
         .choice("drift", "Drift", &wanted.drift, ["true", "false"])
         .text("workload", "Workload", &wanted.workload, "hello")

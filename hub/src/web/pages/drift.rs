@@ -57,8 +57,12 @@ struct Running {
     chip: Option<Chip>,
     count: u64,
     unknown: u64,
-    is_desired: bool,
+    /// Why it isn't what should run; empty: it is.
+    differs: &'static str,
 }
+
+/// The version alone doesn't tell what differs.
+pub const OTHER_CONTENT: &str = "other configuration or content";
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -165,15 +169,21 @@ impl Group {
                 group.rings.iter().map(ring).collect()
             }
         };
-        let is_desired = |packages: &str| {
-            packages == group.desired_packages || group.rings.iter().any(|ring| ring.packages == packages)
+        let differs = |running: &RunningView| {
+            let packages = &running.packages;
+            let same = *packages == group.desired_packages || group.rings.iter().any(|ring| ring.packages == *packages);
+            match (same, !packages.is_empty() && running.version == group.desired_version) {
+                (true, _) => "",
+                (false, true) => OTHER_CONTENT,
+                (false, false) => "not desired",
+            }
         };
         let running = |running: &RunningView| Running {
             text: named(&running.version, &running.packages),
             chip: running.commit.as_deref().map(|commit| Chip::new(commit, "")),
             count: running.count,
             unknown: running.unknown,
-            is_desired: is_desired(&running.packages),
+            differs: differs(running),
         };
         Group {
             running: group.running.iter().map(running).collect(),

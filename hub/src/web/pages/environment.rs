@@ -39,6 +39,8 @@ pub struct Environment {
     branch: Option<Folder>,
     gitops: Option<Folder>,
     published: Option<Chip>,
+    /// The pull request's address.
+    request: Option<String>,
     inputs: Vec<(String, Chip)>,
     past: Past,
     links: Links,
@@ -132,6 +134,7 @@ pub async fn page(
             .as_ref()
             .and_then(|publish| publish.commit.as_deref())
             .map(|commit| Chip::new(commit, "")),
+        request: described.publish.as_ref().and_then(|publish| publish.link.clone()).filter(|link| is_web(link)),
         inputs: described.inputs.iter().map(|input| (bare(&input.repo), Chip::new(&input.commit, ""))).collect(),
         past,
         links: Links::of(&name),
@@ -193,6 +196,11 @@ fn waits(environment: &str, waiting: &WaitingView) -> Waiting {
         removed: waiting.removed.len(),
         confirmed: waiting.confirmed,
     }
+}
+
+/// Only what a browser may follow becomes a link.
+fn is_web(address: &str) -> bool {
+    ["https://", "http://"].iter().any(|scheme| address.starts_with(scheme))
 }
 
 fn folder(folder: &FolderView) -> Folder {

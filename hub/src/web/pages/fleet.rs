@@ -1,7 +1,7 @@
 //! `/`: is everything all right? Environments along the way of a change, what moves, what is wrong, what is Unknown.
 
 pub mod column;
-mod verdict;
+pub mod verdict;
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::api::rollouts::view::RolloutView;
 use crate::api::rollouts::{self, RolloutsQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Chip, Mood, When};
+use crate::web::part::{Chip, Mood, Text, When};
 use crate::web::{Show, Viewer, WebError, links};
 
 use column::Column;
@@ -50,8 +50,9 @@ pub struct Moving {
     pub environment_link: String,
     pub mood: Mood,
     pub state: String,
-    pub why: String,
-    pub rings: Vec<(String, String)>,
+    pub has_why: bool,
+    pub why: Text,
+    pub rings: Vec<(String, Text)>,
     pub since: When,
 }
 
@@ -122,10 +123,15 @@ impl Moving {
             "Paused" => Mood::Unknown,
             _ => Mood::Converging,
         };
+        // Why it stopped is told once.
+        let again = rollout.rings.iter().map(|ring| format!("ring {0}: ring {0}: ", ring.ring));
+        let again = again.into_iter().find(|twice| rollout.why.starts_with(twice.as_str()));
+        let why = again.map_or(rollout.why.as_str(), |twice| &rollout.why[twice.len() / 2..]).to_owned();
+        let stopped = !why.is_empty();
         let rings = rollout.rings.into_iter().map(|ring| {
-            let waits = ring.waits_for.first().filter(|_| ring.state != "passed");
+            let waits = ring.waits_for.first().filter(|_| ring.state != "passed" && !stopped);
             let word = waits.map_or(ring.state.clone(), |waits| format!("{}: {waits}", ring.state));
-            (ring.ring, word)
+            (ring.ring, Text::of(&word))
         });
         Moving {
             chip: Chip::new(&rollout.cause.commit, &rollout.cause.subject).moving(format!("rollout-{}", rollout.id)),
@@ -138,7 +144,8 @@ impl Moving {
             environment: rollout.environment,
             mood,
             state: rollout.state,
-            why: rollout.why,
+            why: Text::of(&why),
+            has_why: stopped,
         }
     }
 }

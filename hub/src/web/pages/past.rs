@@ -17,7 +17,8 @@ pub struct Entry {
     pub id: i64,
     pub when: When,
     pub title: String,
-    pub cluster: Option<(String, String)>,
+    /// What it is about: a cluster, or on a cluster's own page the assignment.
+    pub link: Option<String>,
     pub chip: Option<Chip>,
     pub who: Option<String>,
     /// Told long after it happened.
@@ -31,16 +32,19 @@ pub async fn of(
     limit: usize,
     link: String,
 ) -> Result<Past, WebError> {
+    let own = query.cluster.is_some();
     let query = HistoryQuery { limit: Some(limit), ..query };
     let listed = history::history(State(state.clone()), viewer.caller.clone(), Ok(Query(query))).await?;
-    Ok(Past { entries: listed.page.items.into_iter().map(entry).collect(), link })
+    Ok(Past { entries: listed.page.items.into_iter().map(|found| entry(found, own)).collect(), link })
 }
 
-fn entry(entry: HistoryEntry) -> Entry {
+fn entry(entry: HistoryEntry, own: bool) -> Entry {
+    let cluster = entry.cluster.as_deref().filter(|_| !own).map(links::cluster);
+    let assignment = entry.assignment.as_deref().map(|name| links::assignment(&entry.environment, name));
     Entry {
         id: entry.id,
         when: When::of(&entry.at),
-        cluster: entry.cluster_name.zip(entry.cluster.map(|id| links::cluster(&id))),
+        link: cluster.or(assignment),
         chip: entry.commit.map(|commit| Chip::new(&commit, "")),
         title: entry.title,
         who: entry.who,

@@ -121,11 +121,6 @@ impl Form {
         // Browsers send lines as CRLF.
         let pasted: BTreeMap<String, Option<String>> =
             named.map(|(path, text)| (path.trim().to_owned(), Some(text.replace("\r\n", "\n")))).collect();
-        PlanWish {
-            environment: self.environment.clone(),
-            revision: some(&self.revision),
-            of: some(&self.of),
-            pasted,
-        }
+        PlanWish { environment: self.environment.clone(), revision: some(&self.revision), of: some(&self.of), pasted }
     }
 }

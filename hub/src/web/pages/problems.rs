@@ -35,12 +35,15 @@ pub struct Problems {
     more: bool,
     may_fetch: bool,
     may_confirm: bool,
+    /// Nothing at all is wrong.
+    calm: bool,
 }
 
 /// Errors, or warnings.
 struct Part {
     error: bool,
     title: &'static str,
+    /// Of the whole list, whatever assignment is asked for.
     count: u64,
     link: String,
     rows: Vec<Row>,
@@ -48,7 +51,9 @@ struct Part {
 }
 
 struct Row {
-    id: String,
+    key: String,
+    /// The place that a link leads to; of several environments the same problem may be listed twice.
+    id: Option<String>,
     code: String,
     message: String,
     hint: Option<String>,
@@ -136,9 +141,15 @@ pub async fn page(
         (good, more) = (read, more || others);
         waiting = publishes(&state, &viewer, &wanted).await?;
     }
+    let calm = whole
+        && wrong.is_none()
+        && failing.is_empty()
+        && waiting.is_empty()
+        && parts.iter().all(|part: &Part| part.rows.is_empty());
     Ok((
         status,
         Show(Problems {
+            calm,
             frame: Frame::of(&viewer, "Problems", Section::Problems),
             filters,
             wrong,
@@ -196,11 +207,13 @@ async fn part(
     ];
     let cursor = some(&wanted.cursor);
     let pages = Pages::of("/problems", &pairs, cursor.as_deref().filter(|_| alone), listed.page.next.as_deref());
-    let rows = listed.page.items.into_iter().map(row).collect();
+    let single = !wanted.environment.is_empty();
+    let rows = listed.page.items.into_iter().map(|item| row(item, single)).collect();
+    let count = if wanted.assignment.is_empty() && wanted.workspace.is_empty() { count } else { 0 };
     Ok(Part { error: word == "error", title, count, link: links::query("/problems", &pairs), rows, pages })
 }
 
-fn row(item: Item<ProblemView>) -> Row {
+fn row(item: Item<ProblemView>, single: bool) -> Row {
     let ProblemView { environment, id, assignment, quarantines, finding } = item.object;
     Row {
         environment_link: links::environment(&environment),
@@ -211,7 +224,8 @@ fn row(item: Item<ProblemView>) -> Row {
         place: Place::maybe(finding.origin.as_ref()),
         related: finding.related.iter().map(Place::of).collect(),
         since: When::of(&item.updated_at),
-        id,
+        key: format!("{environment} {id}"),
+        id: single.then_some(id),
         code: finding.code,
         message: finding.message,
         hint: finding.hint,
@@ -240,7 +254,7 @@ fn repository(item: Item<RepositorySeen>) -> Repository {
         shown: bare(&repository.url),
         page: links::repository(&repository.url),
         last_good: When::maybe(repository.last_good.as_deref()),
-        since: some(&failing.since).as_deref().map(When::of),
+        since: some(&failing.since).as_deref().map(When::clock),
         next_try: When::maybe(failing.next_try.as_deref()),
         url: repository.url,
         error: failing.error,

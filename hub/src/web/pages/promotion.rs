@@ -213,11 +213,12 @@ pub async fn tell(
     let name = Ok(Path(environment.clone()));
     match word.as_str() {
         "approve" => {
-            approve_promotion(State(state), caller, name, Ok(Json(ApproveBody { commit, reason }))).await?;
+            let (_, Json(_)) =
+                approve_promotion(State(state), caller, name, Ok(Json(ApproveBody { commit, reason }))).await?;
         }
         word => {
             let body = PromoteBody { commit, overrides: word == "override", reason };
-            promotions::promote(State(state), caller, name, Ok(Json(body))).await?;
+            let (_, Json(_)) = promotions::promote(State(state), caller, name, Ok(Json(body))).await?;
         }
     }
     Ok(Redirect::to(&links::promotion(&environment)))
@@ -236,7 +237,7 @@ pub async fn policy(State(state): State<ApiState>, viewer: Viewer) -> Result<Sho
 
 pub async fn agree(State(state): State<ApiState>, confirmed: Confirmed<Form>) -> Result<Redirect, WebError> {
     let body = ApproveBody { commit: None, reason: confirmed.form.reason.trim().to_owned() };
-    approve_policy(State(state), confirmed.viewer.caller, Ok(Json(body))).await?;
+    let (_, Json(_)) = approve_policy(State(state), confirmed.viewer.caller, Ok(Json(body))).await?;
     Ok(Redirect::to("/policy"))
 }
 
@@ -262,7 +263,7 @@ impl Row {
         Row {
             chip: Chip::new(&promotion.commit, &promotion.subject),
             subject: promotion.subject.clone(),
-            author: promotion.author.clone(),
+            author: rings::person(&promotion.author),
             state: rings::said(&promotion.state).to_owned(),
             mood: rings::mood_of(&promotion.state),
             why: promotion.why.clone(),

@@ -88,7 +88,7 @@ pub async fn page(
     let whole = rollouts::whole(&state, caller, RolloutId(id)).await?;
     let stored = state.store.rollout(RolloutId(id)).await?;
     let steps = match &stored {
-        Some(stored) => rings::steps(&state, caller, &stored.rollout, &whole).await?,
+        Some(stored) => rings::steps(&state, caller, &stored.rollout, &whole, rings::Look::Whole).await?,
         None => Vec::new(),
     };
     let query = StatusQuery { rollout: Some(id), ..StatusQuery::default() };

@@ -25,6 +25,8 @@ pub struct Rollouts {
     frame: Frame,
     /// Left to right; empty when the list is narrowed.
     chain: Vec<Column>,
+    /// The newest commit of `main` that the hub knows.
+    main: Option<(Chip, String)>,
     /// A looser policy that waits for an approval, or a broken one.
     policy_waits: bool,
     policy_broken: Vec<String>,
@@ -90,11 +92,14 @@ pub async fn page(
         true => Vec::new(),
         false => chain::columns(&state, caller, &names, promotions.as_ref()).await?,
     };
+    let first = promotions.as_ref().and_then(|all| all.items.iter().find(|item| item.after.is_empty()));
+    let newest = first.and_then(|item| item.promotions.first());
     let listed = rollouts::rollouts(State(state), viewer.caller.clone(), Ok(Query(wanted.query()))).await?;
     let broken = |policy: &PolicyView| policy.reasons.clone();
     Ok(Show(Rollouts {
         frame: Frame::of(&viewer, "Rollouts", Section::Rollouts),
         chain,
+        main: newest.map(|newest| (Chip::new(&newest.commit, &newest.subject), newest.subject.clone())),
         policy_waits: promotions.as_ref().is_some_and(|all| all.waiting.is_some()),
         policy_broken: promotions.as_ref().and_then(|all| all.broken.as_ref()).map(broken).unwrap_or_default(),
         governed: promotions.as_ref().is_none_or(|all| all.policy.is_some()),

@@ -1,11 +1,14 @@
 //! `/workloads/{name}`: where a workload runs, in which version, with which configuration, in every environment; its rollout and
 //! its teams.
 
+mod values;
+
 use askama::Template;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use kedge_rollout::RolloutId;
 
+use super::drift::OTHER_CONTENT;
 use super::past::{self, Past};
 use super::workloads::four;
 use crate::api::history::HistoryQuery;
@@ -15,6 +18,7 @@ use crate::api::{ApiState, rollouts};
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Bar, Chip, Mood, Place, Step, When};
 use crate::web::{Show, Viewer, WebError, links, rings};
+use values::Values;
 
 #[derive(Template)]
 #[template(path = "workload.html")]
@@ -27,6 +31,7 @@ pub struct WorkloadPage {
     rollouts: String,
     drift: String,
     compare: Option<(String, String)>,
+    values: Values,
     past: Past,
 }
 
@@ -68,6 +73,8 @@ struct Running {
     chip: Option<Chip>,
     count: u64,
     link: String,
+    /// Why it isn't what should run; empty: it is.
+    differs: &'static str,
 }
 
 /// A rollout that moves it, with its rings.
@@ -93,6 +100,7 @@ pub async fn page(
     let whole = overview::whole(&state, &viewer.caller, &name).await?;
     let query = HistoryQuery { workload: Some(name.clone()), ..HistoryQuery::default() };
     let past = past::of(&state, &viewer, query, ENTRIES, links::query("/history", &[("workload", &name)])).await?;
+    let values = Values::of(&state, &viewer.caller, &whole.environments).await?;
     let mut columns = Vec::new();
     for environment in whole.environments {
         columns.push(column(&state, &viewer, &name, environment).await?);
@@ -116,6 +124,7 @@ pub async fn page(
         rollouts: links::query("/rollouts", &[("workload", &name)]),
         drift: links::query("/drift", &[("workload", &name)]),
         compare,
+        values,
         columns,
         past,
         name,
@@ -153,7 +162,7 @@ async fn rollout(state: &ApiState, viewer: &Viewer, about: AboutView) -> Result<
     let steps = match state.store.rollout(id).await? {
         Some(stored) if unfinished => {
             let whole = rollouts::whole(state, &viewer.caller, id).await?;
-            rings::steps(state, &viewer.caller, &stored.rollout, &whole).await?
+            rings::steps(state, &viewer.caller, &stored.rollout, &whole, rings::Look::Glance).await?
         }
         _ => Vec::new(),
     };
@@ -189,7 +198,9 @@ impl Assignment {
             chip: wanted.commit.as_deref().map(|commit| Chip::new(commit, "")),
         });
         let running = one.running.iter().map(|running| {
-            let reality = if packages.contains(&running.packages.as_str()) { "asDesired" } else { "differs" };
+            let wanted = packages.contains(&running.packages.as_str());
+            let reality = if wanted { "asDesired" } else { "differs" };
+            let same_version = one.desired.iter().any(|wanted| wanted.version == running.version);
             let all: Vec<(&str, &str)> = pairs.iter().copied().chain(std::iter::once(("reality", reality))).collect();
             Running {
                 text: match (&running.version, running.packages.is_empty()) {
@@ -200,6 +211,11 @@ impl Assignment {
                 chip: running.commit.as_deref().map(|commit| Chip::new(commit, "")),
                 count: running.count,
                 link: links::query("/conditions", &all),
+                differs: match (wanted, same_version && !running.packages.is_empty()) {
+                    (true, _) => "",
+                    (false, true) => OTHER_CONTENT,
+                    (false, false) => "not desired",
+                },
             }
         });
         Assignment {

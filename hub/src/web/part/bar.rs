@@ -92,16 +92,6 @@ impl Four {
     }
 }
 
-impl Bar {
-    /// The bar in words, for those who don't see it.
-    fn words(&self) -> String {
-        let told = self.parts.iter().map(|part| format!("{} {}", part.count, part.mood.word()));
-        let rest = (self.rest > 0).then(|| format!("{} haven't got it", self.rest));
-        let told: Vec<String> = told.chain(rest).collect();
-        format!("{} in all: {}", self.four.total() + self.rest, told.join(", "))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

@@ -35,7 +35,7 @@ impl HtmlSafe for Said {}
 impl Said {
     pub fn of(facts: &Facts<'_>) -> Said {
         let mood = Mood::of(facts.condition);
-        let since = facts.since.filter(|since| !since.is_empty()).map(When::of);
+        let since = facts.since.filter(|since| !since.is_empty()).map(When::clock);
         let (text, rest) = match mood {
             Mood::Converged => (facts.running(""), String::new()),
             Mood::Converging => ("changing".to_owned(), facts.running("still ")),

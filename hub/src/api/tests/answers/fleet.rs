@@ -34,10 +34,10 @@ async fn promote(hub: &Hub) {
         words: Vec::new(),
         since: Timestamp(0),
     };
-    hub.store.save_policies(Term(0), &[(PolicySlot::Force, Some(&row))], &[], &[]).await.unwrap();
+    hub.store.save_policies(Term(0), &[(PolicySlot::Force, Some(&row))], &[], &[], Vec::new()).await.unwrap();
     let promotion = |commit: &str, subject: &str, phase| {
         let mut promotion: Promotion = serde_json::from_value(json!({
-            "commit": commit, "subject": subject, "author": "Ada <ada@example.org>", "phase": "Waiting", "createdAt": 1000,
+            "commit": commit, "subject": subject, "author": "Ada <ada@example.org>", "phase": {"phase": "waiting"}, "createdAt": 1000,
         }))
         .unwrap();
         promotion.phase = phase;

@@ -81,7 +81,7 @@ fn page(viewer: &Viewer, seen: &ClusterWhole, assignment: String, holds: bool) -
         link: links::cluster(&cluster.id),
         cluster: cluster.name.clone(),
         said: known.map(|condition| Said::of(&super::facts(condition))),
-        silent: When::maybe(cluster.unknown_since.as_deref()),
+        silent: cluster.unknown_since.as_deref().map(When::clock),
         others,
         history: links::query("/history", &[("cluster", &cluster.id)]),
         assignment,

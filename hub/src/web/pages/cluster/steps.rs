@@ -78,9 +78,11 @@ fn changed(seen: &ClusterWhole, condition: Option<&ConditionSeen>, word: Option<
             (Some(Mood::Unknown), format!("held by {}: nothing is changed", hold.by), Some(&hold.since))
         }
         (Some(Mood::Converging), None, _) => {
-            (Some(Mood::Converging), "prefetch, apply, health".to_owned(), condition.map(|known| &known.since))
+            (Some(Mood::Converging), "fetch, apply, look at its health".to_owned(), condition.map(|known| &known.since))
         }
-        (Some(Mood::Failed | Mood::Converged), None, _) => (Some(Mood::Converged), "it was tried".to_owned(), None),
+        (Some(Mood::Failed | Mood::Converged), None, _) => {
+            (Some(Mood::Converged), "the change was begun".to_owned(), None)
+        }
         (Some(Mood::Unknown), None, _) => (Some(Mood::Unknown), "nothing is heard".to_owned(), None),
         (None, None, Some(_)) => {
             (Some(Mood::Converging), "it has a slot of its ring".to_owned(), seen.changing_since.as_ref())
@@ -88,7 +90,7 @@ fn changed(seen: &ClusterWhole, condition: Option<&ConditionSeen>, word: Option<
         (None, None, None) if accepted => (Some(Mood::Converging), "it hasn't told of it yet".to_owned(), None),
         (None, None, None) => (None, "not yet".to_owned(), None),
     };
-    Step { mood, name: "Changed", text, chip: None, when: when.map(|when| When::of(when)) }
+    Step { mood, name: "Tried", text, chip: None, when: when.map(|when| When::of(when)) }
 }
 
 fn ended(condition: Option<&ConditionSeen>, word: Option<Mood>) -> Step {

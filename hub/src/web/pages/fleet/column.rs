@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::api::fleet::{ConditionCounts, FleetEnvironment, PresenceCounts};
 use crate::web::links;
-use crate::web::part::{Bar, Chip, Four, When};
+use crate::web::part::{Bar, Chip, Four, Text, When};
 
 pub struct Column {
     pub name: String,
@@ -32,7 +32,7 @@ pub struct Promoted {
 /// A commit that waits to come in.
 pub struct Next {
     pub chip: Chip,
-    pub waits_for: Vec<String>,
+    pub waits_for: Vec<Text>,
 }
 
 /// How many clusters, each number with its list.
@@ -74,10 +74,10 @@ impl Column {
                 state: environment.promotion.clone().unwrap_or_default(),
             }
         });
-        let next = environment
-            .next
-            .as_ref()
-            .map(|next| Next { chip: chip(&next.commit, &next.subject), waits_for: next.waits_for.clone() });
+        let next = environment.next.as_ref().map(|next| Next {
+            chip: chip(&next.commit, &next.subject),
+            waits_for: next.waits_for.iter().map(|why| Text::of(why)).collect(),
+        });
         let ring = |ring: &crate::api::fleet::FleetRing| {
             let pairs = [("environment", name), ("ring", ring.name.as_str())];
             Group::of(&ring.name, String::new(), ring.clusters, ring.conditions, &pairs)
@@ -118,7 +118,7 @@ impl Clusters {
                 "/clusters",
                 &[("environment", name), ("condition", "Unknown"), ("state", "active")],
             ),
-            silent_since: When::maybe(environment.oldest_unknown.as_deref()),
+            silent_since: environment.oldest_unknown.as_deref().map(When::clock),
             joined,
         }
     }

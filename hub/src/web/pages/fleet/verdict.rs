@@ -100,7 +100,7 @@ fn needs(fleet: &FleetView) -> Vec<Need> {
             text: format!("{} without contact in {name}", counted(environment.clusters.unknown, "cluster")),
             link,
             rest: if environment.clusters.unknown > 1 { "the longest since" } else { "since" }.to_owned(),
-            since: When::maybe(environment.oldest_unknown.as_deref()),
+            since: environment.oldest_unknown.as_deref().map(When::clock),
         });
     }
     needs

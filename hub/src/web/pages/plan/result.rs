@@ -78,7 +78,9 @@ impl Planned {
         let environment = view.environment;
         let chips = |environment: &Option<String>, main: &Option<String>| {
             let named = [("branch", environment), ("main", main)];
-            let chips = named.into_iter().filter_map(|(of, commit)| commit.as_deref().map(|commit| (of, Chip::new(commit, ""))));
+            let chips = named
+                .into_iter()
+                .filter_map(|(of, commit)| commit.as_deref().map(|commit| (of, Chip::new(commit, ""))));
             chips.collect::<Vec<_>>()
         };
         let taken_for = match (&view.to.revision, &view.to.of) {
@@ -89,21 +91,31 @@ impl Planned {
             }
             _ => String::new(),
         };
-        let (shown, hidden) = (view.assignments.len().min(ASSIGNMENTS), view.assignments.len().saturating_sub(ASSIGNMENTS));
+        let (shown, hidden) =
+            (view.assignments.len().min(ASSIGNMENTS), view.assignments.len().saturating_sub(ASSIGNMENTS));
         Planned {
             taken_for,
             from: chips(&view.from.environment, &view.from.main),
             to: chips(&view.to.environment, &view.to.main),
             subject: view.to.subject.unwrap_or_default(),
             author: view.to.author.unwrap_or_default(),
-            pasted: view.pasted.into_iter().map(|file| (file.path, format!("{} in {}", file.change, file.of))).collect(),
+            pasted: view
+                .pasted
+                .into_iter()
+                .map(|file| (file.path, format!("{} in {}", file.change, file.of)))
+                .collect(),
             summary: view.summary,
             clusters: view.clusters,
             types: view.per_type.into_iter().map(|one| Type::of(&environment, one)).collect(),
             types_added: view.cluster_types_added.join(", "),
             types_removed: view.cluster_types_removed.join(", "),
             nothing: view.assignments.is_empty() && view.kept.is_empty(),
-            assignments: view.assignments.into_iter().take(shown).map(|one| Assignment::of(&environment, one)).collect(),
+            assignments: view
+                .assignments
+                .into_iter()
+                .take(shown)
+                .map(|one| Assignment::of(&environment, one))
+                .collect(),
             more: view.left_off + hidden as u64,
             kept: view.kept.into_iter().map(|kept| (kept.name, kept.reason)).collect(),
             problems: view.problems.into_iter().take(PROBLEMS).map(Problem::of).collect(),

@@ -141,7 +141,7 @@ pub async fn tell(
 ) -> Result<Redirect, WebError> {
     let (id, word) = path?.0;
     let body = SayBody { reason: confirmed.form.reason.trim().to_owned(), ring: None };
-    say(State(state), confirmed.viewer.caller, Ok(Path((id, word))), Ok(Json(body))).await?;
+    let (_, Json(_)) = say(State(state), confirmed.viewer.caller, Ok(Path((id, word))), Ok(Json(body))).await?;
     Ok(Redirect::to(&links::rollout(id)))
 }
 

@@ -128,7 +128,7 @@ async fn lane(
 ) -> Result<Option<Lane>, ApiError> {
     let Some(stored) = state.store.rollout(RolloutId(view.id)).await? else { return Ok(None) };
     let whole = rollouts::whole(state, caller, RolloutId(view.id)).await?;
-    let steps = rings::steps(state, caller, &stored.rollout, &whole).await?;
+    let steps = rings::steps(state, caller, &stored.rollout, &whole, rings::Look::Glance).await?;
     let key = format!("{}-{}", view.lane, view.cause.commit);
     Ok(Some(Lane {
         id: view.id,
