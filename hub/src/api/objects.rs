@@ -275,6 +275,19 @@ pub async fn assignment(
     }))
 }
 
+/// The configuration of one assignment, as the caller may see it; empty where there is no such assignment.
+pub(crate) async fn values_of(
+    state: &ApiState,
+    caller: &Caller,
+    environment: &str,
+    name: &str,
+) -> Result<Vec<ValueView>, ApiError> {
+    let found = state.store.catalog_row(Kind::Assignment, &caller.visible(), environment, name).await?;
+    let Some(known) = found.filter(|known| !known.values.is_empty()) else { return Ok(Vec::new()) };
+    let stored: Vec<StoredValue> = parse(&known.values)?;
+    Ok(stored.into_iter().map(|value| value.view(caller.sees_secrets())).collect())
+}
+
 /// Problems: what can't be read, quarantines, failing inputs, publishes that wait.
 #[utoipa::path(get, path = "/problems", tag = "objects", params(ObjectQuery),
     responses((status = OK, body = Page<Item<ProblemView>>)))]

@@ -1,6 +1,8 @@
 //! `/workloads/{name}`: where a workload runs, in which version, with which configuration, in every environment; its rollout and
 //! its teams.
 
+mod values;
+
 use askama::Template;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -16,6 +18,7 @@ use crate::api::{ApiState, rollouts};
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Bar, Chip, Mood, Place, Step, When};
 use crate::web::{Show, Viewer, WebError, links, rings};
+use values::Values;
 
 #[derive(Template)]
 #[template(path = "workload.html")]
@@ -28,6 +31,7 @@ pub struct WorkloadPage {
     rollouts: String,
     drift: String,
     compare: Option<(String, String)>,
+    values: Values,
     past: Past,
 }
 
@@ -96,6 +100,7 @@ pub async fn page(
     let whole = overview::whole(&state, &viewer.caller, &name).await?;
     let query = HistoryQuery { workload: Some(name.clone()), ..HistoryQuery::default() };
     let past = past::of(&state, &viewer, query, ENTRIES, links::query("/history", &[("workload", &name)])).await?;
+    let values = Values::of(&state, &viewer.caller, &whole.environments).await?;
     let mut columns = Vec::new();
     for environment in whole.environments {
         columns.push(column(&state, &viewer, &name, environment).await?);
@@ -119,6 +124,7 @@ pub async fn page(
         rollouts: links::query("/rollouts", &[("workload", &name)]),
         drift: links::query("/drift", &[("workload", &name)]),
         compare,
+        values,
         columns,
         past,
         name,

@@ -125,9 +125,13 @@ async fn an_assignment_says_where_each_value_comes_from_and_hides_secrets() {
         let page = Browser::of(&hub, token).await.page(path).await;
         assert!(!page.contains("hunter2") && !page.contains("4711"));
         assert!(page.contains("shown to the platform team only"));
+        let page = Browser::of(&hub, token).await.page("/workloads/hello").await;
+        assert!(!page.contains("hunter2") && page.contains("DB_PASSWORD"));
     }
     let page = browser.page("/assignments/dev/large/hello-functional-test").await;
     assert!(page.contains("Quarantined:"), "{page}");
+    let page = browser.page("/workloads/hello").await;
+    assert!(page.contains("hunter2") && page.contains("<code>west</code>"), "{page}");
 }
 
 #[tokio::test]
@@ -144,6 +148,24 @@ async fn another_teams_things_are_not_shown() {
         assert_eq!(team.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
     }
     assert!(!team.page("/rollouts").await.contains("rollout 7"));
+}
+
+#[tokio::test]
+async fn of_a_rollout_that_moves_others_too_a_team_sees_its_part() {
+    let hub = filled().await;
+    let sql = "INSERT INTO rollout_items (rollout, cluster_type, assignment, workload, commit_id, body) \
+               SELECT rollout, cluster_type, 'spy-functional-test', 'spy', commit_id, body FROM rollout_items";
+    run(&hub, sql, &[]).await;
+    let waits = "UPDATE rollouts SET body = REPLACE(body, '2 of 4 minutes soaked', 'drone/spy: 1 of 9 converged')";
+    run(&hub, waits, &[]).await;
+    let mut viewer = Browser::of(&hub, &hub.viewer).await;
+    assert!(viewer.page("/rollouts/7").await.contains("drone/spy: 1 of 9 converged"));
+    let mut team = Browser::of(&hub, &hub.team).await;
+    for path in ["/rollouts", "/rollouts/7", "/rollouts/7/approve", "/workloads/hello"] {
+        let page = team.page(path).await;
+        assert!(!page.contains("spy") && !page.contains("1 of 9"), "{path}");
+    }
+    assert!(team.page("/rollouts/7").await.contains("which looks at other teams"));
 }
 
 #[tokio::test]

@@ -74,10 +74,10 @@ impl Column {
                 state: environment.promotion.clone().unwrap_or_default(),
             }
         });
-        let next = environment
-            .next
-            .as_ref()
-            .map(|next| Next { chip: chip(&next.commit, &next.subject), waits_for: next.waits_for.clone() });
+        let next = environment.next.as_ref().map(|next| Next {
+            chip: chip(&next.commit, &next.subject),
+            waits_for: next.waits_for.iter().map(|why| Text::of(why)).collect(),
+        });
         let ring = |ring: &crate::api::fleet::FleetRing| {
             let pairs = [("environment", name), ("ring", ring.name.as_str())];
             Group::of(&ring.name, String::new(), ring.clusters, ring.conditions, &pairs)
