@@ -261,6 +261,7 @@ mod tests {
             expected: 7,
             commit: "a".repeat(40),
             subject: "Describe the platform".to_owned(),
+            state: "Passed".to_owned(),
             rollouts: vec![rollout],
             next: Some(next),
         };

@@ -28,6 +28,8 @@ pub(super) struct Environment {
     /// The commit of `main` that is in force, and its subject.
     pub commit: String,
     pub subject: String,
+    /// How far it is here: `Entered` until everything of it has arrived, then `Passed`; `Adopted` when it began with it.
+    pub state: String,
     /// What is on its way or waits.
     pub rollouts: Vec<Rollout>,
     /// The commit that wants to come in.
@@ -80,14 +82,15 @@ impl Picture {
         for name in ENVIRONMENTS {
             let counts = api.get(&["counts"], &[("environment", Some(name.to_owned()))])?.document;
             let promotion = items(&promotions).find(|item| item["environment"] == name).unwrap_or(&Value::Null);
-            let (commit, subject) = in_force(promotion);
+            let (commit, of) = in_force(promotion);
             picture.environments.push(Environment {
                 name: name.to_owned(),
                 clusters: agents.members().filter(|member| member.environment == name).count() as u64,
                 counts: count(&counts),
                 expected: expected(&assignments, name, agents),
                 commit,
-                subject,
+                subject: text(&of["subject"]),
+                state: text(&of["state"]),
                 next: Next::of(promotion),
                 rollouts: items(&rollouts).filter(|item| item["environment"] == name).map(Rollout::of).collect(),
             });
@@ -95,9 +98,9 @@ impl Picture {
         Ok(picture)
     }
 
-    /// Whether this commit of `main` is in force everywhere.
+    /// Whether this commit of `main` has passed everywhere.
     pub fn is_everywhere(&self, commit: &str) -> bool {
-        self.environments.iter().all(|environment| environment.commit == commit)
+        self.environments.iter().all(|environment| environment.commit == commit && environment.state == "Passed")
     }
 
     /// Everything that should run does, everywhere, and nothing is on its way. An environment without agents expects nothing.
@@ -108,6 +111,7 @@ impl Picture {
                 counts.converged == environment.expected
                     && counts.total() == counts.converged
                     && environment.rollouts.is_empty()
+                    && environment.state != "Entered"
             })
     }
 
@@ -126,7 +130,8 @@ impl Environment {
             .map(|rollout| json!({"id": rollout.id, "subject": rollout.subject, "state": rollout.state, "rings": rollout.rings}))
             .collect();
         json!({
-            "name": self.name, "clusters": self.clusters, "commit": self.commit, "rollouts": rollouts,
+            "name": self.name, "clusters": self.clusters, "commit": self.commit, "state": self.state,
+            "rollouts": rollouts,
             "waiting": self.next.as_ref().map(|next| &next.commit),
             "converged": converged, "converging": converging, "failed": failed, "unknown": unknown,
         })
@@ -223,11 +228,11 @@ fn expected(assignments: &Value, environment: &str, agents: &Agents) -> u64 {
     members.map(|member| of_type.get(member.cluster_type).copied().unwrap_or_default()).sum()
 }
 
-fn in_force(promotion: &Value) -> (String, String) {
+/// The commit that the environment is read at, and what is told of it.
+fn in_force(promotion: &Value) -> (String, &Value) {
     let commit = text(&promotion["inForce"]);
     let of = promotion["promotions"].as_array().into_iter().flatten().find(|one| one["commit"] == commit.as_str());
-    let subject = of.map(|one| text(&one["subject"])).unwrap_or_default();
-    (commit, subject)
+    (commit, of.unwrap_or(&Value::Null))
 }
 
 /// The first characters, as the page shows them.
@@ -263,6 +268,8 @@ mod tests {
         let mut moving = environment(6, 6);
         moving.rollouts.push(Rollout::default());
         assert!(!Picture { environments: vec![moving] }.is_converged());
+        let entered = Environment { state: "Entered".to_owned(), ..environment(6, 6) };
+        assert!(!Picture { environments: vec![entered] }.is_converged());
     }
 
     #[test]

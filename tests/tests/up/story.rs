@@ -39,7 +39,10 @@ fn a_fleet_converges_promotes_a_change_and_every_suggestion_works_as_printed() {
     let head = up.ok("git -C work rev-parse HEAD").trim().to_owned();
     up.await_fleet("the change is everywhere", |picture| {
         picture["converged"] == true
-            && ENVIRONMENTS.iter().all(|name| environment(picture, name)["commit"] == head.as_str())
+            && ENVIRONMENTS.iter().all(|name| {
+                let environment = environment(picture, name);
+                environment["commit"] == head.as_str() && environment["state"] == "Passed"
+            })
     });
     let written = up.ok("cat agents/prod-drone-2/root/etc/kedge/workloads/hello-edge/platform-config.env");
     assert!(written.contains("Ahoy"), "{written}");
