@@ -48,7 +48,8 @@ fn a_day_with_the_page() {
     browser.await_text("dev-factory-line-1");
     browser.click_text("dev-factory-line-1");
     browser.await_script("the box's page", "return location.pathname.startsWith('/clusters/')");
-    browser.await_text("HealthCheckFailed");
+    browser.await_text("HealthCheck");
+    browser.await_text("still running");
     if let Some(picture) = scene::picture("day-box") {
         browser.picture(&picture);
     }
