@@ -24,9 +24,8 @@
     const at = document.activeElement;
     return at && part.contains(at) && at.matches("input, select, textarea");
   };
-  const name = (root) => root.querySelectorAll("[data-move]").forEach((chip) => {
-    chip.style.viewTransitionName = "move-" + chip.dataset.move.replace(/[^a-zA-Z0-9_-]/g, "-");
-  });
+  const chips = (root) => new Map([...root.querySelectorAll("[data-move]")].map((chip) => [chip.dataset.move, chip]));
+  const place = (chip) => chip.closest("[data-row]")?.dataset.row;
   const swap = (fresh) => {
     const changed = [];
     for (const part of document.querySelectorAll("[data-live]")) {
@@ -35,32 +34,41 @@
       changed.push([part, next]);
     }
     if (!changed.length) return;
+    // A chip that stands in another row now is seen moving there; nothing else is animated.
+    const before = chips(document);
+    const moved = [...chips(fresh)].filter(([key, chip]) => before.has(key) && place(before.get(key)) !== place(chip)).map(([key]) => key);
     const apply = () => {
-      const focus = document.activeElement && document.activeElement.id;
+      const focus = document.activeElement;
       const rows = new Set();
       for (const [part, next] of changed) {
-        const open = [...part.querySelectorAll("details[open][id]")].map((details) => details.id);
+        const open = new Map([...part.querySelectorAll("details[id]")].map((details) => [details.id, details.open]));
         const before = new Map([...part.querySelectorAll("[data-row]")].map((row) => [row.dataset.row, plain(row)]));
         part.replaceWith(next);
         times(next);
-        for (const id of open) next.querySelector("#" + CSS.escape(id))?.setAttribute("open", "");
+        next.querySelectorAll("details[id]").forEach((details) => { if (open.has(details.id)) details.open = open.get(details.id); });
         for (const row of next.querySelectorAll("[data-row]")) {
           if (before.size && before.get(row.dataset.row) !== plain(row)) rows.add(row);
         }
       }
       rows.forEach((row) => row.classList.add("changed"));
-      if (focus) document.getElementById(focus)?.focus({ preventScroll: true });
+      if (focus && !focus.isConnected) {
+        const href = focus.getAttribute("href");
+        const again = focus.id ? document.getElementById(focus.id) : href && document.querySelector(`main a[href="${CSS.escape(href)}"]`);
+        again?.focus({ preventScroll: true });
+      }
     };
-    const moves = !matchMedia("(prefers-reduced-motion: reduce)").matches && changed.some(([part]) => part.querySelector("[data-move]"));
-    if (!moves || !document.startViewTransition) return apply();
-    name(document);
-    const transition = document.startViewTransition(() => { apply(); name(document); });
-    for (const end of [transition.ready, transition.finished]) end.catch(() => {}); // a resized window ends it
+    if (!moved.length || !document.startViewTransition || matchMedia("(prefers-reduced-motion: reduce)").matches) return apply();
+    const name = (word) => { const now = chips(document); moved.forEach((key, index) => { const chip = now.get(key); if (chip) chip.style.viewTransitionName = word && word + index; }); };
+    name("move-");
+    const transition = document.startViewTransition(() => { apply(); name("move-"); });
+    transition.ready.catch(() => {}); // a window that is resized ends it
+    transition.finished.then(() => name(""), () => name(""));
   };
   // A row without its times: those change by themselves.
   const plain = (row) => {
     const copy = row.cloneNode(true);
     copy.querySelectorAll("time").forEach((time) => { time.textContent = ""; time.title = ""; });
+    copy.querySelectorAll("[style]").forEach((chip) => chip.removeAttribute("style"));
     return copy.innerHTML;
   };
 

@@ -122,14 +122,16 @@ impl Trials {
         let known = self.store.good_environments().await?;
         let environment =
             known.get(&wish.environment).ok_or_else(|| TrialError::NoEnvironment(wish.environment.clone()))?;
+        // What is described on main itself has no other part.
+        let part = if self.is_on_main(environment) { Some(Part::Environment) } else { wish.part };
         let before = self.in_force(environment).await?;
         let chosen = match &wish.revision {
-            Some(revision) => Some(self.choose(environment, revision, wish.part).await?),
+            Some(revision) => Some(self.choose(environment, revision, part).await?),
             None => None,
         };
         let revision = chosen.as_ref().map(|chosen| (chosen.part, chosen.commit.clone()));
         let mut trial = Trial { revision, ..Trial::default() };
-        let pasted = self.place(environment, &before, &mut trial, files, wish.part).await?;
+        let pasted = self.place(environment, &before, &mut trial, files, part).await?;
         let after = self.reader.look(environment, &trial).await.map_err(|error| unread(environment, error))?;
         let sides = (side(&before, None), side(&after, chosen.as_ref()));
         let environment = environment.name.clone();
@@ -152,6 +154,13 @@ impl Trials {
             }
         };
         Ok(PlanView { from, to, pasted, ..view })
+    }
+
+    fn is_on_main(&self, environment: &Environment) -> bool {
+        let (mirrors, at) = (self.reader.mirrors(), &environment.control_plane);
+        self.reader
+            .control_plane()
+            .is_some_and(|(repo, branch)| at.branch.trim() == branch && mirrors.key(&at.repo) == mirrors.key(repo))
     }
 
     /// What can't be read and never could be has nothing in force.

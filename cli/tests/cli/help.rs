@@ -2,7 +2,7 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 28] = [
+const COMMANDS: [&str; 29] = [
     "up",
     "init",
     "validate",
@@ -15,6 +15,7 @@ const COMMANDS: [&str; 28] = [
     "drift",
     "get",
     "describe",
+    "compare",
     "token",
     "access",
     "cluster",
@@ -56,6 +57,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       drift        Show what should run against what does, over the whole fleet
       get          Show what the hub knows: clusters, assignments, problems and more
       describe     Show one object with everything the hub knows of it
+      compare      Show what differs between two environments, two cluster types, or one at two times
       token        Make, list and revoke join tokens for new clusters
       access       Make, list and revoke access tokens for people and programs
       cluster      Move, relabel, replace, retire or revoke a cluster
@@ -100,6 +102,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
         kedge token create -e dev --cluster-type drone
         kedge get clusters --watch
         kedge describe assignment drone/hello-functional-test -e dev
+        kedge compare stage prod
 
       Let a change through the rings, and ask whether everybody has it:
         kedge promote

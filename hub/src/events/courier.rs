@@ -136,8 +136,12 @@ impl Courier {
             }
         };
         let sent = join_all(ready.iter().map(|pending| self.send(pending, &key))).await;
-        for (pending, result) in ready.iter().zip(sent) {
-            self.sent(pending, result);
+        let failures: Vec<_> =
+            ready.iter().zip(sent).filter_map(|(pending, result)| self.sent(pending, result)).collect();
+        // However many of a round failed: the destination failed once.
+        if let Some((why, _)) = failures.first().cloned() {
+            let wait = failures.into_iter().filter_map(|(_, wait)| wait).max();
+            self.away(why, wait);
         }
         true
     }
@@ -180,20 +184,22 @@ impl Courier {
         post(&self.destination.url, key, &event.id, now().0 / 1000, body).await
     }
 
-    fn sent(&mut self, pending: &Pending, result: Result<(), PostError>) {
+    /// Why the destination, and not the event, failed, and how long it wants to be left alone.
+    fn sent(&mut self, pending: &Pending, result: Result<(), PostError>) -> Option<(String, Option<Duration>)> {
         match result {
             Ok(()) => {
                 self.window.settle(pending.entry.id);
                 self.delivery.sent += 1;
                 self.heard();
             }
-            Err(PostError::Away { why, wait }) => self.away(why, wait),
+            Err(PostError::Away { why, wait }) => return Some((why, wait)),
             Err(PostError::Refused(status)) => {
                 // It answers: others may be taken.
                 self.heard();
                 self.refused(pending, status);
             }
         }
+        None
     }
 
     /// The destination answers.

@@ -415,6 +415,21 @@ async fn destination_nowhere(folder: &TempDir) -> Destination {
 }
 
 #[tokio::test]
+async fn a_round_that_fails_is_one_failure_and_the_next_try_comes_soon() {
+    let (folder, store) = trial::sqlite().await;
+    let receiver = Receiver::start(|_| (StatusCode::BAD_GATEWAY, Duration::ZERO)).await;
+    let mut courier = courier(&store, &receiver.destination(&folder, "ops")).await;
+    // Sixteen failures in a row would mean minutes.
+    courier.pace = Pace { first: Duration::from_millis(50), longest: Duration::from_secs(600), ..QUICK };
+    store.record((0..16).map(|number| rollout(number, "started")).collect()).await.unwrap();
+    let task = tokio::spawn(courier.run());
+    await_saved(&store, |delivery| delivery.failing_since.is_some()).await;
+    receiver.now_answers(taken);
+    receiver.await_count(16).await;
+    task.abort();
+}
+
+#[tokio::test]
 async fn a_secret_that_cannot_be_read_makes_events_wait() {
     let (folder, store) = trial::sqlite().await;
     let receiver = Receiver::start(taken).await;

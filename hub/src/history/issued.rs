@@ -1,6 +1,6 @@
 //! What a new desired state changes, as entries: one for each assignment that it says something else of. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_model::wire::{DesiredState, Mode, PackageRef};
 
@@ -43,14 +43,17 @@ pub fn issued(before: Option<&DesiredState>, after: &DesiredState) -> Vec<Entry>
         let what = What::Issued { generation, change, version, platform, workload, packages };
         told.push(tell(after, &entry.assignment, what).commit(&commit));
     }
-    let tombs = [(&after.removed, Change::Removed), (&after.unmanaged, Change::Unmanaged)];
-    for (tombs, change) in tombs {
-        for tomb in tombs.iter().filter(|tomb| tomb.since == after.generation) {
-            let generation = after.generation.0;
-            let what =
-                What::Issued { generation, change, version: None, platform: None, workload: None, packages: None };
-            told.push(tell(after, &tomb.assignment, what));
-        }
+    let gone = |change: Change| {
+        let generation = after.generation.0;
+        What::Issued { generation, change, version: None, platform: None, workload: None, packages: None }
+    };
+    let here: BTreeSet<&str> = after.entries.iter().map(|entry| entry.assignment.as_str()).collect();
+    for tomb in after.unmanaged.iter().filter(|tomb| tomb.since == after.generation) {
+        told.push(tell(after, &tomb.assignment, gone(Change::Unmanaged)));
+    }
+    // What another reconciler had leaves no tombstone.
+    for name in old.keys().filter(|name| !here.contains(*name)) {
+        told.push(tell(after, name, gone(Change::Removed)));
     }
     if told.is_empty() {
         let what = What::Reissued { generation: after.generation.0, assignments: after.entries.len() as u64 };
@@ -61,4 +64,53 @@ pub fn issued(before: Option<&DesiredState>, after: &DesiredState) -> Vec<Entry>
 
 fn tell(state: &DesiredState, assignment: &str, what: What) -> Entry {
     Entry::new(state.created_at, Place::stream(&state.stream).target(assignment), what)
+}
+
+#[cfg(test)]
+mod tests {
+    use kedge_model::wire::{Generation, Stream};
+
+    use super::*;
+    use crate::pack::PackedEntry;
+    use crate::state::plan;
+    use crate::state::testing::{observed, ours_at, packed_type, source};
+
+    fn step(
+        before: Option<&DesiredState>,
+        entries: &[(&str, PackedEntry)],
+        restarts: &[(&str, u64)],
+    ) -> (DesiredState, Vec<String>) {
+        let inputs = plan::Inputs {
+            stream: &Stream::new("dev", "drone", "canary"),
+            generation: Generation(before.map_or(0, |state| state.generation.0) + 1),
+            packed: &packed_type(entries),
+            confirmed: None,
+            source: Some(&source("c1")),
+            settled: &BTreeSet::new(),
+            restarts: &restarts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect(),
+        };
+        let state = plan::next(before, &inputs);
+        let told = issued(before, &state);
+        let said = |entry: &Entry| {
+            let name = if entry.place.assignment.is_empty() { "-" } else { &entry.place.assignment };
+            format!("{} {name} {}", entry.what.event(), entry.commit.as_deref().unwrap_or("-"))
+        };
+        let said = told.iter().map(said).collect();
+        (state, said)
+    }
+
+    #[test]
+    fn a_state_tells_what_it_changes_by_assignment_and_nothing_else() {
+        let both = [("a", ours_at("1", "c1")), ("b", observed("1"))];
+        let (first, said) = step(None, &both, &[]);
+        assert_eq!(said, ["added drone/a c1", "added drone/b -"]);
+        let (second, said) = step(Some(&first), &[("a", ours_at("2", "c2")), ("b", observed("1"))], &[]);
+        assert_eq!(said, ["changed drone/a c2"]);
+        let (third, said) = step(Some(&second), &[("a", ours_at("2", "c2")), ("b", observed("1"))], &[("a", 1)]);
+        assert_eq!(said, ["restarted drone/a -"]);
+        let (fourth, said) = step(Some(&third), &[("a", observed("2"))], &[]);
+        assert_eq!(said, ["changed drone/a -", "unmanaged drone/a -", "removed drone/b -"]);
+        let again = DesiredState { generation: Generation(9), ..fourth.clone() };
+        assert_eq!(issued(Some(&fourth), &again)[0].what.event(), "reissued");
+    }
 }

@@ -171,3 +171,42 @@ fn words(phase: &str) -> String {
         other => other.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_is_one_line_of_bounded_length_that_names_what_and_where() {
+        let place = Place {
+            cluster_type: "drone".to_owned(),
+            ring: "canary".to_owned(),
+            assignment: "drone/shop-x".to_owned(),
+            ..Place::environment("prod")
+        };
+        let failed = |message: &str| What::Condition {
+            condition: "Failed".to_owned(),
+            reason: Some("HealthCheck".to_owned()),
+            message: Some(message.to_owned()),
+            version: None,
+            running: None,
+            desired: None,
+        };
+        let title = of(&failed("no answer"), &place, Some("drone-1"));
+        assert_eq!(title, "drone/shop-x failed on drone-1: HealthCheck: no answer");
+        assert_eq!(of(&failed(&"ä".repeat(5000)), &place, None).chars().count(), LONGEST + 1);
+        let ring = What::Ring { rollout: 7, state: "passed".to_owned(), lane: "platform".to_owned(), why: None };
+        assert_eq!(of(&ring, &place, None), "rollout 7 passed ring canary");
+        let moved =
+            What::Moved { from: Box::default(), to: Box::new(Spot { ring: "rest".to_owned(), ..Spot::default() }) };
+        assert_eq!(of(&moved, &place, Some("drone-1")), "drone-1 moved from // to //rest");
+        let word = What::Word {
+            about: "rollout 7".to_owned(),
+            say: "approve".to_owned(),
+            reason: "seen".to_owned(),
+            ring: Some("canary".to_owned()),
+            refused: None,
+        };
+        assert_eq!(of(&word, &place, None), "approve of rollout 7, ring canary: seen");
+    }
+}

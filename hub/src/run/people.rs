@@ -1,5 +1,7 @@
 //! What the API asks of the other rooms, done by them. Made by `run`.
 
+mod change;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,8 +11,6 @@ use http::{HeaderMap, StatusCode};
 use kedge_model::Labels;
 use kedge_model::kinds::RepoRef;
 use kedge_model::wire::{ClusterId, HoldEntry, Stream, Timestamp};
-use kedge_platform::tree::{FILE_LIMIT, Tree as _};
-use kedge_scheduler::ConfigFile;
 use kedge_status::{Condition, Hold, Report, Status};
 
 use crate::agents::{Fleet, FleetError, TokenOrder};
@@ -30,11 +30,8 @@ use crate::store::catalog::Visible;
 use crate::store::truth::counts::CountFilter;
 use crate::store::{Store, Tx};
 use crate::trial::view::PlanView;
-use crate::trial::{Audience, TrialError, Trials, Wish};
+use crate::trial::{Audience, Trials, Wish};
 use crate::truth::Truth;
-
-/// A plan takes a moment.
-const BUSY_RETRY_S: u64 = 2;
 
 /// The rooms that people's requests reach.
 #[derive(Debug)]
@@ -210,12 +207,12 @@ impl Rooms for People {
         }
         let (mirrors, repo, commit) = (self.mirrors.clone(), repo.to_owned(), commit.to_owned());
         let folders = folders.to_vec();
-        let reading = tokio::task::spawn_blocking(move || published(&mirrors, &repo, &commit, folders));
+        let reading = tokio::task::spawn_blocking(move || change::published(&mirrors, &repo, &commit, folders));
         reading.await.map_err(|_| ApiError::unavailable("the hub stops"))
     }
 
     async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError> {
-        self.trials.plan(wish, audience).await.map_err(unplanned)
+        self.trials.plan(wish, audience).await.map_err(change::refuse)
     }
 
     fn fetch(&self, url: &str) {
@@ -354,54 +351,4 @@ fn unwritten(error: BranchError, file: &str) -> ApiError {
 
 fn moment(millis: i64) -> String {
     jiff::Timestamp::from_millisecond(millis).map_or_else(|_| String::new(), |moment| moment.to_string())
-}
-
-fn unplanned(error: TrialError) -> ApiError {
-    let message = error.to_string();
-    match error {
-        TrialError::NoEnvironment(_) => ApiError::new(StatusCode::NOT_FOUND, "NotFound", message),
-        TrialError::NoControlPlane => ApiError::conflict("NoControlPlane", message)
-            .hint("set `control_plane` in [git] of the hub's configuration"),
-        TrialError::Revision { hint, .. } => hinted(ApiError::invalid("BadRevision", message), hint),
-        TrialError::Path { .. } => {
-            ApiError::invalid("BadPath", message).hint("write it from the repository's root, without `..`")
-        }
-        TrialError::TooMuch { .. } => {
-            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message).hint("push a branch and plan that")
-        }
-        TrialError::Unusable { hint, .. } => hinted(ApiError::conflict("Unusable", message), hint),
-        TrialError::Busy => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "PlanRuns", message).retry_after(BUSY_RETRY_S),
-        TrialError::TooSlow => ApiError::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", message)
-            .hint("`kedge plan` does it offline, on a clone of the control plane"),
-        TrialError::Store(error) => error.into(),
-        TrialError::Interrupted => ApiError::unavailable(message),
-    }
-}
-
-fn hinted(error: ApiError, hint: Option<String>) -> ApiError {
-    match hint {
-        Some(hint) => error.hint(hint),
-        None => error,
-    }
-}
-
-/// The configuration files of these folders in a commit.
-fn published(
-    mirrors: &Mirrors,
-    repo: &str,
-    commit: &str,
-    folders: Vec<String>,
-) -> Option<BTreeMap<String, Option<Rendered>>> {
-    let opened = mirrors.open(repo, Trust::Platform)?;
-    let revision = opened.commit(commit).ok()?;
-    let tree = opened.tree(&revision, repo).ok()?;
-    let read = |folder: &str| {
-        let files = [ConfigFile::Yaml, ConfigFile::Shell].into_iter();
-        let mut found = files.filter_map(|file| {
-            let bytes = tree.read(&format!("{folder}/{}", file.name()), FILE_LIMIT).ok()?;
-            Some(Rendered { file, text: String::from_utf8(bytes).ok()? })
-        });
-        found.next()
-    };
-    Some(folders.into_iter().map(|folder| (folder.clone(), read(&folder))).collect())
 }

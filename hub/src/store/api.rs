@@ -12,4 +12,5 @@ pub mod fleet;
 pub mod rollouts;
 pub mod search;
 pub mod states;
+pub mod targets;
 pub mod workloads;

@@ -53,8 +53,7 @@ impl Trials {
         };
         let (own_branch, name) = (at.branch.trim(), revision.trim());
         let part = match wanted {
-            Some(part) => Some((part, "somebody said so")),
-            None if own_branch == main_branch => Some((Part::Environment, "the environment is on main itself")),
+            Some(part) => Some((part, "that was asked for")),
             None if name == own_branch => Some((Part::Environment, "it is the environment's branch")),
             None if name == main_branch => Some((Part::Main, "it is main")),
             None => part,

@@ -2,6 +2,7 @@
 //! page are written to the folder `KEDGE_PICTURES`, for a person to look at.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod day;
 mod lab_browser;
 mod looks;
 mod safety;

@@ -169,11 +169,16 @@ impl RolloutView {
         if self.state == "Stopped" {
             "more failed than the policy allows".clone_into(&mut self.why);
         }
-        for ring in &mut self.rings {
-            ring.counts = None;
-            if !ring.waits_for.is_empty() {
-                ring.waits_for = vec!["its gate, which looks at other teams' workloads too".to_owned()];
-            }
+        narrow_rings(&mut self.rings);
+    }
+}
+
+/// Numbers and sentences that are about other teams too aren't told.
+pub fn narrow_rings(rings: &mut [RingProgress]) {
+    for ring in rings {
+        ring.counts = None;
+        if !ring.waits_for.is_empty() {
+            ring.waits_for = vec!["its gate, which looks at other teams' workloads too".to_owned()];
         }
     }
 }

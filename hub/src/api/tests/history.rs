@@ -81,8 +81,8 @@ async fn everybody_looks_back_at_what_is_theirs(hub: Hub) {
 async fn filters_pages_and_times_are_understood_or_refused(hub: Hub) {
     fill(&hub).await;
     let count = async |query: &str| titles(&hub.get(&hub.platform, &format!("/history?{query}")).await.ok().body).len();
-    assert_eq!(count("workload=hello").await, 2);
-    assert_eq!(count("workload=hello&since=1d").await, 1);
+    assert_eq!(count("workload=hello&kind=condition").await, 2);
+    assert_eq!(count("workload=hello&kind=condition&since=1d").await, 1);
     assert_eq!(count("workload=hello&until=1d").await, 1);
     assert_eq!(count("assignment=drone/hello-functional-test&event=Failed").await, 1);
     assert_eq!(count("cluster=drone-1&since=2020-01-01").await, 3);

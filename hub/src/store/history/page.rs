@@ -290,10 +290,12 @@ fn select(day: Day) -> Statement {
 
 /// A column that doesn't guide is written so that no index of it is chosen: `column || ''`.
 fn narrow(query: &mut Statement, share: Share<'_>, guide: Guide, filter: &HistoryFilter) {
+    // One bound on each side: with two the database may choose the wider one.
+    let until = filter.until.map_or(i64::MAX, |until| until.0);
+    let until = filter.from.map_or(until, |(at, _)| until.min(at.saturating_add(1)));
     query.number(" at >= ?", filter.since.map_or(i64::MIN, |since| since.0));
-    query.number(" AND at < ?", filter.until.map_or(i64::MAX, |until| until.0));
+    query.number(" AND at < ?", until);
     if let Some((at, id)) = filter.from {
-        query.number(" AND at <= ?", at);
         query.number(" AND (at < ?", at);
         query.number(" OR id < ?)", id);
     }

@@ -16,7 +16,7 @@ use crate::api::states::PackageView;
 use crate::api::{ApiState, CountSeen};
 use crate::catalog::view::FindingView;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Bar, Chip, Four, Mood, Place, When};
+use crate::web::part::{Bar, Chip, Four, Mood, Place, When, place};
 use crate::web::{Show, Viewer, WebError, links, rings};
 use configuration::Value;
 pub use configuration::plain;
@@ -190,7 +190,7 @@ impl AssignmentPage {
             values,
             policies: provenance.policies.iter().map(Policy::of).collect(),
             target_origin: provenance.target_origin.as_ref().map(Place::of),
-            manifests: provenance.manifests.into_iter().collect(),
+            manifests: provenance.manifests.into_iter().map(|(key, value)| (key, place::bare(&value))).collect(),
             files: provenance.files.into_iter().map(|file| (file.path, short_digest(&file.digest))).collect(),
             history: links::query(
                 "/history",
@@ -229,7 +229,7 @@ impl Ring {
 impl Package {
     fn of(package: PackageView) -> Package {
         Package {
-            chip: Chip::new(&package.commit, &crate::web::part::place::bare(&package.repo)),
+            chip: Chip::new(&package.commit, &place::bare(&package.repo)),
             short: short_digest(&package.digest),
             digest: package.digest,
             size: size(package.size),

@@ -11,7 +11,7 @@ use crate::history::way::WayStep;
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Mood, When, chip};
-use crate::web::{Show, Viewer, WebError, links};
+use crate::web::{Show, Viewer, WebError, links, rings};
 
 #[derive(Template)]
 #[template(path = "commit.html")]
@@ -75,6 +75,8 @@ pub async fn page(
 }
 
 fn columns(items: &[WayStep]) -> Vec<Column> {
+    let time = |item: &WayStep| item.at.parse::<jiff::Timestamp>().ok().map(|at| at.as_millisecond());
+    let pushed = items.iter().filter(|item| item.step == "pushed").filter_map(time).min();
     let mut columns: Vec<(Column, Vec<i64>)> = Vec::new();
     for item in items {
         if columns.last().is_none_or(|(column, _)| column.environment != item.environment) {
@@ -84,9 +86,11 @@ fn columns(items: &[WayStep]) -> Vec<Column> {
         }
         if let Some((column, times)) = columns.last_mut() {
             column.steps.push(Step::of(item));
-            times.extend(item.at.parse::<jiff::Timestamp>().ok().map(|at| at.as_millisecond()));
+            times.extend(time(item));
         }
     }
+    // All are pushed at once: the order is that in which environments let it in.
+    columns.sort_by_key(|(_, times)| times.iter().filter(|at| Some(*at) != pushed.as_ref()).min().copied());
     let finished = columns.into_iter().map(|(mut column, times)| {
         let span = times.iter().max().zip(times.iter().min()).map_or(0, |(last, first)| last - first);
         column.took = lasted(u64::try_from(span).unwrap_or_default());
@@ -114,10 +118,14 @@ impl Step {
         let detail = match step.step.as_str() {
             "issued" => number("assignments").map(|count| format!("{count} assignments changed")),
             "firstConverged" | "converged" => {
-                number("converged").zip(number("of")).map(|(count, of)| format!("{count} of {of} now"))
+                let counts = number("converged").zip(number("of")).filter(|(_, of)| *of > 0);
+                counts.map(|(count, of)| format!("{count} of {of} now"))
             }
             "published" => step.detail["branch"].as_str().map(|branch| format!("branch {branch}")),
-            "promoted" => step.detail["author"].as_str().filter(|who| !who.is_empty()).map(|who| format!("by {who}")),
+            "promoted" => {
+                let author = step.detail["author"].as_str().filter(|author| !author.is_empty());
+                author.map(|author| format!("by {}", rings::person(author)))
+            }
             _ => None,
         };
         Step {
@@ -146,7 +154,28 @@ pub fn lasted(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::lasted;
+    use super::*;
+
+    #[test]
+    fn environments_stand_in_the_order_in_which_they_let_it_in() {
+        let step = |environment: &str, step: &str, second: u8| WayStep {
+            environment: environment.to_owned(),
+            step: step.to_owned(),
+            at: format!("2026-11-01T00:00:{second:02}Z"),
+            took_ms: None,
+            detail: serde_json::json!({}),
+        };
+        let items = [
+            step("dev", "pushed", 1),
+            step("dev", "promoted", 2),
+            step("prod", "pushed", 1),
+            step("prod", "promoted", 9),
+            step("stage", "pushed", 1),
+            step("stage", "promoted", 5),
+        ];
+        let names: Vec<String> = columns(&items).into_iter().map(|column| column.environment).collect();
+        assert_eq!(names, ["dev", "stage", "prod"]);
+    }
 
     #[test]
     fn spans_are_said_as_people_say_them() {

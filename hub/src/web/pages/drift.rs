@@ -56,6 +56,7 @@ struct Running {
     text: String,
     chip: Option<Chip>,
     count: u64,
+    link: String,
     unknown: u64,
     /// Why it isn't what should run; empty: it is.
     differs: &'static str,
@@ -182,6 +183,12 @@ impl Group {
             text: named(&running.version, &running.packages),
             chip: running.commit.as_deref().map(|commit| Chip::new(commit, "")),
             count: running.count,
+            link: {
+                let reality = if differs(running).is_empty() { "asDesired" } else { "differs" };
+                let narrowed: Vec<(&str, &str)> =
+                    pairs.iter().copied().chain(std::iter::once(("reality", reality))).collect();
+                links::query("/conditions", &narrowed)
+            },
             unknown: running.unknown,
             differs: differs(running),
         };

@@ -14,7 +14,7 @@ use crate::api::history::{self, HistoryEntry, HistoryQuery};
 use crate::history::Kind;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Chip, Filters, Mood, Pages, When};
-use crate::web::{Show, Viewer, WebError, links};
+use crate::web::{Show, Viewer, WebError, links, rings};
 
 #[derive(Template)]
 #[template(path = "history.html")]
@@ -171,7 +171,7 @@ impl Row {
             kind: entry.kind,
             title: entry.title,
             who_link: links::query("/history", &[("who", &who)]),
-            who,
+            who: rings::person(&who),
             chip: entry.commit.as_deref().map(|commit| Chip::new(commit, "")),
             environment_link: links::environment(&environment),
             workload: entry.workload.map(|name| (links::workload(&name), name)),

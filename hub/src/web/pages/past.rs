@@ -25,6 +25,9 @@ pub struct Entry {
     pub late: bool,
 }
 
+/// So many times more are asked for than are shown.
+const ASKED: usize = 3;
+
 pub async fn of(
     state: &ApiState,
     viewer: &Viewer,
@@ -33,9 +36,11 @@ pub async fn of(
     link: String,
 ) -> Result<Past, WebError> {
     let own = query.cluster.is_some();
-    let query = HistoryQuery { limit: Some(limit), ..query };
+    // Who logged in stands in the history itself; here it would push away what happened.
+    let query = HistoryQuery { limit: Some(limit * ASKED), ..query };
     let listed = history::history(State(state.clone()), viewer.caller.clone(), Ok(Query(query))).await?;
-    Ok(Past { entries: listed.page.items.into_iter().map(|found| entry(found, own)).collect(), link })
+    let told = listed.page.items.into_iter().filter(|found| found.kind != "audit");
+    Ok(Past { entries: told.take(limit).map(|found| entry(found, own)).collect(), link })
 }
 
 fn entry(entry: HistoryEntry, own: bool) -> Entry {
@@ -47,7 +52,7 @@ fn entry(entry: HistoryEntry, own: bool) -> Entry {
         link: cluster.or(assignment),
         chip: entry.commit.map(|commit| Chip::new(&commit, "")),
         title: entry.title,
-        who: entry.who,
+        who: entry.who.map(|who| who.split(" <").next().unwrap_or_default().to_owned()),
         late: entry.late,
     }
 }

@@ -34,6 +34,7 @@ pub struct PromotionPage {
     rows: Vec<Row>,
     platform: bool,
     evidence: String,
+    failed: String,
 }
 
 /// A commit of `main` in the environment.
@@ -136,6 +137,7 @@ pub async fn page(
         rows: view.promotions.iter().map(row).collect(),
         platform,
         evidence: links::query("/evidence", &[("environment", &environment)]),
+        failed: links::query("/conditions", &[("environment", &environment), ("condition", "Failed")]),
         environment,
     }))
 }

@@ -50,7 +50,8 @@ impl Facts<'_> {
     fn running(&self, still: &str) -> String {
         match (self.version, self.runs) {
             (Some(version), _) => format!("{still}running {version}"),
-            (None, true) => format!("{still}running"),
+            (None, true) if still.is_empty() => "running".to_owned(),
+            (None, true) => format!("{still}running what it had"),
             (None, false) => "nothing runs".to_owned(),
         }
     }

@@ -12,7 +12,7 @@ use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
 use crate::api::page::MAX_CHANGES;
 use crate::api::rollouts::selection::{self, Scheduled, Selector};
-use crate::api::rollouts::view::{CauseView, CountsView, RingProgress, waits_for};
+use crate::api::rollouts::view::{CauseView, CountsView, RingProgress, narrow_rings, waits_for};
 use crate::rollout::running::state_word;
 use crate::store::api::states::StateFilter;
 use crate::store::catalog::{Filter, Kind, Visible};
@@ -183,8 +183,19 @@ impl<'a> Environment<'a> {
         }
         for stored in used {
             phases.push(self.phase_in_ring(stored));
-            found.rollouts.push(brief(stored));
+            let foreign = |stored: &StoredItem| !self.is_own(&stored.item.cluster_type, &stored.item.assignment);
+            let partial =
+                chosen.iter().any(|(other, items)| other.rollout.id == stored.rollout.id && items.iter().any(foreign));
+            let mut brief = brief(stored);
+            if partial {
+                narrow_rings(&mut brief.rings);
+                brief.late_failed = 0;
+            }
+            found.rollouts.push(brief);
             found.strict |= stored.rollout.policy.offline == Offline::Incomplete;
+            if partial {
+                continue;
+            }
             if !matches!(stored.rollout.phase, Phase::Complete { .. }) {
                 let why =
                     waits_for(&stored.rollout).into_iter().map(|why| format!("rollout {}: {why}", stored.rollout.id));

@@ -121,6 +121,11 @@ async fn compare(hub: &Hub, fleet: &[Cluster], token: &str, own: bool) {
                 let path = format!("{path}&clusterType={}", of["name"].as_str().unwrap());
                 assert_eq!(number, count(hub, token, &path).await, "{path}");
             }
+            for of in environment["rings"].as_array().unwrap() {
+                let number = of["conditions"][word].as_u64().unwrap();
+                let path = format!("{path}&ring={}", of["name"].as_str().unwrap());
+                assert_eq!(number, count(hub, token, &path).await, "{path}");
+            }
         }
         for (field, condition) in [("known", "&condition=Known"), ("unknown", "&condition=Unknown"), ("total", "")] {
             let path = format!("/clusters?environment={name}&state=active{condition}");

@@ -1,0 +1,79 @@
+//! The order of environments, and the commit of `main` that each is at.
+
+use std::collections::BTreeMap;
+
+use kedge_model::kinds::PromotionPolicy;
+
+use super::{FleetEnvironment, FleetRing, NextView};
+use crate::api::ApiState;
+use crate::api::answer::ApiError;
+use crate::api::page::moment;
+use crate::api::promotions::phase_word;
+use crate::store::catalog::Visible;
+use crate::store::promotion::PromotionRow;
+
+/// In the order in which a commit reaches them; those that no policy names come last.
+pub(super) async fn along_the_chain(
+    state: &ApiState,
+    visible: &Visible,
+    environments: BTreeMap<String, FleetEnvironment>,
+) -> Result<Vec<FleetEnvironment>, ApiError> {
+    let policies = state.store.policies().await?;
+    let order = policies.in_force().map(|policy| chain(policy)).unwrap_or_default();
+    let place = |name: &str| order.iter().position(|known| known == name).unwrap_or(order.len());
+    let mut found: Vec<FleetEnvironment> = environments.into_values().collect();
+    found.sort_by(|one, other| (place(&one.name), &one.name).cmp(&(place(&other.name), &other.name)));
+    let rows = if *visible == Visible::All { state.store.promotions().await? } else { BTreeMap::new() };
+    for (order, environment) in found.iter_mut().enumerate() {
+        environment.order = order;
+        environment.types.sort_by(|one, other| one.name.cmp(&other.name));
+        let rules = policies.in_force().and_then(|policy| policy.environment(&environment.name));
+        environment.after = rules.map(|rules| rules.after.clone()).unwrap_or_default();
+        let place = |ring: &FleetRing| {
+            let known = rules.and_then(|rules| rules.rings.iter().position(|known| known.name == ring.name));
+            (known.unwrap_or(usize::MAX), ring.name.clone())
+        };
+        environment.rings.sort_by_key(place);
+        environment.types.iter_mut().for_each(|found| found.rings.sort_by_key(place));
+        if let Some(row) = rows.get(&environment.name) {
+            environment.promote(row);
+        }
+    }
+    Ok(found)
+}
+
+/// Names of a policy's environments, each behind those that it comes after.
+pub(crate) fn chain(policy: &PromotionPolicy) -> Vec<String> {
+    let mut placed: Vec<String> = Vec::new();
+    let mut left: Vec<_> = policy.environments.iter().collect();
+    while !left.is_empty() {
+        let known = |name: &String| policy.environment(name).is_none() || placed.contains(name);
+        // A circle is refused elsewhere; here it only must not turn for ever.
+        let next = left.iter().position(|rules| rules.after.iter().all(known)).unwrap_or(0);
+        placed.push(left.remove(next).name.clone());
+    }
+    placed
+}
+
+impl FleetEnvironment {
+    fn promote(&mut self, row: &PromotionRow) {
+        let standing = &row.standing;
+        let commit = row.in_force.clone().or_else(|| standing.current.clone());
+        if let Some(commit) = commit {
+            let of = standing.promotions.iter().find(|promotion| promotion.commit == commit);
+            self.promoted_subject = of.map(|promotion| promotion.subject.clone());
+            self.promoted_author = of.map(|promotion| promotion.author.clone());
+            self.promoted_at = of.and_then(|of| of.entered_at).map(|at| moment(at.0));
+            self.promotion = of.map(|promotion| phase_word(&promotion.phase).to_owned());
+            self.promoted_commit = Some(commit);
+        }
+        self.trouble = row.trouble.clone();
+        let waits =
+            standing.promotions.iter().find(|promotion| promotion.phase == kedge_rollout::PromotionPhase::Waiting);
+        self.next = waits.map(|promotion| NextView {
+            commit: promotion.commit.clone(),
+            subject: promotion.subject.clone(),
+            waits_for: promotion.waits_for.clone(),
+        });
+    }
+}
