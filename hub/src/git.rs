@@ -378,7 +378,7 @@ impl Mirrors {
         match self.inner.around.rules.credentials.secret(&server) {
             Ok(secret) => secret,
             Err(error) => {
-                tracing::warn!(error = transfer::chain(&error), "a credential can't be used");
+                tracing::warn!(error = crate::causes::chain(&error), "a credential can't be used");
                 None
             }
         }

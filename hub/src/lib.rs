@@ -5,6 +5,7 @@ pub mod agents;
 pub mod api;
 pub mod backup;
 pub mod catalog;
+pub mod causes;
 pub mod command;
 pub mod compare;
 pub mod config;

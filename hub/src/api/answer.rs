@@ -7,6 +7,7 @@ use axum::{Json, http::Uri};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::causes::chain;
 use crate::store::StoreError;
 
 /// Why a request was refused.
@@ -142,16 +143,4 @@ pub async fn no_such_route(uri: Uri) -> ApiError {
 
 pub async fn wrong_method() -> ApiError {
     ApiError::new(StatusCode::METHOD_NOT_ALLOWED, "WrongMethod", "this route doesn't know that method")
-}
-
-/// An error with its causes, in one line.
-pub fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text.push_str(": ");
-        text.push_str(&next.to_string());
-        cause = next.source();
-    }
-    text
 }

@@ -9,6 +9,7 @@ use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use ring::hmac;
 
 use super::sign::sign;
+use crate::causes::chain;
 
 /// Why an event wasn't taken; typed by what happens next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,16 +79,6 @@ fn client() -> Result<reqwest::Client, String> {
         .build()
         .map_err(|error| error.to_string())?;
     Ok(CLIENT.get_or_init(|| built).clone())
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
 }
 
 #[cfg(test)]

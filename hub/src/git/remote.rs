@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 
 use super::{Failure, Look, MirrorError, Mirrors, PushError, RefName, Secret, Trust};
+use crate::causes::chain;
 use crate::publish::{self, Remote, RemoteError, Seen, shown_repo};
 use crate::store::now;
 
@@ -82,7 +83,7 @@ fn push_error(error: PushError) -> publish::PushError {
         PushError::Denied { message } => publish::PushError::Denied { message },
         PushError::Unreachable { message } => publish::PushError::Unreachable { message },
         PushError::NotAllowed(refused) => publish::PushError::Denied { message: refused.reason },
-        PushError::Secret(error) => publish::PushError::Denied { message: super::transfer::chain(&error) },
-        PushError::Program(error) => publish::PushError::Unreachable { message: super::transfer::chain(&error) },
+        PushError::Secret(error) => publish::PushError::Denied { message: chain(&error) },
+        PushError::Program(error) => publish::PushError::Unreachable { message: chain(&error) },
     }
 }

@@ -17,6 +17,7 @@ use super::access::Access;
 use super::address::{Address, Refused, Scheme, Server};
 use super::credential::{Credentials, SecretError};
 use super::program::{Program, ProgramError, Said};
+use crate::causes::chain;
 pub(super) use tags::tags;
 
 /// All of a monorepo's history fits, and a server that sends for ever doesn't.
@@ -363,19 +364,4 @@ fn http_fault(error: &gix::Error, url: &str, authorized: bool) -> Fault {
         "check the address and the network"
     };
     Fault::passing(error, hint)
-}
-
-/// An error with its causes, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let line = next.to_string();
-        if !text.contains(&line) {
-            text.push_str(": ");
-            text.push_str(&line);
-        }
-        cause = next.source();
-    }
-    text
 }

@@ -17,11 +17,12 @@ use super::blobs::{Batch, Blobs};
 use super::branch::folder_origin;
 use super::build::{FORMAT, Job};
 use super::downloads::Downloads;
-use super::fault::{Fault, PackError, chain};
+use super::fault::{Fault, PackError};
 use super::objects::Objects;
 use super::platform::{self, Note};
 use super::workload::program::Programs;
 use super::workload::{self, Made, Place, Read, kubernetes};
+use crate::causes::chain;
 use crate::git::Head;
 use crate::store::{Store, now};
 

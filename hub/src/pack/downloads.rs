@@ -13,8 +13,8 @@ use reqwest::Url;
 use tokio::sync::{Semaphore, watch};
 
 use super::blobs::Blobs;
-use super::fault::chain;
 use super::workload::Download;
+use crate::causes::chain;
 
 /// What is being fetched. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -6,6 +6,7 @@ use kedge_model::Problem;
 use super::archive::ArchiveError;
 use super::blobs::BlobError;
 use super::objects::ObjectsError;
+use crate::causes::chain;
 use crate::store::StoreError;
 
 /// The step failed as a whole: nothing is known about any assignment.
@@ -74,19 +75,4 @@ impl From<ObjectsError> for Fault {
         };
         Fault::of(Problem::error(code, chain(&error)).hint(hint))
     }
-}
-
-/// An error with its causes, in one line.
-pub(super) fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        let line = next.to_string();
-        if !text.contains(&line) {
-            text.push_str(": ");
-            text.push_str(&line);
-        }
-        cause = next.source();
-    }
-    text
 }

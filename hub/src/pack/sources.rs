@@ -13,8 +13,8 @@ use kedge_model::kinds::SourceRef;
 use tokio::task::JoinSet;
 
 use super::branch::Listed;
-use super::fault::chain;
 use super::reconciler::{Reference, SourceName};
+use crate::causes::chain;
 use crate::git::{Mirrors, Trust};
 
 /// Resolves what application teams wrote, under the rules for what may be fetched from where.

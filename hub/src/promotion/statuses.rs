@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::branches::Branches;
+use crate::causes::chain;
 use crate::publish::forge::{CommitState, Forge};
 use crate::publish::{Next, shown_repo};
 use crate::store::promotion::checks::ToldStatus;
@@ -223,14 +224,4 @@ impl Wanted {
 /// As Git abbreviates.
 pub fn short(commit: &str) -> &str {
     commit.get(..7).unwrap_or(commit)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
 }

@@ -9,6 +9,7 @@ use kedge_status::{Condition, Limits, ReadError, Report, Status};
 
 use super::TakeError;
 use super::tally::{Tally, Word};
+use crate::causes::chain;
 
 /// One document, as the writer stores it.
 #[derive(Debug)]
@@ -138,15 +139,4 @@ impl From<ReadError> for TakeError {
             }
         }
     }
-}
-
-/// An error with its causes, on one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(next) = cause {
-        text = format!("{text}: {next}");
-        cause = next.source();
-    }
-    text
 }

@@ -8,7 +8,8 @@ use reqwest::header::{AUTHORIZATION, LOCATION};
 
 use super::super::address::{Address, Server};
 use super::super::credential::Credentials;
-use super::{Fault, chain};
+use super::Fault;
+use crate::causes::chain;
 
 /// What gix says when it refuses one.
 pub(super) const SIGN: &str = "refusing to follow redirect";

@@ -8,7 +8,8 @@ use kedge_platform::{Link, Mirror};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{Address, Fault, LIMITS, Rules, Scheme, Server};
-use super::{blocking, chain, ended_well, http_fault, parse_ref, prepare, redirect, resolve};
+use super::{blocking, ended_well, http_fault, parse_ref, prepare, redirect, resolve};
+use crate::causes::chain;
 use crate::git::program::Program;
 
 /// More versions than a workload ever had; the others aren't looked at.
