@@ -229,7 +229,7 @@ fn every_example_of_the_help_works_on_the_sample() {
         // What asks a hub is tested with one.
         let examples = examples.split("With a hub:").next().unwrap();
         // A whole fleet runs until it is ended: the suite `up` does that.
-        let is_short = |line: &&str| line.split(' ').next() != Some("up");
+        let is_short = |line: &&str| line.split(' ').next() != Some("up") && !line.contains(" --hub");
         for line in examples.lines().filter_map(|line| line.strip_prefix("    kedge ")).filter(is_short) {
             // Those that name a repository are for its folder, the others for a checkout.
             let folder = if line.contains("control-plane.git") { PLACE } else { "checkout" };

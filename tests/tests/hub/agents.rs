@@ -319,7 +319,7 @@ fn moves_relabels_and_retirements_reach_the_agent_and_the_counts(database: Datab
 }
 
 fn a_broken_promise_is_unknown_since_then_and_comes_back(database: Database) {
-    let Some(world) = World::start_with(database, |settings, _| settings.wait = "1s".to_owned()) else { return };
+    let Some(world) = World::start_with(database, |settings, _| settings.wait = "3s".to_owned()) else { return };
     world.await_first_states();
     let mut drone = world.join("drone", "drone-1");
     drone.await_generation(1);
@@ -344,7 +344,7 @@ fn a_broken_promise_is_unknown_since_then_and_comes_back(database: Database) {
 
 #[test]
 fn an_idle_round_trip_is_a_few_hundred_bytes() {
-    let Some(world) = World::start_with(Database::Sqlite, |settings, _| settings.wait = "1s".to_owned()) else {
+    let Some(world) = World::start_with(Database::Sqlite, |settings, _| settings.wait = "3s".to_owned()) else {
         return;
     };
     world.await_first_states();

@@ -72,7 +72,7 @@ fn environments_differ_until_the_commit_is_promoted_and_the_past_stays_comparabl
         let values = |side: &Value| side[0]["value"].as_str().map(str::to_owned).unwrap_or_default();
         keys.iter().find(|key| key["key"] == "GREETING").map(|key| (values(&key["left"]), values(&key["right"])))
     };
-    assert_eq!(greeting("dev", "stage"), None, "both are at the same commit of main");
+    assert_eq!(greeting("dev/large", "stage/large"), None, "both are at the same commit of main");
 
     let commit = world.sample.edit("main", "configs/hello.yaml", "GREETING: Hello", "GREETING: Moin");
     let plan = world.kedge.json(["plan", "-e", "stage", "--hub", "--to", "main"]);
@@ -90,11 +90,11 @@ fn environments_differ_until_the_commit_is_promoted_and_the_past_stays_comparabl
     };
     promote("dev");
     let differs = ("Moin".to_owned(), "Hello".to_owned());
-    await_true("dev is ahead of stage", SOON, || greeting("dev", "stage") == Some(differs.clone()));
+    await_true("dev is ahead of stage", SOON, || greeting("dev/large", "stage/large") == Some(differs.clone()));
     let moment = Instant::now();
     let generation = world.api.generation("stage", "factory-line").unwrap();
     promote("stage");
-    await_true("stage has it", SOON, || greeting("dev", "stage").is_none());
+    await_true("stage has it", SOON, || greeting("dev/large", "stage/large").is_none());
     world.await_generation("stage", "factory-line", generation + 1);
 
     // What stage was before comes from its states and from the branch.

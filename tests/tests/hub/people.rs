@@ -1,12 +1,11 @@
 //! The API for people and programs over real HTTP: who may do what, what is hidden, what is written down, how much may be
 //! asked, and how the hub ends.
 
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use http::Method;
-use kedge_tests::lab::{await_true, skip};
+use kedge_tests::lab::await_true;
 use kedge_tests::world::api::Api;
 use kedge_tests::world::{Database, SOON, World};
 use serde_json::{Value, json};
@@ -194,27 +193,6 @@ fn the_description_and_the_metrics_are_what_they_should_be() {
     };
     assert!(value("kedge_hub_leader") > 0.0 && value("kedge_hub_states_issued") >= 3.0);
     assert_eq!(Api::at(&world.hub.url("")).status_of("/readyz"), 200);
-}
-
-#[test]
-fn promtool_finds_nothing_wrong_with_the_metrics() {
-    use std::io::Write;
-    let Some(world) = World::start(Database::Sqlite) else { return };
-    let answer = world.api.ask(Method::GET, "/metrics", None, &[]);
-    let Ok(mut promtool) = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(std::process::Stdio::piped())
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-    else {
-        return skip("promtool isn't here (Debian's package prometheus)");
-    };
-    let plain = answer.text.replace("# EOF\n", "");
-    promtool.stdin.take().unwrap().write_all(plain.as_bytes()).unwrap();
-    let output = promtool.wait_with_output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(!said.contains("error while linting") && !said.contains("parsing error"), "{said}");
 }
 
 #[test]

@@ -63,9 +63,9 @@ impl Tree for OverlayTree {
     }
 
     fn list(&self, folder: &str) -> Result<Vec<Entry>, TreeError> {
-        let below = match self.below.list(folder) {
+        let below = match self.below.entry(folder) {
             Err(TreeError::Missing { .. }) if self.is_made(folder) => Vec::new(),
-            listed => listed?,
+            _ => self.below.list(folder)?,
         };
         let mut entries: BTreeMap<String, EntryKind> =
             below.into_iter().map(|entry| (entry.path, entry.kind)).collect();
