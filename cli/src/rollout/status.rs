@@ -115,7 +115,12 @@ pub fn watch(hub: &Hub, args: &WatchArgs) -> Result<Exit> {
     let mut shown = String::new();
     loop {
         let headline = text(&answer["headline"]);
-        if headline != shown {
+        // A program also hears that it is over when the numbers stay; a person sees the same line once.
+        let news = match args.output {
+            Format::Text => headline.clone(),
+            Format::Json | Format::Yaml => format!("{headline} {}", is_settled(&answer)),
+        };
+        if news != shown {
             match args.output {
                 Format::Text => print_text(&format!("{headline}\n"))?,
                 Format::Json => print_text(&format!("{answer}\n"))?,
@@ -124,7 +129,7 @@ pub fn watch(hub: &Hub, args: &WatchArgs) -> Result<Exit> {
                     print_yaml(&answer)?;
                 }
             }
-            shown = headline;
+            shown = news;
         }
         if is_settled(&answer) {
             return Ok(exit(&answer));
