@@ -114,6 +114,10 @@ fn an_application_team_sees_and_does_its_own_only() {
     for (name, path) in scene::addresses(&plant) {
         browser.open(&others.url(&path));
         let text = browser.text();
+        // A refusal repeats the address, and says the same of what doesn't exist.
+        if text.contains("there is no ") {
+            continue;
+        }
         let told = ["hello-line", "dev-factory-line-1"].into_iter().find(|word| text.contains(word));
         assert_eq!(told, None, "{name} tells another team's: {text}");
     }
