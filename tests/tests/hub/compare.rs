@@ -99,7 +99,8 @@ fn environments_differ_until_the_commit_is_promoted_and_the_past_stays_comparabl
 
     // What stage was before comes from its states and from the branch.
     let then = format!("stage@{}ms", moment.elapsed().as_millis());
-    assert_eq!(greeting(&then, "stage"), Some(("Hello".to_owned(), "Moin".to_owned())));
+    let whole = world.kedge.json(["compare", &then, "stage", "--all"]);
+    assert_eq!(greeting(&then, "stage"), Some(("Hello".to_owned(), "Moin".to_owned())), "{whole:#}");
     let shown = world.kedge.try_run(["compare", &then, "stage", "--exit-code"]);
     assert!(shown.code == 1 && shown.stdout.contains("GREETING"), "{shown:?}");
     assert_eq!(world.kedge.try_run(["compare", "stage", "stage", "--exit-code"]).code, 0);

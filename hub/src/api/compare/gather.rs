@@ -190,6 +190,14 @@ impl Known {
         Ok(())
     }
 
+    /// Where its files are published. States of types that Kedge delivers don't say it.
+    async fn branch(&self, state: &ApiState) -> Result<Option<(String, String)>, ApiError> {
+        match self.states.iter().find_map(|one| one.source.as_ref()) {
+            Some(source) => Ok(Some((source.repo.clone(), source.branch.clone()))),
+            None => Ok(state.store.publish_target(&self.name.environment).await?),
+        }
+    }
+
     /// The values that were published.
     async fn add_rendered(
         &self,
@@ -197,7 +205,7 @@ impl Known {
         caller: &Caller,
         places: &mut [(Place, Whence)],
     ) -> Result<(), ApiError> {
-        let Some(source) = self.states.iter().find_map(|one| one.source.as_ref()) else { return Ok(()) };
+        let Some((repo, branch)) = self.branch(state).await? else { return Ok(()) };
         let hidden = self.hidden(state, caller, places).await?;
         let mut wanted: BTreeMap<&String, Vec<String>> = BTreeMap::new();
         let mut files = 0;
@@ -211,7 +219,7 @@ impl Known {
         }
         let mut texts: BTreeMap<String, BTreeMap<String, Option<Rendered>>> = BTreeMap::new();
         for (commit, folders) in wanted {
-            if let Some(found) = state.rooms.rendered(&source.repo, &source.branch, commit, &folders).await? {
+            if let Some(found) = state.rooms.rendered(&repo, &branch, commit, &folders).await? {
                 texts.insert(commit.clone(), found);
             }
         }
