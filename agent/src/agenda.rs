@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use kedge_model::kinds::Destination;
 use kedge_model::wire::{DesiredState, Digest, Entry, Membership, Mode, PackagesKey, Timestamp};
 
-use crate::record::{FailedAttempt, Record};
+use crate::record::{FailedAttempt, Phase, Record};
 
 /// In the order in which they are to be done.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,7 @@ pub fn agenda(
     records: &BTreeMap<String, Record>,
     held: &BTreeSet<String>,
     now: Timestamp,
+    place: Destination,
 ) -> Vec<Task> {
     let keep = |assignment: &String| Task::Keep { assignment: assignment.clone() };
     if membership.retired {
@@ -89,7 +90,7 @@ pub fn agenda(
         tasks.extend(remove.iter().map(|name| removal(name, records, held, now)));
     }
     for entry in state.iter().flat_map(|state| &state.entries) {
-        tasks.push(task(entry, state, records.get(&entry.assignment), held, now));
+        tasks.push(task(entry, state, records.get(&entry.assignment), held, now, place));
     }
     // Absence never deletes.
     let told =
@@ -118,6 +119,7 @@ fn task(
     record: Option<&Record>,
     held: &BTreeSet<String>,
     now: Timestamp,
+    place: Destination,
 ) -> Task {
     let assignment = entry.assignment.clone();
     let required = state.iter().flat_map(|state| &state.requires).chain(&entry.requires);
@@ -129,14 +131,24 @@ fn task(
     let Mode::Apply(packages) = &entry.mode else {
         return Task::Observe(entry.clone());
     };
-    if packages.parameters.to == Destination::Kubernetes {
-        let why = "it is delivered to Kubernetes, and this is a plain host".to_owned();
-        return Task::Unsupported { entry: entry.clone(), why };
-    }
-    if record.is_some_and(|record| record.transaction.is_some()) {
-        return Task::Keep { assignment };
+    if packages.parameters.to != place {
+        let why = match place {
+            Destination::Host => "it is delivered to Kubernetes, and this is a plain host",
+            Destination::Kubernetes => "it is delivered to plain hosts, and this is a Kubernetes cluster",
+        };
+        return Task::Unsupported { entry: entry.clone(), why: why.to_owned() };
     }
     let wanted = (packages.key(), entry.restart);
+    if let Some(transaction) = record.and_then(|record| record.transaction.as_ref()) {
+        // On a cluster a change waits for its health beside others, and gives way to what is wanted by now.
+        let other = transaction.wanted.as_ref().is_some_and(|one| (one.key, one.restart) != wanted);
+        let gives_way = place == Destination::Kubernetes && transaction.phase == Phase::Health;
+        return if other && gives_way && !held.contains(&assignment) {
+            Task::Apply(entry.clone())
+        } else {
+            Task::Keep { assignment }
+        };
+    }
     let running = record.and_then(|record| record.running.as_ref());
     let failed = record.and_then(|record| record.failed.as_ref()).filter(|one| same(one, wanted));
     let runs =

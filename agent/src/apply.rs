@@ -20,8 +20,12 @@ pub trait Host: Send {
     /// Keeps the content of a file of the host as an object.
     fn keep(&mut self, path: &str) -> Result<Digest, Failure>;
     fn execute(&mut self, step: &Step, trace: &mut Tracer<'_>) -> Result<(), Failure>;
-    /// One try of one health check; a sentence says why not.
-    fn check(&mut self, check: &Check) -> Result<(), String>;
+    /// One try of one health check.
+    fn check(&mut self, check: &Check) -> Result<(), Failure>;
+    /// Whether other changes may go on while one waits for its health.
+    fn is_patient(&self) -> bool {
+        false
+    }
     /// Everything that was done is on the disk.
     fn settle(&mut self) -> Result<(), Failure>;
     /// Bytes that these folders hold on the disk; none: it can't be told here.

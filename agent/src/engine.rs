@@ -11,17 +11,16 @@ mod prepare;
 mod transaction;
 mod truth;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kedge_model::wire::{DesiredState, Generation, Membership, Packages, PackagesKey, Timestamp};
+use kedge_model::wire::{Generation, Packages, PackagesKey, Timestamp};
 use kedge_status::Severity;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::agenda::{Task, agenda};
 use crate::apply::Host;
 use crate::clock::Clock;
 use crate::goal::{DebGoal, Goal};
@@ -30,6 +29,8 @@ use crate::record::{Cause, Failure, Running};
 use crate::records::Records;
 use crate::told::Told;
 use crate::trace::Tracer;
+use crate::worker::Tended;
+use health::Wait;
 pub use look::Scope;
 pub use pause::{Pause, Stop};
 
@@ -49,6 +50,8 @@ pub struct Engine {
     repairs: BTreeMap<String, Repairs>,
     /// Units that looks found starting, and since when.
     starting: BTreeMap<String, Duration>,
+    /// Changes that are done and wait for their health.
+    waits: BTreeMap<String, Wait>,
 }
 
 /// An assignment to bring to these packages. A goal that can't be made, or content that can't be had, is told and remembered too.
@@ -97,6 +100,7 @@ impl Engine {
             drift: BTreeMap::new(),
             repairs: BTreeMap::new(),
             starting: BTreeMap::new(),
+            waits: BTreeMap::new(),
         }
     }
 
@@ -136,11 +140,6 @@ impl Engine {
         self.tell_all();
     }
 
-    /// What is to be done now; see `agenda`.
-    pub fn agenda(&self, state: Option<&DesiredState>, membership: &Membership, held: &BTreeSet<String>) -> Vec<Task> {
-        agenda(state, membership, self.records.all(), held, self.clock.now())
-    }
-
     pub fn apply(&mut self, order: Order) {
         self.apply_all(vec![order]);
     }
@@ -171,6 +170,34 @@ impl Engine {
             if !held(&order.assignment) {
                 self.apply_one(order);
             }
+        }
+    }
+
+    /// Looks after the changes that wait for their health, where others needn't wait for them.
+    pub fn tend(&mut self) -> Tended {
+        let now = self.pause.elapsed();
+        let due: Vec<String> =
+            self.waits.iter().filter(|(_, wait)| wait.due <= now).map(|(name, _)| name.clone()).collect();
+        let mut ended = false;
+        for assignment in due {
+            if self.pause.stopping() {
+                break;
+            }
+            self.drive(&assignment);
+            ended |= !self.waits.contains_key(&assignment);
+        }
+        let next = self.waits.values().map(|wait| wait.due).min();
+        Tended { ended, next: next.map(|next| next.saturating_sub(self.pause.elapsed())) }
+    }
+
+    /// A change that waits for its health while something else is wanted by now goes back at once.
+    fn supersede(&mut self, assignment: &str, by: (PackagesKey, u64)) {
+        let transaction = self.records.get(assignment).and_then(|record| record.transaction.as_ref());
+        let wanted = transaction.and_then(|transaction| transaction.wanted.as_deref());
+        if wanted.is_some_and(|wanted| (wanted.key, wanted.restart) != by) && self.waits.remove(assignment).is_some() {
+            let why = Failure::new("Superseded", "something else was wanted before it became healthy");
+            self.turn(assignment, why);
+            self.drive(assignment);
         }
     }
 
@@ -210,6 +237,7 @@ impl Engine {
     fn apply_one(&mut self, order: Order) {
         let Order { assignment, packages, restart, generation, goal } = order;
         let key = packages.key();
+        self.supersede(&assignment, (key, restart));
         let record = self.records.get(&assignment);
         if record.is_some_and(|record| record.transaction.is_some()) {
             return;

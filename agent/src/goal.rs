@@ -2,6 +2,7 @@
 //! allowed by the namespace. Made once per pair of packages; plan, drift and health read it and ask nobody.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use kedge_model::wire::Digest;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,63 @@ pub struct Goal {
     pub bounds: Bounds,
     /// Bytes that the namespace's folders may hold.
     pub disk: Option<u64>,
+    /// Objects of the API server. A host has none, and a cluster has nothing else.
+    pub objects: Vec<ObjectGoal>,
+}
+
+/// An object of the API server. Its content is an object of the store: JSON, with names bound and our labels set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectGoal {
+    pub id: ObjectId,
+    pub content: Digest,
+    pub part: Part,
+    pub stage: Stage,
+    /// The user that applies and removes it, as the API server calls it; none: the agent itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+    /// `conflicts: take`: fields that somebody else manages become ours.
+    #[serde(default)]
+    pub take: bool,
+    /// `kedge.dev/prune: never`.
+    #[serde(default)]
+    pub keep: bool,
+    /// `kedge.dev/recreate: "true"`: deleted and made again where a field can't be changed.
+    #[serde(default)]
+    pub recreate: bool,
+    /// The object's own word, or the assignment's.
+    #[serde(default)]
+    pub drift: OnDrift,
+}
+
+/// Which object it is.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectId {
+    /// Empty: the core group.
+    pub group: String,
+    pub version: String,
+    pub kind: String,
+    /// As it stands in addresses: `deployments`.
+    pub plural: String,
+    /// None: it belongs to the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
+    pub name: String,
+}
+
+/// When an object is applied: what others need comes first. Removal goes the other way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Stage {
+    Namespaces,
+    /// CustomResourceDefinitions, until they are established.
+    Definitions,
+    /// Accounts, roles, quotas, configuration, secrets, claims, classes.
+    Configuration,
+    Rest,
+    /// Webhooks and API services: they can stop everything that comes after them.
+    Webhooks,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,6 +161,8 @@ pub enum Probe {
         user: Option<String>,
     },
     Hub,
+    /// Objects of the API server, each ready as its kind means it.
+    Objects(Vec<ObjectId>),
 }
 
 /// The Delivery's bounds, with what the HostWorkload made more careful.
@@ -134,6 +194,24 @@ pub struct HostFacts {
     pub arch: String,
     /// Of the interface with the default route; none while there is no network.
     pub ip: Option<String>,
+}
+
+impl ObjectId {
+    /// Whether both name one object; it may be asked for in several versions.
+    pub fn is_same(&self, other: &ObjectId) -> bool {
+        (&self.group, &self.kind, &self.namespace, &self.name)
+            == (&other.group, &other.kind, &other.namespace, &other.name)
+    }
+}
+
+/// As people write it: `Deployment shop/web`.
+impl fmt::Display for ObjectId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{} {namespace}/{}", self.kind, self.name),
+            None => write!(f, "{} {}", self.kind, self.name),
+        }
+    }
 }
 
 impl Owner {

@@ -56,6 +56,7 @@ pub fn check(check: &Check, context: &HealthContext) -> Result<(), String> {
             Some(hub) => hub.reach(limit).map_err(|why| format!("the hub doesn't answer: {why}")),
             None => Err("the hub doesn't answer: this host hasn't joined one".to_owned()),
         },
+        Probe::Objects(_) => Err("a plain host has no API server".to_owned()),
     }
 }
 

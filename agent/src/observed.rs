@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use kedge_model::wire::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::goal::Owner;
+use crate::goal::{ObjectGoal, ObjectId, Owner};
 
 /// What to look at: everything that the goal or the inventory names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +14,7 @@ pub struct Subjects {
     pub debs: std::collections::BTreeSet<String>,
     pub units: std::collections::BTreeSet<String>,
     pub users: std::collections::BTreeSet<String>,
+    pub objects: BTreeMap<ObjectId, ObjectGoal>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,6 +25,18 @@ pub struct Observed {
     pub units: BTreeMap<String, UnitState>,
     /// Whether the user exists.
     pub users: BTreeMap<String, bool>,
+    #[serde(skip)]
+    pub objects: BTreeMap<ObjectId, ObjectState>,
+}
+
+/// An object of the API server, compared with what was applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ObjectState {
+    Absent,
+    AsApplied,
+    /// Which fields differ, and how, in a sentence: `spec.replicas is 5 instead of 2`.
+    Differs(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,6 +4,7 @@
 pub mod back;
 pub mod debs;
 pub mod difference;
+mod objects;
 pub mod others;
 pub mod paths;
 pub mod subjects;
@@ -49,6 +50,7 @@ pub fn plan(question: &Question<'_>) -> Result<Planned, Failure> {
     let paths = paths::plan(question)?;
     let units = units::plan(question, &paths.changed)?;
     let users = plan_users(question);
+    let objects = objects::plan(question);
     let debs = |step: &DebsStep| (*step != DebsStep::default()).then(|| Step::Debs(step.clone())).into_iter();
     let reload = units.reload.then_some(Step::ReloadUnits);
 
@@ -76,8 +78,16 @@ pub fn plan(question: &Question<'_>) -> Result<Planned, Failure> {
     back.extend(paths.back_emptied);
     back.extend(users.add.into_iter().map(|name| Step::RemoveUser { name }));
 
-    let original =
-        Original { paths: paths.original, units: units.original, debs: debs::original(question), users: users.made };
+    forward.extend(objects.forward);
+    back.extend(objects.back);
+
+    let original = Original {
+        paths: paths.original,
+        units: units.original,
+        debs: debs::original(question),
+        users: users.made,
+        objects: Vec::new(),
+    };
     Ok(Planned { forward, back, original })
 }
 

@@ -50,6 +50,8 @@ pub struct Original {
     pub units: std::collections::BTreeMap<String, crate::observed::UnitState>,
     /// Users that Kedge made.
     pub users: Vec<String>,
+    /// Objects of what ran before, where a change failed and was left as it was: they go with the next one.
+    pub objects: Vec<crate::goal::ObjectGoal>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

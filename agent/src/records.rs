@@ -207,6 +207,7 @@ pub fn objects(record: &Record) -> BTreeSet<Digest> {
         match step {
             Step::PutFile { content, .. } => _ = named.insert(*content),
             Step::Debs(debs) => name_debs(debs, &mut named),
+            Step::PutObjects { objects } => named.extend(objects.iter().map(|object| object.content)),
             _ => {}
         }
     }
@@ -224,6 +225,7 @@ fn name_goal(goal: &Goal, named: &mut BTreeSet<Digest>) {
     named.extend(goal.files.iter().map(|file| file.content));
     named.extend(goal.artifacts.iter().map(|artifact| artifact.content));
     named.extend(goal.debs.iter().filter_map(|deb| deb.file));
+    named.extend(goal.objects.iter().map(|object| object.content));
 }
 
 fn name_original(original: &Original, named: &mut BTreeSet<Digest>) {

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kedge_durable::{Disk, RealDisk};
+use kedge_model::kinds::Destination;
 
 use crate::clock::{Clock, SystemClock};
 use crate::config::Config;
@@ -43,6 +44,8 @@ pub(crate) struct Site {
     pub clock: Arc<dyn Clock>,
     pub objects: Objects,
     pub config: Config,
+    /// What this agent applies to.
+    pub place: Destination,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -82,7 +85,14 @@ pub async fn run(config: Config, paths: Paths, signals: Signals) -> Result<(), R
     let _lock = Lock::take(&paths)?;
     let folder = paths.objects();
     let objects = Objects::open(&folder).map_err(|source| RunError::Folder { path: folder, source })?;
-    let site = Site { paths, disk: Arc::new(RealDisk), clock: Arc::new(SystemClock), objects, config };
+    let site = Site {
+        paths,
+        disk: Arc::new(RealDisk),
+        clock: Arc::new(SystemClock),
+        objects,
+        config,
+        place: Destination::Host,
+    };
     let (pulse, line) = (Arc::new(Pulse::default()), HubLine::new());
     let workshop = Workshop {
         paths: site.paths.clone(),

@@ -4,7 +4,7 @@
 use kedge_model::wire::Digest;
 use serde::{Deserialize, Serialize};
 
-use crate::goal::Owner;
+use crate::goal::{ObjectGoal, Owner};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "do")]
@@ -60,6 +60,14 @@ pub enum Step {
     },
     RestartUnit {
         name: String,
+    },
+    /// Server-side apply of all of them, beside each other; definitions are waited for.
+    PutObjects {
+        objects: Vec<ObjectGoal>,
+    },
+    /// Deletes all of them, beside each other, and waits until they are gone. What holds foreign objects stays.
+    RemoveObjects {
+        objects: Vec<ObjectGoal>,
     },
 }
 

@@ -10,7 +10,7 @@ use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc;
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -35,6 +35,19 @@ pub trait Applier: Send {
     fn retry(&mut self, assignment: &str);
     /// Looks whether what was applied is still so, and repairs what isn't held. The time at which to look again, if a repair waits.
     fn look(&mut self, scope: &Scope, held: &BTreeSet<String>) -> Option<Timestamp>;
+    /// Between jobs: looks after changes that wait for something.
+    fn tend(&mut self) -> Tended {
+        Tended::default()
+    }
+}
+
+/// What tending came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tended {
+    /// A change that waited has ended.
+    pub ended: bool,
+    /// When to tend again; none: nothing waits.
+    pub next: Option<Duration>,
 }
 
 /// Makes an applier that tells through the sender: at start, and again after a panic.
@@ -78,6 +91,8 @@ pub enum Heard {
         looked: Option<Scope>,
         again: Option<Timestamp>,
     },
+    /// A change that waited between jobs has ended.
+    Tended,
     /// The applier broke down in this job, or can't be made: it is made again.
     Broke {
         assignments: Vec<String>,
@@ -196,21 +211,41 @@ impl Bench {
 
     /// Does jobs until there are none to come; what it broke down in otherwise.
     fn serve(&self, applier: &mut dyn Applier, rest: &mut Duration) -> Option<(Vec<String>, String)> {
-        while let Ok(job) = self.jobs.recv() {
+        loop {
+            let tended = match self.guard(|| applier.tend()) {
+                Ok(tended) => tended,
+                Err(why) => return Some((Vec::new(), why)),
+            };
+            if tended.ended {
+                self.say(Heard::Tended);
+            }
+            let job = match tended.next {
+                None => self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                Some(gap) => self.jobs.recv_timeout(gap),
+            };
+            let job = match job {
+                Ok(job) => job,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => return None,
+            };
             if self.pulse.is_stopping() {
                 return None;
             }
             let (assignments, looked) = (job.assignments(), job.scope());
-            self.pulse.begin();
-            let done = catch_unwind(AssertUnwindSafe(|| job.run(applier)));
-            self.pulse.end();
-            match done {
+            match self.guard(|| job.run(applier)) {
                 Ok(again) => self.say(Heard::Done { assignments, looked, again }),
-                Err(panic) => return Some((assignments, words(&*panic))),
+                Err(why) => return Some((assignments, why)),
             }
             *rest = FIRST_REST;
         }
-        None
+    }
+
+    /// Shows that something is under way, and survives its panic.
+    fn guard<T>(&self, work: impl FnOnce() -> T) -> Result<T, String> {
+        self.pulse.begin();
+        let done = catch_unwind(AssertUnwindSafe(work));
+        self.pulse.end();
+        done.map_err(|panic| words(&*panic))
     }
 
     fn say(&self, heard: Heard) {

@@ -70,7 +70,7 @@ fn attempt(version: &str, passes: bool, tries: u32) -> Option<FailedAttempt> {
 fn tasks(state: &DesiredState, records: &[(String, Record)], held: &[&str], now: Timestamp) -> Vec<Task> {
     let records = records.iter().cloned().collect();
     let held = held.iter().map(|name| (*name).to_owned()).collect();
-    agenda(Some(state), &membership(), &records, &held, now)
+    agenda(Some(state), &membership(), &records, &held, now, Destination::Host)
 }
 
 fn stone(name: &str) -> Tombstone {
@@ -142,7 +142,7 @@ fn removed_unmanaged_and_moved_are_done_unless_an_entry_says_otherwise() {
     let mut member = membership();
     member.remove = vec!["moved".to_owned()];
     member.unmanage = vec!["left".to_owned()];
-    let found = agenda(Some(&state), &member, &records.into_iter().collect(), &BTreeSet::new(), NOW);
+    let found = agenda(Some(&state), &member, &records.into_iter().collect(), &BTreeSet::new(), NOW, Destination::Host);
     let forget = |name: &str| Task::Forget { assignment: name.to_owned() };
     let remove = |name: &str| Task::Remove { assignment: name.to_owned() };
     assert_eq!(found[..5], [forget("left"), forget("theirs"), remove("gone"), remove("moved"), keep("back")]);
@@ -206,8 +206,8 @@ fn a_retired_cluster_and_another_streams_state_change_nothing() {
     let mut state = state(vec![entry("w", packages("2"))]);
     let mut member = membership();
     member.retired = true;
-    assert_eq!(agenda(Some(&state), &member, &records, &BTreeSet::new(), NOW), [keep("w")]);
+    assert_eq!(agenda(Some(&state), &member, &records, &BTreeSet::new(), NOW, Destination::Host), [keep("w")]);
     state.stream = Stream::new("prod", "other", "all");
-    assert_eq!(agenda(Some(&state), &membership(), &records, &BTreeSet::new(), NOW), [keep("w")]);
-    assert_eq!(agenda(None, &membership(), &records, &BTreeSet::new(), NOW), [keep("w")]);
+    assert_eq!(agenda(Some(&state), &membership(), &records, &BTreeSet::new(), NOW, Destination::Host), [keep("w")]);
+    assert_eq!(agenda(None, &membership(), &records, &BTreeSet::new(), NOW, Destination::Host), [keep("w")]);
 }

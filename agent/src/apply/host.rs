@@ -102,11 +102,14 @@ impl Host for HostApplier {
             | Step::StartUnit { .. }
             | Step::StopUnit { .. }
             | Step::RestartUnit { .. } => self.units.execute(step, trace),
+            Step::PutObjects { .. } | Step::RemoveObjects { .. } => {
+                Err(Failure::new("Unsupported", "a plain host has no API server"))
+            }
         }
     }
 
-    fn check(&mut self, check: &Check) -> Result<(), String> {
-        health::check(check, &self.health)
+    fn check(&mut self, check: &Check) -> Result<(), Failure> {
+        health::check(check, &self.health).map_err(|why| Failure::new("HealthCheck", why))
     }
 
     fn settle(&mut self) -> Result<(), Failure> {

@@ -7,7 +7,7 @@ use crate::plan::Others;
 use crate::record::{Failure, Record};
 
 /// Failures whose cause is another assignment: tried again as soon as one changed.
-const OF_OTHERS: [&str; 3] = ["DebConflict", "ConflictingFile", "ConflictingUnit"];
+const OF_OTHERS: [&str; 4] = ["DebConflict", "ConflictingFile", "ConflictingUnit", "ConflictingObject"];
 
 impl Engine {
     /// What the others have, without versions that they are about to leave for the one that we want, or altogether.

@@ -1,7 +1,11 @@
 //! A step as a person reads it in `why`.
 
+use crate::goal::ObjectGoal;
 use crate::record::{Cause, Phase, Transaction};
 use crate::step::{DebsStep, Step};
+
+/// More objects of one step are only counted.
+const SHOWN: usize = 5;
 
 pub(super) fn step(step: &Step) -> String {
     match step {
@@ -19,6 +23,16 @@ pub(super) fn step(step: &Step) -> String {
         Step::StartUnit { name } => format!("start {name}"),
         Step::StopUnit { name } => format!("stop {name}"),
         Step::RestartUnit { name } => format!("restart {name}"),
+        Step::PutObjects { objects: all } => format!("apply {}", objects(all)),
+        Step::RemoveObjects { objects: all } => format!("remove {}", objects(all)),
+    }
+}
+
+fn objects(all: &[ObjectGoal]) -> String {
+    let shown: Vec<String> = all.iter().take(SHOWN).map(|object| object.id.to_string()).collect();
+    match all.len().saturating_sub(SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
     }
 }
 

@@ -44,6 +44,7 @@ struct Inner {
     changes: usize,
     disk: Option<FakeDisk>,
     used: u64,
+    patient: bool,
 }
 
 /// A wall clock and a pause that only go on when somebody waits.
@@ -85,6 +86,11 @@ impl FakeHost {
 
     pub fn answer(&self, health: &[Result<(), &str>]) {
         self.inner().health = health.iter().rev().map(|one| one.map_err(str::to_owned)).collect();
+    }
+
+    /// Others go on while one waits for its health.
+    pub fn patient(&self) {
+        self.inner().patient = true;
     }
 
     pub fn use_disk(&self, bytes: u64) {
@@ -176,13 +182,23 @@ impl Host for FakeHost {
         Ok(())
     }
 
-    fn check(&mut self, check: &Check) -> Result<(), String> {
+    fn check(&mut self, check: &Check) -> Result<(), Failure> {
         let mut inner = self.inner();
-        inner.powered().map_err(|failure| failure.message)?;
-        if let Probe::Unit(name) = &check.probe {
-            return if inner.world.up.contains(name) { Ok(()) } else { Err(format!("unit {name} isn't active")) };
+        inner.powered()?;
+        let bad = |why: String| Failure::new("HealthCheck", why);
+        match &check.probe {
+            Probe::Unit(name) if inner.world.up.contains(name) => Ok(()),
+            Probe::Unit(name) => Err(bad(format!("unit {name} isn't active"))),
+            Probe::Objects(all) => match all.iter().find(|id| !inner.world.objects.contains_key(id)) {
+                Some(id) => Err(Failure::new("NotReady", format!("{id} isn't there"))),
+                None => Ok(()),
+            },
+            _ => inner.health.pop().unwrap_or(Ok(())).map_err(bad),
         }
-        inner.health.pop().unwrap_or(Ok(()))
+    }
+
+    fn is_patient(&self) -> bool {
+        self.inner().patient
     }
 
     fn settle(&mut self) -> Result<(), Failure> {

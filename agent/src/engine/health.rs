@@ -4,16 +4,28 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Engine;
-use crate::goal::{Check, Goal, Probe};
+use crate::goal::{Check, Goal, ObjectId, Probe};
 use crate::record::{Failure, Traced};
+use kedge_model::wire::Timestamp;
 
-/// How the wait for health ended.
+/// A wait for health that is under way.
+#[derive(Clone, Debug)]
+pub(super) struct Wait {
+    at: Timestamp,
+    began: Duration,
+    /// Since when everything passes; the soak runs from then on.
+    healthy: Option<Duration>,
+    /// When it is looked at next.
+    pub due: Duration,
+}
+
+/// What one look at the checks comes to.
 #[derive(Debug)]
 pub(super) enum Health {
     Good,
     Bad(Failure),
-    /// The agent should stop: the next start checks again.
-    Stopped,
+    /// To be looked at again after this time.
+    Again(Duration),
 }
 
 /// Between two tries of the checks.
@@ -25,48 +37,54 @@ const LOOKS_PER_SOAK: u32 = 60;
 /// For units that the workload wants running and doesn't check itself.
 const UNIT_TIMEOUT_SECONDS: u64 = 10;
 
+impl Wait {
+    pub(super) fn new(at: Timestamp, began: Duration) -> Wait {
+        Wait { at, began, healthy: None, due: began }
+    }
+
+    fn line(&self, now: Duration, what: String, failed: Option<String>) -> Traced {
+        let took = now.saturating_sub(self.began).as_millis();
+        Traced { at: self.at, what, took_ms: u64::try_from(took).unwrap_or(u64::MAX), failed, output: String::new() }
+    }
+}
+
 impl Engine {
-    pub(super) fn become_healthy(&mut self, goal: &Goal, trace: &mut Vec<Traced>) -> Health {
+    /// One try of everything: within the timeout it must pass once, and then each time until the soak is over.
+    pub(super) fn judge_health(&mut self, goal: &Goal, wait: &mut Wait, trace: &mut Vec<Traced>) -> Health {
         let checks = checks_of(goal);
         if checks.is_empty() {
             return Health::Good;
         }
-        let (at, began) = (self.now(), self.pause.elapsed());
-        let line = |engine: &Engine, what: String, failed: Option<String>| {
-            let took = engine.pause.elapsed().saturating_sub(began).as_millis();
-            Traced { at, what, took_ms: u64::try_from(took).unwrap_or(u64::MAX), failed, output: String::new() }
-        };
-        let timeout = Duration::from_secs(goal.bounds.timeout_seconds);
-        while let Err(why) = self.check_all(&checks) {
-            if self.pause.elapsed().saturating_sub(began) + RETRY > timeout {
-                let message = format!("not healthy within {} s: {why}", goal.bounds.timeout_seconds);
-                trace.push(line(self, "wait for health".to_owned(), Some(message.clone())));
-                return Health::Bad(Failure::new("HealthCheck", message));
-            }
-            if !self.pause.wait(RETRY) {
-                return Health::Stopped;
-            }
-        }
+        let checked = self.check_all(&checks);
+        let now = self.pause.elapsed();
         let soak = Duration::from_secs(goal.bounds.soak_seconds);
-        let gap = (soak / LOOKS_PER_SOAK).clamp(RETRY, LONGEST_GAP);
-        let healthy = self.pause.elapsed();
-        loop {
-            let left = soak.saturating_sub(self.pause.elapsed().saturating_sub(healthy));
-            if left.is_zero() {
-                break;
+        match (checked, wait.healthy) {
+            (Err(why), None) => {
+                let timeout = goal.bounds.timeout_seconds;
+                if now.saturating_sub(wait.began) + RETRY <= Duration::from_secs(timeout) {
+                    return Health::Again(RETRY);
+                }
+                let message = format!("not healthy within {timeout} s: {}", why.message);
+                trace.push(wait.line(now, "wait for health".to_owned(), Some(message.clone())));
+                Health::Bad(Failure::new(&why.reason, message))
             }
-            if !self.pause.wait(left.min(gap)) {
-                return Health::Stopped;
+            (Err(why), Some(healthy)) => {
+                let so_far = now.saturating_sub(healthy).as_secs();
+                let message =
+                    format!("healthy, but not for the soak of {} s: after {so_far} s {}", soak.as_secs(), why.message);
+                trace.push(wait.line(now, "soak".to_owned(), Some(message.clone())));
+                Health::Bad(Failure::new(&why.reason, message))
             }
-            if let Err(why) = self.check_all(&checks) {
-                let so_far = self.pause.elapsed().saturating_sub(healthy).as_secs();
-                let message = format!("healthy, but not for the soak of {} s: after {so_far} s {why}", soak.as_secs());
-                trace.push(line(self, "soak".to_owned(), Some(message.clone())));
-                return Health::Bad(Failure::new("HealthCheck", message));
+            (Ok(()), healthy) => {
+                let left = soak.saturating_sub(now.saturating_sub(*wait.healthy.insert(healthy.unwrap_or(now))));
+                if !left.is_zero() {
+                    return Health::Again(left.min((soak / LOOKS_PER_SOAK).clamp(RETRY, LONGEST_GAP)));
+                }
+                let what = format!("healthy: {} checks, soak {} s", checks.len(), soak.as_secs());
+                trace.push(wait.line(now, what, None));
+                Health::Good
             }
         }
-        trace.push(line(self, format!("healthy: {} checks, soak {} s", checks.len(), soak.as_secs()), None));
-        Health::Good
     }
 
     /// One try of everything.
@@ -74,7 +92,7 @@ impl Engine {
         self.check_all(&checks_of(goal)).is_ok()
     }
 
-    fn check_all(&mut self, checks: &[Check]) -> Result<(), String> {
+    fn check_all(&mut self, checks: &[Check]) -> Result<(), Failure> {
         checks.iter().try_for_each(|check| self.host.check(check))
     }
 }
@@ -92,5 +110,7 @@ fn checks_of(goal: &Goal) -> Vec<Check> {
     let units = goal.units.iter().filter(|unit| unit.running && !asked.contains(unit.name.as_str()));
     let implied =
         units.map(|unit| Check { probe: Probe::Unit(unit.name.clone()), timeout_seconds: UNIT_TIMEOUT_SECONDS });
-    implied.chain(goal.health.iter().cloned()).collect()
+    let objects: Vec<ObjectId> = goal.objects.iter().map(|object| object.id.clone()).collect();
+    let ready = (!objects.is_empty()).then_some(Check { probe: Probe::Objects(objects), timeout_seconds: 0 });
+    implied.chain(goal.health.iter().cloned()).chain(ready).collect()
 }

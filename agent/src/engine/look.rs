@@ -48,11 +48,12 @@ impl Engine {
         let (mut names, mut all) = (Vec::new(), Subjects::default());
         for record in self.records.all().values().filter(|record| within(&record.assignment)) {
             let Some(running) = record.running.as_ref().filter(|_| record.transaction.is_none()) else { continue };
-            let Subjects { paths, debs, units, users } = subjects::of(Some(&running.goal), None);
+            let Subjects { paths, debs, units, users, objects } = subjects::of(Some(&running.goal), None);
             all.paths.extend(paths);
             all.debs.extend(debs);
             all.units.extend(units);
             all.users.extend(users);
+            all.objects.extend(objects);
             names.push(record.assignment.clone());
         }
         let observed = match self.host.look(&all) {

@@ -6,6 +6,7 @@ use kedge_model::wire::Timestamp;
 
 use super::Engine;
 use super::truth::is_upkeep;
+use crate::goal::ObjectGoal;
 use crate::metrics::tally;
 use crate::record::{Cause, FailedAttempt, Failure, Original, Outcome, Record, Transaction};
 
@@ -62,7 +63,8 @@ fn conclude(record: &mut Record, mut transaction: Transaction, outcome: &Outcome
                 "{} ({}); the way back failed too: {} ({})",
                 first.message, first.reason, back.message, back.reason
             );
-            note_failure(record, &transaction, Failure::new("RollbackFailed", message), now);
+            let failure = Failure { passes: first.passes && back.passes, ..Failure::new("RollbackFailed", message) };
+            note_failure(record, &transaction, failure, now);
         }
         Outcome::Left(failure) => {
             note_failure(record, &transaction, failure.clone(), now);
@@ -71,6 +73,9 @@ fn conclude(record: &mut Record, mut transaction: Transaction, outcome: &Outcome
                 let mut left = wanted.cloned();
                 if let (Some(left), Some(before)) = (&mut left, &record.running) {
                     join(&mut left.original, &before.original);
+                    let stays = |one: &&ObjectGoal| !left.goal.objects.iter().any(|new| new.id.is_same(&one.id));
+                    let objects = before.goal.objects.iter().chain(&before.original.objects);
+                    left.original.objects = objects.filter(stays).cloned().collect();
                 }
                 record.running = left;
             }

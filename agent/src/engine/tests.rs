@@ -4,8 +4,11 @@
 
 mod cuts;
 mod drift;
+mod patience;
 mod real;
 mod transactions;
+
+use std::collections::BTreeSet;
 
 use kedge_durable::Disk;
 use kedge_durable::fake::FakeDisk;
@@ -16,7 +19,9 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::fake::{FakeHost, FakeTime, World};
 use super::*;
-use crate::goal::{Bounds, Check, FileGoal, FolderGoal, Owner, Part, Probe, UnitGoal};
+use crate::goal::{
+    Bounds, Check, FileGoal, FolderGoal, ObjectGoal, ObjectId, OnDrift, Owner, Part, Probe, Stage, UnitGoal,
+};
 use crate::observed::PathState;
 use crate::record::{Outcome, Record};
 
@@ -75,7 +80,36 @@ fn goal(name: &str, version: &str) -> Goal {
         }],
         health: vec![Check { probe: Probe::Tcp("127.0.0.1:1".to_owned()), timeout_seconds: 1 }],
         bounds: Bounds { timeout_seconds: 30, soak_seconds: 5, ..Bounds::default() },
+        // No host has both; the engine treats all alike.
+        objects: vec![
+            object(name, "Namespace", Stage::Namespaces, "always"),
+            object(name, "Deployment", Stage::Rest, version),
+            object(&format!("{name}-{version}"), "ConfigMap", Stage::Rest, version),
+        ],
         ..Goal::default()
+    }
+}
+
+/// Of the workload, in its own namespace.
+fn object(name: &str, kind: &str, stage: Stage, content: &str) -> ObjectGoal {
+    let id = ObjectId {
+        group: String::new(),
+        version: "v1".to_owned(),
+        kind: kind.to_owned(),
+        plural: format!("{}s", kind.to_lowercase()),
+        namespace: (stage != Stage::Namespaces).then(|| name.to_owned()),
+        name: name.to_owned(),
+    };
+    ObjectGoal {
+        id,
+        content: Digest::of(content.as_bytes()),
+        part: Part::Workload,
+        stage,
+        account: None,
+        take: false,
+        keep: false,
+        recreate: false,
+        drift: OnDrift::Repair,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The way of one transaction: journal, steps, health, commit; or back. Each direction's steps can be done again from the first, so an
 //! interruption goes on where the journal says, in the same direction.
 
-use super::health::Health;
+use super::health::{Health, Wait};
 use super::truth::{disk_failure, is_upkeep};
 use super::{Engine, describe};
 use crate::plan::back::needed;
@@ -163,7 +163,7 @@ impl Engine {
         self.tell_truth(assignment);
     }
 
-    fn drive(&mut self, assignment: &str) {
+    pub(super) fn drive(&mut self, assignment: &str) {
         loop {
             let Some(transaction) = self.records.get(assignment).and_then(|record| record.transaction.as_ref()) else {
                 return;
@@ -193,12 +193,25 @@ impl Engine {
                         goal.bounds.soak_seconds = 0;
                     }
                     let mut lines = Vec::new();
-                    let health = self.become_healthy(&goal, &mut lines);
+                    let begins = || Wait::new(self.clock.now(), self.pause.elapsed());
+                    let mut wait = self.waits.remove(assignment).unwrap_or_else(begins);
+                    let health = self.judge_health(&goal, &mut wait, &mut lines);
                     self.records.note(assignment, |record| extend_trace(record, lines));
                     match health {
                         Health::Good => return self.end(assignment, Outcome::Committed),
                         Health::Bad(failure) => self.turn(assignment, failure),
-                        Health::Stopped => return,
+                        Health::Again(gap) => {
+                            wait.due = self.pause.elapsed() + gap;
+                            let patient = self.host.is_patient();
+                            // The next start checks again.
+                            if !patient && !self.pause.wait(gap) {
+                                return;
+                            }
+                            self.waits.insert(assignment.to_owned(), wait);
+                            if patient {
+                                return;
+                            }
+                        }
                     }
                 }
                 Phase::Back(first) => return self.back(assignment, first),
@@ -218,7 +231,7 @@ impl Engine {
     }
 
     /// From forward to back; or it stays as it is.
-    fn turn(&mut self, assignment: &str, failure: Failure) {
+    pub(super) fn turn(&mut self, assignment: &str, failure: Failure) {
         let Some(transaction) = self.records.get(assignment).and_then(|record| record.transaction.as_ref()) else {
             return;
         };
@@ -331,6 +344,10 @@ impl Engine {
 /// How far a journal write before this step speaks for: in a transaction of very many files, for some of them at once. Saying too much
 /// only makes the way back longer.
 fn announcement(steps: &[Step], at: usize) -> usize {
+    // Few steps, each of many objects, and a journal that is written over a network: once speaks for all.
+    if matches!(steps[at], Step::PutObjects { .. } | Step::RemoveObjects { .. }) {
+        return steps.len();
+    }
     let is_file = |step: &Step| matches!(step, Step::PutFile { .. } | Step::RemovePath { .. } | Step::PutLink { .. });
     let most = steps.len().div_ceil(FINE_STEPS).max(1);
     let files = steps[at..].iter().take(most).take_while(|step| is_file(step)).count();

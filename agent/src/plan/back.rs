@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use super::objects;
+use crate::goal::ObjectGoal;
 use crate::step::Step;
 
 /// `begun` are the forward steps that began, whether they succeeded or not.
@@ -17,7 +19,20 @@ pub fn needed(back: &[Step], begun: &[Step]) -> Vec<Step> {
         (_, Some(subject)) => debs || touched.contains(&subject),
         (_, None) => debs,
     };
-    back.iter().filter(is_needed).cloned().collect()
+    let needed = |step: &Step| match step {
+        Step::PutObjects { objects } => {
+            some(objects::needed(objects, begun)).map(|objects| Step::PutObjects { objects })
+        }
+        Step::RemoveObjects { objects } => {
+            some(objects::needed(objects, begun)).map(|objects| Step::RemoveObjects { objects })
+        }
+        step => Some(step).filter(is_needed).cloned(),
+    };
+    back.iter().filter_map(needed).collect()
+}
+
+fn some(objects: Vec<ObjectGoal>) -> Option<Vec<ObjectGoal>> {
+    (!objects.is_empty()).then_some(objects)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,7 +53,7 @@ fn subject(step: &Step) -> Option<(Kind, &str)> {
         | Step::RemovePath { path } => Some((Kind::Path, path)),
         Step::EnableUnit { name } | Step::DisableUnit { name } => Some((Kind::Enabled, name)),
         Step::StartUnit { name } | Step::StopUnit { name } | Step::RestartUnit { name } => Some((Kind::Running, name)),
-        Step::Debs(_) | Step::ReloadUnits => None,
+        Step::Debs(_) | Step::ReloadUnits | Step::PutObjects { .. } | Step::RemoveObjects { .. } => None,
     }
 }
 

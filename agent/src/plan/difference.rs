@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::link_target;
 use super::units::{is_triggered, is_up};
-use crate::goal::{Goal, Owner};
-use crate::observed::{DebState, Observed, PathState, UnitState};
+use crate::goal::{Goal, OnDrift, Owner};
+use crate::observed::{DebState, ObjectState, Observed, PathState, UnitState};
 
 /// More sentences than this are only counted.
 const MAX_SENTENCES: usize = 5;
@@ -49,6 +49,14 @@ pub fn differences(goal: &Goal, observed: &Observed, objects: &Path) -> Vec<Stri
     for unit in &goal.units {
         let state = observed.units.get(&unit.name).cloned().unwrap_or_default();
         all.extend(unit_difference(goal, &unit.name, unit.enabled, unit.running, &state));
+    }
+    for object in goal.objects.iter().filter(|object| object.drift != OnDrift::Ignore) {
+        let found = match observed.objects.get(&object.id) {
+            Some(ObjectState::Absent) => "was deleted",
+            Some(ObjectState::Differs(what)) => what,
+            Some(ObjectState::AsApplied) | None => continue,
+        };
+        all.push(format!("{} {found}", object.id));
     }
     all
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::goal::{Goal, Owner, UnitGoal};
+use crate::goal::{Goal, ObjectId, Owner, UnitGoal};
 use crate::record::{Failure, Original, Record};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,7 @@ pub struct Others {
     pub debs: BTreeMap<String, (String, String)>,
     paths: BTreeMap<String, (Claim, String)>,
     units: BTreeMap<String, (UnitGoal, String)>,
+    objects: Vec<(ObjectId, String)>,
 }
 
 /// What somebody wants a path to be.
@@ -44,6 +45,7 @@ impl Others {
             for unit in &running.goal.units {
                 others.units.insert(unit.name.clone(), (unit.clone(), name.clone()));
             }
+            others.objects.extend(running.goal.objects.iter().map(|object| (object.id.clone(), name.clone())));
         }
         others
     }
@@ -82,6 +84,11 @@ impl Others {
                     return Err(Failure::passing("ConflictingUnit", message));
                 }
                 _ => {}
+            }
+        }
+        for object in &goal.objects {
+            if let Some((id, name)) = self.objects.iter().find(|(id, _)| id.is_same(&object.id)) {
+                return Err(Failure::passing("ConflictingObject", format!("{id} belongs to {name}")));
             }
         }
         Ok(())

@@ -146,7 +146,7 @@ fn run(world: &mut World, steps: &[Step]) {
     }
 }
 
-fn running(goal: &Goal, original: Original) -> Running {
+pub(super) fn running(goal: &Goal, original: Original) -> Running {
     let packages = crate::engine::tests::packages("one");
     Running {
         key: PackagesKey::of_observed(&Digest::of(b"")),

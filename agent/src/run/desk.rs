@@ -178,6 +178,7 @@ impl<H: Hub> Desk<H> {
                     house.look_again(again, &*self.site.clock);
                 }
             }
+            Heard::Tended => self.agenda.soon(),
             Heard::Broke { assignments, why } => {
                 let what = if assignments.is_empty() { "at start".to_owned() } else { assignments.join(", ") };
                 tracing::error!(what, why, "the applier broke down and is made again");

@@ -25,7 +25,7 @@ use crate::store::memory::MemoryStore;
 use crate::store::sled::SledStore;
 use crate::told::Told;
 use crate::worker::pulse::{Breath, Pulse};
-use crate::worker::{Applier, Make, Wish};
+use crate::worker::{Applier, Make, Tended, Wish};
 use crate::{content, facts};
 
 /// What every applier of this process is made of.
@@ -124,6 +124,10 @@ impl Applier for HostEngine {
 
     fn look(&mut self, scope: &Scope, held: &BTreeSet<String>) -> Option<Timestamp> {
         self.engine.look(scope, held)
+    }
+
+    fn tend(&mut self) -> Tended {
+        self.engine.tend()
     }
 }
 

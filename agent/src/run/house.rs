@@ -163,7 +163,7 @@ impl House {
     fn heard(&mut self, heard: Heard) -> Event {
         match &heard {
             Heard::Ready => self.look_soon(),
-            Heard::Told(_) => {}
+            Heard::Told(_) | Heard::Tended => {}
             Heard::Done { looked, .. } => {
                 self.jobs = self.jobs.saturating_sub(1);
                 if *looked == Some(Scope::All) {

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kedge_model::wire::Digest;
 
 use crate::apply::{DebPlan, DebWish};
-use crate::goal::Owner;
-use crate::observed::{DebState, Observed, PathState, Subjects, UnitState};
+use crate::goal::{ObjectGoal, ObjectId, Owner};
+use crate::observed::{DebState, ObjectState, Observed, PathState, Subjects, UnitState};
 use crate::record::{DebOriginal, Failure};
 use crate::step::{DebInstall, DebRemove, DebsStep, Step};
 
@@ -22,6 +22,7 @@ pub(crate) struct World {
     pub starting: BTreeSet<String>,
     /// Somebody else's deb needs `lib`.
     pub lib_needed: bool,
+    pub objects: BTreeMap<ObjectId, Digest>,
 }
 
 impl World {
@@ -34,7 +35,7 @@ impl World {
         let lines = |world: &World| -> BTreeSet<String> {
             let paths = world.paths.iter().map(|one| format!("{one:?}"));
             let debs = world.debs.iter().map(|one| format!("{one:?}"));
-            let sets = format!("{:?} {:?} {:?}", world.enabled, world.up, world.users);
+            let sets = format!("{:?} {:?} {:?} {:?}", world.enabled, world.up, world.users, world.objects);
             paths.chain(debs).chain([sets]).collect()
         };
         format!("{:#?}", lines(self).difference(&lines(other)).collect::<Vec<_>>())
@@ -67,6 +68,15 @@ impl World {
             debs: subjects.debs.iter().filter_map(|name| Some((name.clone(), self.debs.get(name)?.clone()))).collect(),
             units: subjects.units.iter().map(|name| (name.clone(), unit(name))).collect(),
             users: subjects.users.iter().map(|name| (name.clone(), self.users.contains(name))).collect(),
+            objects: subjects.objects.iter().map(|(id, goal)| (id.clone(), self.object(goal))).collect(),
+        }
+    }
+
+    fn object(&self, goal: &ObjectGoal) -> ObjectState {
+        match self.objects.get(&goal.id) {
+            None => ObjectState::Absent,
+            Some(content) if *content == goal.content => ObjectState::AsApplied,
+            Some(_) => ObjectState::Differs("was edited".to_owned()),
         }
     }
 
@@ -78,9 +88,10 @@ impl World {
 
     /// A step, wholly or by half; twice is once.
     pub fn execute(&mut self, step: &Step, half: bool) -> Result<(), Failure> {
-        if half && !matches!(step, Step::Debs(_)) {
+        if half && !matches!(step, Step::Debs(_) | Step::PutObjects { .. } | Step::RemoveObjects { .. }) {
             return Ok(());
         }
+        let part = |count: usize| if half { count / 2 } else { count };
         let unit_exists = |world: &World, name: &str| match world.knows(name) {
             true => Ok(()),
             false => Err(Failure::new("UnitFailed", format!("no unit {name}"))),
@@ -121,6 +132,13 @@ impl World {
                 self.up.insert(name.clone());
             }
             Step::StopUnit { name } => _ = self.up.remove(name),
+            Step::PutObjects { objects } => {
+                let put = objects.iter().take(part(objects.len()));
+                self.objects.extend(put.map(|object| (object.id.clone(), object.content)));
+            }
+            Step::RemoveObjects { objects } => {
+                objects.iter().take(part(objects.len())).for_each(|object| _ = self.objects.remove(&object.id));
+            }
         }
         Ok(())
     }

@@ -85,7 +85,7 @@ impl<H: Hub> Desk<H> {
         house.follow(&records, &self.site.paths);
         self.desire(house);
         let now = self.site.clock.now();
-        let tasks = agenda(self.memory.state(), self.memory.membership(), &records, &self.held, now);
+        let tasks = agenda(self.memory.state(), self.memory.membership(), &records, &self.held, now, self.site.place);
         let (mut wishes, mut mass_removal) = (Vec::new(), None);
         let rebind = self.is_newly_bound();
         for task in tasks {

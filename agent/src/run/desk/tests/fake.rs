@@ -141,6 +141,7 @@ impl World {
             clock: Arc::new(SystemClock),
             objects,
             config,
+            place: Destination::Host,
         };
         let (_stop, shutdown) = watch::channel(false);
         let signals = Signals { shutdown, look: Arc::new(Notify::new()) };
