@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Programs that no Debian package has: built once, kept in $KEDGE_CACHE/programs by version. Sourced by tests/run and
 # tests/bench, after env.sh.
-# shellcheck disable=SC2034 # the caller reads `why`
+# shellcheck disable=SC2034,SC2154 # the caller reads `why`, and sets `root`
 
 gitea_version=v1.26.0
 # The module's checksum, as `go mod download` computes it: what the proxy gives must be this.

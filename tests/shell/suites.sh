@@ -38,9 +38,8 @@ prepare_kalypso() {
     fi
 }
 
-# Real parts around a real hub. What can't be had concerns the tests that need it: they skip themselves, with the reason.
-prepare_hub() {
-    local why=''
+# A real hub and real Git over HTTP.
+prepare_world() {
     need git git || reason="git isn't here (Debian's package git)"
     # Parts that run as another user must reach their files below it; what a killed test left there goes with the run.
     chmod 711 "$work"
@@ -48,6 +47,12 @@ prepare_hub() {
     chmod 1777 "$work/tmp"
     export TMPDIR=$work/tmp
     export KEDGE_HUB_BIN=$CARGO_TARGET_DIR/debug/kedge-hub
+}
+
+# More real parts around it. What can't be had concerns the tests that need it: they skip themselves, with the reason.
+prepare_hub() {
+    local why=''
+    prepare_world
     need_gitea || export KEDGE_NO_GITEA=$why
     need_postgres || {
         say "$why: tests that need it are skipped"
@@ -124,7 +129,7 @@ prepare_debian() {
 # A real Kubernetes for all tests, each with names of its own in it, a hub and agents.
 prepare_kubernetes() {
     local why=''
-    prepare_hub
+    prepare_world
     need_kubernetes || {
         reason=$why
         return 0

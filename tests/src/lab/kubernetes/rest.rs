@@ -59,12 +59,17 @@ impl Kubernetes {
 
     /// Asks as the administrator.
     pub fn ask(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
+        self.try_ask(method, path, body).unwrap_or_else(|| panic!("{path}: nobody answers"))
+    }
+
+    /// The same; none when nobody answers.
+    pub fn try_ask(&self, method: Method, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
         let mut request = self.client.request(method, format!("https://{}{path}", self.address)).bearer_auth(ADMIN_TOKEN);
         if let Some(body) = body {
             request = request.json(body);
         }
-        let answer = request.send().unwrap_or_else(|e| panic!("{path}: {e}"));
-        (answer.status().as_u16(), answer.json().unwrap_or(Value::Null))
+        let answer = request.send().ok()?;
+        Some((answer.status().as_u16(), answer.json().unwrap_or(Value::Null)))
     }
 
     /// A token of a service account, for some hours.

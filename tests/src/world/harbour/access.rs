@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use http::Method;
 use serde_json::Value;
 
+use super::manifests::widget_group;
 use crate::lab::kubernetes::{Kubernetes, Proxy};
 
 /// What the agent may do.
@@ -43,16 +44,23 @@ fn text(access: Access, namespace: &str) -> String {
     )
 }
 
-/// Deletes every namespace of a test, and doesn't wait. A cluster that is away keeps what it has.
+/// What a test may leave that belongs to the whole cluster.
+const LISTS: [&str; 5] = [
+    "/api/v1/namespaces",
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations",
+    "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+];
+
+/// Deletes all that bears the test's word, and doesn't wait. A cluster that is away keeps what it has.
 pub(super) fn leave(kubernetes: &Kubernetes, id: &str) {
-    let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let (_, all) = kubernetes.ask(Method::GET, "/api/v1/namespaces", None);
-        let names = all["items"].as_array().cloned().unwrap_or_default();
-        let names = names.iter().filter_map(|one| one.pointer("/metadata/name").and_then(Value::as_str));
-        for name in names.filter(|name| name.ends_with(id)) {
-            kubernetes.ask(Method::DELETE, &format!("/api/v1/namespaces/{name}"), None);
+    for list in LISTS {
+        let Some((_, all)) = kubernetes.try_ask(Method::GET, list, None) else { return };
+        let items = all["items"].as_array().cloned().unwrap_or_default();
+        let names = items.iter().filter_map(|one| one.pointer("/metadata/name").and_then(Value::as_str));
+        for name in names.filter(|name| name.contains(&format!("-{id}")) || name.contains(&widget_group(id))) {
+            kubernetes.try_ask(Method::DELETE, &format!("{list}/{name}"), None);
         }
-    }));
-    // The test is over either way.
-    drop(result);
+    }
 }

@@ -41,12 +41,12 @@ impl Manifests {
     }
 
     /// Replaces what the folder has by this.
-    pub(super) fn write(&self, checkout: &Checkout, folder: &str) {
+    pub(super) fn write(&self, checkout: &Checkout, folder: &str, id: &str) {
         if checkout.path(folder).exists() {
             checkout.remove(folder);
         }
         for (name, text) in &self.files {
-            checkout.write(&format!("{folder}/{name}"), text);
+            checkout.write(&format!("{folder}/{name}"), &text.replace(ID, id));
         }
     }
 }
@@ -114,9 +114,12 @@ pub fn job(name: &str) -> Value {
     })
 }
 
-/// A CustomResourceDefinition of the group `<id>.example.com` and its kind `Widget`.
-pub fn widget_definition(id: &str) -> Value {
-    let (group, schema) = (widget_group(id), json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
+/// The test's own word, once the manifests are written: for names that belong to the whole cluster.
+pub const ID: &str = "@ID@";
+
+/// A CustomResourceDefinition of a group of the test's own, with its kind `Widget`.
+pub fn widget_definition() -> Value {
+    let (group, schema) = (widget_group(ID), json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}));
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "metadata": {"name": format!("widgets.{group}")},
@@ -132,10 +135,9 @@ pub fn widget_definition(id: &str) -> Value {
 }
 
 /// One of its kind.
-pub fn widget(id: &str, name: &str) -> Value {
+pub fn widget(name: &str) -> Value {
     json!({
-        "apiVersion": format!("{}/v1", widget_group(id)), "kind": "Widget", "metadata": {"name": name},
-        "spec": {"size": 1},
+        "apiVersion": format!("{}/v1", widget_group(ID)), "kind": "Widget", "metadata": {"name": name}, "spec": {"size": 1},
     })
 }
 

@@ -137,7 +137,7 @@ pub(super) fn add_targets(sample: &Sample, manifests_repo: &str, id: &str, targe
     sample.hello.change("workload/hello.yaml", &format!("{head}  deploymentTargets:\n{entries}"));
     sample.hello_gitops.switch("dev");
     for (target, manifests) in targets {
-        manifests.write(&sample.hello_gitops, &target_name(target, id));
+        manifests.write(&sample.hello_gitops, &target_name(target, id), id);
     }
     sample.hello_gitops.commit("Begin");
     sample.hello_gitops.push("dev");
@@ -154,13 +154,23 @@ impl Harbour {
     /// Pushes what a target should run; the hub has made a desired state of it. The commit.
     #[track_caller]
     pub fn push(&self, target: &str, manifests: &Manifests) -> String {
+        self.push_all(&[(target, manifests)])
+    }
+
+    /// The same for several targets in one commit.
+    #[track_caller]
+    pub fn push_all(&self, changes: &[(&str, &Manifests)]) -> String {
         let gitops = &self.world.sample.hello_gitops;
-        manifests.write(gitops, &target_name(target, &self.id));
-        let commit = gitops.commit(&format!("Change {target}"));
+        for (target, manifests) in changes {
+            manifests.write(gitops, &target_name(target, &self.id), &self.id);
+        }
+        let commit = gitops.commit("Change what runs");
         gitops.push("dev");
-        await_true(&format!("the hub wants {commit} for {target}"), SOON, || {
-            self.entry(target).is_some_and(|entry| entry["workload"]["commit"] == commit.as_str())
-        });
+        for (target, _) in changes {
+            await_true(&format!("the hub wants {commit} for {target}"), SOON, || {
+                self.entry(target).is_some_and(|entry| entry["workload"]["commit"] == commit.as_str())
+            });
+        }
         commit
     }
 
@@ -189,8 +199,16 @@ impl Harbour {
         hello.change("workload/hello.yaml", &change(&text));
     }
 
-    /// A value of the platform's configuration on this cluster type.
-    pub fn push_setting(&self, key: &str, value: &str) -> String {
+    /// A value of the platform's configuration on this cluster type; the hub has made a desired state of it for this target.
+    #[track_caller]
+    pub fn push_setting(&self, target: &str, key: &str, value: &str) {
+        let digest = || Some(self.entry(target)?["platform"]["digest"].clone());
+        let before = digest();
+        self.write_setting(key, value);
+        await_true(&format!("the hub wants {key} for {target}"), SOON, || digest() != before);
+    }
+
+    fn write_setting(&self, key: &str, value: &str) -> String {
         let control = &self.world.sample.control_plane;
         control.switch("dev");
         control.follow();
