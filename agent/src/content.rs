@@ -5,6 +5,7 @@ mod bounds;
 mod debs;
 mod folders;
 mod foreign;
+pub mod kubernetes;
 mod namespace;
 mod package;
 mod platform;
