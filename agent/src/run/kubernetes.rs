@@ -4,7 +4,7 @@
 mod facts;
 mod post;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,12 +23,13 @@ use crate::clock::SystemClock;
 use crate::cluster::keeper::{KeeperDisk, Secrets};
 use crate::cluster::kinds::Discovered;
 use crate::cluster::lease::{Gate, Standing};
-use crate::cluster::watches::Watches;
+use crate::cluster::watches::{KindKey, Watches};
 use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::identity::machine;
 use crate::objects::Objects;
 use crate::paths::Paths;
+use crate::record::Record;
 use crate::worker::pulse::Pulse;
 use post::Post;
 
@@ -220,7 +221,7 @@ impl Home {
             runtime: post.handle.clone(),
             gate: Arc::clone(&post.gate),
         };
-        let follow = Box::new(move |records: &BTreeMap<String, crate::record::Record>| watches.follow(records));
+        let follow = Box::new(move |records: &BTreeMap<String, Record>| watches.follow(&kinds_of(records)));
         (Ground::Cluster(ground), Outside { noticed, follow })
     }
 }
@@ -245,6 +246,15 @@ impl std::fmt::Debug for ClusterGround {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ClusterGround").field("cluster", &self.cluster).finish_non_exhaustive()
     }
+}
+
+/// Of everything that runs or is being brought to run.
+fn kinds_of(records: &BTreeMap<String, Record>) -> BTreeSet<KindKey> {
+    let goals = records.values().flat_map(|record| {
+        let wanted = record.transaction.as_ref().and_then(|transaction| transaction.wanted.as_deref());
+        record.running.iter().chain(wanted)
+    });
+    goals.flat_map(|running| &running.goal.objects).map(|object| KindKey::of(&object.id)).collect()
 }
 
 /// True: the agent is told to stop.

@@ -105,10 +105,6 @@ impl Mirror {
         self.known().contents.insert(ledger.to_owned(), contents);
     }
 
-    pub(super) fn sequence_of(&self, ledger: &str) -> Option<u64> {
-        self.known().entries.get(ledger).map(|entry| entry.sequence)
-    }
-
     fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
