@@ -222,9 +222,10 @@ impl Reporter {
         self.document.reports().into_keys().collect()
     }
 
-    /// What was last told to run.
-    pub fn running(&self, assignment: &str) -> Option<PackagesKey> {
-        self.document.report(assignment)?.running
+    /// What was last told to run, and its version.
+    pub fn running(&self, assignment: &str) -> Option<(PackagesKey, Option<String>)> {
+        let report = self.document.report(assignment)?;
+        Some((report.running?, report.version))
     }
 
     /// Seconds since the last full look at what runs.

@@ -4,6 +4,7 @@
 mod argo;
 mod flux;
 mod platform;
+mod watching;
 mod whole;
 
 use proptest::prelude::*;

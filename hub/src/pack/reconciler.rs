@@ -178,9 +178,20 @@ fn argo(source: &Node) -> Option<SourceName> {
     let is_commit = revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let reference = match is_commit {
         true => Reference::Commit(revision.to_owned()),
+        // A range of versions: only Argo CD knows which one it is.
+        false if revision.contains(['*', '<', '>', '=', '^', '~', ' ']) => return None,
+        false if is_version(revision) => Reference::Tag(revision.to_owned()),
         false => full_name(revision).unwrap_or_else(|| Reference::Branch(revision.to_owned())),
     };
     Some(SourceName { repo, reference, path: String::new() })
+}
+
+/// `1.2.3` or `v1.2.3`, also with what may follow: nobody calls a branch so.
+fn is_version(revision: &str) -> bool {
+    let numbers: Vec<&str> = revision.trim_start_matches('v').splitn(3, '.').collect();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(numbers.as_slice(), [major, minor, patch] if is_number(major) && is_number(minor)
+        && patch.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 pub(super) fn text<'a>(document: &'a Node, path: &[&str]) -> Option<&'a str> {
@@ -299,7 +310,14 @@ mod tests {
         let values = "{repoURL: https://h/values, targetRevision: refs/heads/dev, ref: values}";
         let found = application(&format!("sources: [{chart}, {values}]")).unwrap();
         assert_eq!((found.repo.as_str(), found.reference), ("https://h/values", Reference::Branch("dev".to_owned())));
-        assert_eq!(application("source: {repoURL: https://h/a, targetRevision: HEAD}"), None);
+        let at = |revision: &str| {
+            application(&format!("source: {{repoURL: https://h/a, targetRevision: {revision}}}"))
+                .map(|source| source.reference)
+        };
+        assert_eq!(at("HEAD"), None);
+        assert_eq!(at("'1.2.*'"), None);
+        assert_eq!(at("v1.2.3"), Some(Reference::Tag("v1.2.3".to_owned())));
+        assert_eq!(at("release-1.2"), Some(Reference::Branch("release-1.2".to_owned())));
     }
 
     #[test]

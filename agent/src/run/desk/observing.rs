@@ -39,7 +39,20 @@ impl<H: Hub> Desk<H> {
         let gone = |name: &String| !named.contains(name.as_str()) && !records.contains_key(name);
         let gone = self.reporter.assignments().into_iter().filter(gone);
         told.extend(gone.map(|assignment| Told::Gone { assignment, at: now }));
-        told.iter().for_each(|told| self.tell(told));
+        for mut told in told {
+            self.keep_running(&mut told);
+            self.tell(&told);
+        }
+    }
+
+    /// What another reconciler didn't get to leaves what it had: the same revision runs on.
+    fn keep_running(&self, told: &mut Told) {
+        if let Told::Truth { assignment, running: running @ None, version: version @ Some(_), .. } = told
+            && let Some((key, before)) = self.reporter.running(assignment)
+            && before == *version
+        {
+            *running = Some(key);
+        }
     }
 
     /// What the observer sees; its warnings are told at once.
@@ -48,7 +61,8 @@ impl<H: Hub> Desk<H> {
             return Sightings::new();
         };
         observer.follow(state);
-        let seen = observer.observed(state, |assignment| self.reporter.running(assignment), self.site.clock.now());
+        let running = |assignment: &str| self.reporter.running(assignment).map(|(key, _)| key);
+        let seen = observer.observed(state, running, self.site.clock.now());
         if let Some(platform) = &seen.platform {
             self.reporter.fact(PLATFORM_FACT, platform);
         }
