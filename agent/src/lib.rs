@@ -2,10 +2,12 @@
 //! What runs depends on nothing but the disk.
 
 pub mod agenda;
+pub mod alive;
 pub mod apply;
 pub mod archive;
 pub mod bind;
 pub mod clock;
+pub mod cluster;
 pub mod command;
 pub mod commands;
 pub mod config;

@@ -128,6 +128,11 @@ impl Reporter {
         (reporter, told)
     }
 
+    /// Another process wrote until now, on another node: from here on it is a new epoch, as after compaction.
+    pub fn take_over(&mut self) {
+        (self.dirty, self.ahead) = (true, true);
+    }
+
     /// Takes what the engine says. Durable after `flush`.
     pub fn tell(&mut self, told: &Told) {
         match told {

@@ -74,7 +74,14 @@ impl<H: Hub> Desk<H> {
         let key = identity.signing_key().public();
         let (mut reporter, mut healed) = Reporter::open(&site.disk, &site.paths, key, Arc::clone(&site.clock));
         healed.extend(memory.healed);
-        for (name, value) in facts::gather(&site.paths) {
+        let facts = match &site.cluster {
+            None => facts::gather(&site.paths),
+            Some(cluster) => {
+                reporter.take_over();
+                cluster.facts.clone()
+            }
+        };
+        for (name, value) in facts {
             reporter.fact(name, &value);
         }
         let (holds, external) =
@@ -89,7 +96,7 @@ impl<H: Hub> Desk<H> {
             held: BTreeSet::new(),
             talk: Talk::new(),
             content: Content::default(),
-            agenda: Agenda::new(),
+            agenda: Agenda::new(site.cluster.is_some()),
             flush_at: None,
             site,
             identity,

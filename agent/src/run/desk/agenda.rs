@@ -15,7 +15,7 @@ use super::Desk;
 use crate::agenda::{Task, agenda};
 use crate::engine::Desired;
 use crate::record::Record;
-use crate::records::Records;
+use crate::records::{self, Records};
 use crate::told::Told;
 use crate::worker::{Job, Wish};
 
@@ -28,11 +28,13 @@ pub(super) struct Agenda {
     given: BTreeSet<String>,
     /// The membership whose name and labels what runs was bound to.
     bound: Option<Sequence>,
+    /// What runs was applied from another node: what this one lacks of it is fetched and made again, once.
+    adopting: bool,
 }
 
 impl Agenda {
-    pub(super) fn new() -> Agenda {
-        Agenda { at: None, desire: None, given: BTreeSet::new(), bound: None }
+    pub(super) fn new(adopting: bool) -> Agenda {
+        Agenda { at: None, desire: None, given: BTreeSet::new(), bound: None, adopting }
     }
 
     pub(super) fn soon(&mut self) {
@@ -87,9 +89,15 @@ impl<H: Hub> Desk<H> {
         let tasks = agenda(self.memory.state(), self.memory.membership(), &records, &self.held, now, self.site.place);
         let (mut wishes, mut mass_removal) = (Vec::new(), None);
         let rebind = self.is_newly_bound();
+        let adopting = std::mem::take(&mut self.agenda.adopting);
+        let lacks = |record: &Record| records::contents(record).iter().any(|content| !self.site.objects.has(content));
+        let lacking: BTreeSet<&String> =
+            records.iter().filter(|(_, record)| adopting && lacks(record)).map(|(name, _)| name).collect();
         for task in tasks {
             match task {
-                Task::Keep { assignment } if rebind && !self.agenda.given.contains(&assignment) => {
+                Task::Keep { assignment }
+                    if (rebind || lacking.contains(&assignment)) && !self.agenda.given.contains(&assignment) =>
+                {
                     wishes.extend(self.running_entry(&assignment, &records).and_then(|entry| self.wish(entry)));
                 }
                 Task::Apply(entry) if !self.agenda.given.contains(&entry.assignment) => {

@@ -1,0 +1,3 @@
+//! The applier of a Kubernetes cluster.
+
+pub mod ready;
