@@ -6,6 +6,7 @@ pub mod apt_repository;
 pub mod artifact_server;
 pub mod browser;
 pub mod chance;
+pub mod flux;
 pub mod git;
 pub mod git_server;
 pub mod gitea;

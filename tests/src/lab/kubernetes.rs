@@ -8,6 +8,7 @@ mod proxy;
 mod rest;
 
 pub use control_plane::ControlPlane;
+pub(crate) use programs::built;
 pub use proxy::{Proxy, Request, Verdict};
 pub use rest::Audited;
 

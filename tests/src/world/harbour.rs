@@ -7,6 +7,7 @@ mod ask;
 pub mod manifests;
 mod platform;
 
+pub use access::Access;
 pub use ask::{CHANGED_WITHIN, Seen};
 pub use platform::Terms;
 

@@ -26,22 +26,23 @@ pub(super) fn grant(kubernetes: &Kubernetes, access: Access, namespace: &str, fo
     kubernetes.kubeconfig_for(folder, &token, proxy.address())
 }
 
+/// The packaging's own text, in another namespace. Roles and bindings of the whole cluster get names of the test's own.
 fn text(access: Access, namespace: &str) -> String {
-    let rules = match access {
-        Access::Apply => "  - {apiGroups: [\"*\"], resources: [\"*\"], verbs: [\"*\"]}\n  - {nonResourceURLs: [\"*\"], verbs: [get]}\n",
-        Access::Observe => "  - {apiGroups: [\"*\"], resources: [\"*\"], verbs: [get, list, watch]}\n",
+    let rights = match access {
+        Access::Apply => include_str!("../../../../packaging/kubernetes/manifests/apply/rights.yaml"),
+        Access::Observe => include_str!("../../../../packaging/kubernetes/manifests/observe/rights.yaml"),
     };
-    format!(
-        "apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n---\napiVersion: v1\nkind: ServiceAccount\nmetadata: \
-         {{name: {ACCOUNT}, namespace: {namespace}}}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: \
-         {{name: {namespace}}}\nrules:\n{rules}---\napiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: \
-         {{name: {namespace}}}\nroleRef: {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {namespace}}}\nsubjects:\n  \
-         - {{kind: ServiceAccount, name: {ACCOUNT}, namespace: {namespace}}}\n---\napiVersion: rbac.authorization.k8s.io/v1\nkind: Role\n\
-         metadata: {{name: own, namespace: {namespace}}}\nrules:\n  - {{apiGroups: [\"\"], resources: [secrets], verbs: [\"*\"]}}\n  - \
-         {{apiGroups: [coordination.k8s.io], resources: [leases], verbs: [\"*\"]}}\n---\napiVersion: rbac.authorization.k8s.io/v1\n\
-         kind: RoleBinding\nmetadata: {{name: own, namespace: {namespace}}}\nroleRef: {{apiGroup: rbac.authorization.k8s.io, kind: Role, \
-         name: own}}\nsubjects:\n  - {{kind: ServiceAccount, name: {ACCOUNT}, namespace: {namespace}}}\n"
-    )
+    let own = format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n");
+    let account = include_str!("../../../../packaging/kubernetes/manifests/base/account.yaml");
+    let documents = [&own, account, rights].into_iter().flat_map(|text| text.split("---\n"));
+    let place = |document: &str| {
+        let document = document.replace("namespace: kedge-system", &format!("namespace: {namespace}"));
+        match document.contains("\nkind: ClusterRole") {
+            true => document.replace("\n  name: kedge-agent", &format!("\n  name: {namespace}-kedge-agent")),
+            false => document,
+        }
+    };
+    documents.map(place).collect::<Vec<_>>().join("---\n")
 }
 
 /// What a test may leave that belongs to the whole cluster.

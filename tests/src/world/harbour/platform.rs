@@ -174,6 +174,25 @@ impl Harbour {
         commit
     }
 
+    /// Pushes what a target should run where another reconciler brings it; the commit.
+    pub fn push_observed(&self, target: &str, manifests: &Manifests) -> String {
+        let gitops = &self.world.sample.hello_gitops;
+        manifests.write(gitops, &target_name(target, &self.id), &self.id);
+        let commit = gitops.commit("Change what runs");
+        gitops.push("dev");
+        commit
+    }
+
+    /// The files of a target are on the environment's GitOps branch.
+    pub fn await_published(&self, target: &str) {
+        let path = format!("{CLUSTER_TYPE}/{}/reconciler.yaml", self.assignment(target));
+        await_true(&format!("{path} is published"), SOON, || {
+            self.world.sample.gitops.fetch();
+            self.world.git.head("gitops", "dev").is_some()
+                && self.world.sample.gitops.files("origin/dev").iter().any(|file| *file == path)
+        });
+    }
+
     /// Adds a target.
     pub fn add_target(&self, target: &str, manifests: &Manifests) {
         self.change_targets(|text| {
