@@ -77,7 +77,8 @@ impl Harbour {
         world.meet();
         world.await_generation("dev", CLUSTER_TYPE, 1);
         let proxy = kubernetes.proxy();
-        let kubeconfig = access::grant(&kubernetes, terms.access, &own_namespace(&id), world.folder.path(), &proxy);
+        let server = if terms.direct { kubernetes.address() } else { proxy.address() };
+        let kubeconfig = access::grant(&kubernetes, terms.access, &own_namespace(&id), world.folder.path(), server);
         Some(Harbour { agents: Vec::new(), proxy, world, kubernetes, id, kubeconfig })
     }
 

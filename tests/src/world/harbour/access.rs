@@ -1,12 +1,13 @@
 //! The agent's rights in the cluster: the ones that its packaging gives it, in a namespace of the test's own.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use http::Method;
 use serde_json::Value;
 
 use super::manifests::widget_group;
-use crate::lab::kubernetes::{Kubernetes, Proxy};
+use crate::lab::kubernetes::Kubernetes;
 
 /// What the agent may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +20,11 @@ pub enum Access {
 
 const ACCOUNT: &str = "kedge-agent";
 
-/// Makes the account; a kubeconfig for it that leads through the proxy.
-pub(super) fn grant(kubernetes: &Kubernetes, access: Access, namespace: &str, folder: &Path, proxy: &Proxy) -> PathBuf {
+/// Makes the account; a kubeconfig for it that leads to the API server's address, or a proxy's.
+pub(super) fn grant(kubernetes: &Kubernetes, access: Access, namespace: &str, folder: &Path, server: SocketAddr) -> PathBuf {
     kubernetes.apply(&text(access, namespace));
     let token = kubernetes.token(namespace, ACCOUNT);
-    kubernetes.kubeconfig_for(folder, &token, proxy.address())
+    kubernetes.kubeconfig_for(folder, &token, server)
 }
 
 /// The packaging's own text, in another namespace. Roles and bindings of the whole cluster get names of the test's own.

@@ -22,8 +22,12 @@ pub struct Terms {
     pub impersonate: bool,
     /// Another reconciler template than the sample's, as the text of its one manifest.
     pub reconciler: Option<String>,
+    /// Another namespace template than the sample's, likewise.
+    pub namespace: Option<String>,
     /// What the agent may do.
     pub access: Access,
+    /// Whether the agent reaches the API server without the proxy: for what is measured.
+    pub direct: bool,
 }
 
 impl Default for Terms {
@@ -34,7 +38,9 @@ impl Default for Terms {
             delivery: Vec::new(),
             impersonate: true,
             reconciler: None,
+            namespace: None,
             access: Access::Apply,
+            direct: false,
         }
     }
 }
@@ -72,6 +78,7 @@ impl Terms {
 }
 
 const TEMPLATE: &str = "templates/kedge.yaml";
+const NAMESPACE: &str = "templates/kedge-namespace.yaml";
 const SETTINGS: &str = "cluster-types/north/drone/config.yaml";
 
 pub(super) fn assignment(target: &str, id: &str) -> String {
@@ -92,6 +99,10 @@ pub(super) fn reshape(sample: &Sample, terms: &Terms) {
     }
     let template = fs::read_to_string(control.path(TEMPLATE)).unwrap();
     control.write(TEMPLATE, &template_text(&template, terms));
+    if let Some(namespace) = &terms.namespace {
+        let template = fs::read_to_string(control.path(NAMESPACE)).unwrap();
+        control.write(NAMESPACE, &with_manifest(&template, namespace));
+    }
     let main = control.commit("Make the harbour");
     control.push("main");
     control.switch("dev");
@@ -112,9 +123,7 @@ pub(super) fn reshape(sample: &Sample, terms: &Terms) {
 
 fn template_text(template: &str, terms: &Terms) -> String {
     if let Some(reconciler) = &terms.reconciler {
-        let (head, _) = template.split_once("    - |\n").expect("it has a manifest");
-        let body: String = reconciler.lines().map(|line| format!("      {line}\n")).collect();
-        return format!("{head}    - |\n{body}");
+        return with_manifest(template, reconciler);
     }
     let mut text = template
         .replace("timeout: 5m", &format!("timeout: {}", terms.timeout))
@@ -126,6 +135,13 @@ fn template_text(template: &str, terms: &Terms) -> String {
         text.push_str(&format!("        {line}\n"));
     }
     text
+}
+
+/// A template with this one manifest instead of its own.
+fn with_manifest(template: &str, manifest: &str) -> String {
+    let (head, _) = template.split_once("    - |\n").expect("it has a manifest");
+    let body: String = manifest.lines().map(|line| format!("      {line}\n")).collect();
+    format!("{head}    - |\n{body}")
 }
 
 /// The application's targets, each with its folder.
@@ -200,6 +216,20 @@ impl Harbour {
             format!("{text}{}", target_entry(&repo, &target_name(target, &self.id)))
         });
         self.push(target, manifests);
+    }
+
+    /// Adds many, and doesn't wait.
+    pub fn add_targets(&self, targets: &[(&str, Manifests)]) {
+        let gitops = &self.world.sample.hello_gitops;
+        for (target, manifests) in targets {
+            manifests.write(gitops, &target_name(target, &self.id), &self.id);
+        }
+        gitops.commit("Add targets");
+        gitops.push("dev");
+        let repo = self.world.git.url("hello-gitops");
+        let entry = |(target, _): &(&str, Manifests)| target_entry(&repo, &target_name(target, &self.id));
+        let entries: String = targets.iter().map(entry).collect();
+        self.change_targets(|text| format!("{text}{entries}"));
     }
 
     /// The application team takes a target back.
