@@ -10,7 +10,7 @@ mod rest;
 pub use control_plane::ControlPlane;
 pub(crate) use programs::built;
 pub use proxy::{Proxy, Request, Verdict};
-pub use rest::Audited;
+pub use rest::{Audited, decoded};
 
 use std::env;
 use std::fs;

@@ -118,9 +118,7 @@ fn a_restart_from_the_hub_rolls_the_pods_and_nothing_else() {
     harbour.await_converged("shop");
     let settings = harbour.path("shop", "/api/v1", "configmaps", "settings");
     let before = harbour.kubernetes.get(&settings).unwrap()["metadata"]["resourceVersion"].clone();
-    let path = format!("/api/v1/assignments/dev/drone/{}/restart", harbour.assignment("shop"));
-    let answer = harbour.world.api.ask(http::Method::POST, &path, Some(&json!({"reason": "a test"})), &[]);
-    assert!(answer.status < 300, "{} {}", answer.status, answer.text);
+    harbour.world.kedge.run(["restart", "-e", "dev", "--workload", "hello", "--reason", "a leak"]);
     harbour.await_so("the pods are rolled", CHANGED_WITHIN, |harbour| {
         let web = harbour.deployment("shop", "web").unwrap();
         web["spec"]["template"]["metadata"]["annotations"]["kedge.dev/restart"] == "1"

@@ -27,7 +27,7 @@ fn a_deleted_and_a_changed_object_are_back_within_seconds_and_the_hub_is_told_wh
     harbour.kubectl("shop", &["set", "image", "deployment/web", "main=registry.example.com/app:hacked"]);
     harbour.await_version("shop", "web", "1");
     harbour.await_so("the hub is told what differed", CHANGED_WITHIN, |harbour| {
-        let told = format!("{:?} {}", harbour.events("shop"), harbour.story());
+        let told = format!("{:?} {}", harbour.history("shop"), harbour.story());
         told.contains("image") && told.contains("app:hacked")
     });
 
@@ -35,7 +35,7 @@ fn a_deleted_and_a_changed_object_are_back_within_seconds_and_the_hub_is_told_wh
     let password = harbour.path("shop", "/api/v1", "secrets", "login");
     harbour.kubernetes.await_object(&password, "is as it was", |object| object["data"]["password"] == "a2VwdC1zZWNyZXQtMQ==");
     harbour.await_converged("shop");
-    let told = format!("{:?} {} {}", harbour.events("shop"), harbour.story(), harbour.agents[0].log());
+    let told = format!("{:?} {} {}", harbour.history("shop"), harbour.story(), harbour.agents[0].log());
     for value in ["kept-secret-1", "guessed-secret-2", "Z3Vlc3NlZC1zZWNyZXQtMg", "a2VwdC1zZWNyZXQtMQ"] {
         assert!(!told.contains(value), "a secret's value was told: {value}");
     }

@@ -11,5 +11,6 @@ mod faults;
 mod kills;
 mod lab_cluster;
 mod leaders;
+mod packaging;
 mod prune;
 mod ready;

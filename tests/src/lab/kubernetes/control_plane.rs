@@ -23,9 +23,26 @@ const READY_WITHIN: Duration = Duration::from_secs(120);
 const STOPPED_WITHIN: Duration = Duration::from_secs(90);
 
 /// What the lab's objects need, by the names of their controllers.
-const CONTROLLERS: &str = "deployment,replicaset,statefulset,daemonset,job,cronjob,garbagecollector,namespace,serviceaccount,\
-    resourcequota,endpointslice,persistentvolume-binder,pvc-protection,pv-protection,disruption,root-ca-cert-publisher,ttl-after-finished,\
-    clusterrole-aggregation";
+const CONTROLLERS: [&str; 18] = [
+    "deployment",
+    "replicaset",
+    "statefulset",
+    "daemonset",
+    "job",
+    "cronjob",
+    "garbage-collector",
+    "namespace",
+    "serviceaccount",
+    "resourcequota",
+    "endpointslice",
+    "persistentvolume-binder",
+    "persistentvolumeclaim-protection",
+    "persistentvolume-protection",
+    "disruption",
+    "root-ca-certificate-publisher",
+    "ttl-after-finished",
+    "clusterrole-aggregation",
+];
 
 /// A node with room for everything. What the API server would say against a new node is switched off there.
 const NODE: &str = "apiVersion: v1\nkind: Node\nmetadata:\n  name: node-1\n  annotations: {kwok.x-k8s.io/node: fake}\n  labels: \
@@ -132,7 +149,7 @@ impl ControlPlane {
     fn start_others(&mut self) {
         let admin = named("--kubeconfig", &self.folder.path().join(ADMIN));
         let mut controllers = Command::new(self.programs.controller_manager());
-        controllers.args([&admin, "--leader-elect=false", "--secure-port=0"]).arg(format!("--controllers={CONTROLLERS}"));
+        controllers.args([&admin, "--leader-elect=false", "--secure-port=0"]).arg(format!("--controllers={}", controllers_flag()));
         controllers.arg(named("--root-ca-file", &Certificates::of(self.folder.path()).authority()));
         controllers.args(["--concurrent-deployment-syncs=10", "--concurrent-namespace-syncs=10", "--kube-api-qps=200"]);
         controllers.arg("--kube-api-burst=400");
@@ -189,6 +206,11 @@ fn start_etcd(programs: &Programs, ports: &Ports, files: &Path) -> Part {
         client.get(&health).send().ok().filter(|answer| answer.status().is_success()).map(drop)
     });
     part
+}
+
+/// As the program calls them.
+fn controllers_flag() -> String {
+    CONTROLLERS.iter().map(|name| format!("{name}-controller")).collect::<Vec<_>>().join(",")
 }
 
 /// A flag with a path.

@@ -104,6 +104,14 @@ impl Kubernetes {
     }
 }
 
+/// The text of a Secret's value.
+pub fn decoded(value: &Value) -> String {
+    use base64::Engine as _;
+    let text = value.as_str().unwrap_or_default();
+    let bytes = base64::engine::general_purpose::STANDARD.decode(text).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
 impl Audited {
     /// Whether it would change something.
     pub fn is_write(&self) -> bool {

@@ -81,13 +81,9 @@ impl Harbour {
         message
     }
 
-    /// What the cluster tells of an assignment in its log of events, as the hub shows it.
-    pub fn events(&self, target: &str) -> Vec<Value> {
-        let assignment = self.assignment(target);
-        let path = format!("/api/v1/clusters/{CLUSTER}/events");
-        let answer = self.world.api.ask(http::Method::GET, &path, None, &[]);
-        let all = answer.json()["items"].as_array().cloned().unwrap_or_default();
-        all.into_iter().filter(|event| event.to_string().contains(&assignment)).collect()
+    /// The hub's log of an assignment, the newest first.
+    pub fn history(&self, target: &str) -> Vec<Value> {
+        self.world.api.list(&format!("/api/v1/history?environment=dev&assignment={}", self.assignment(target)))
     }
 
     /// The path of an object in a target's namespace: `/apis/apps/v1`, `deployments`, `web`.
