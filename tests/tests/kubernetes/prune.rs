@@ -36,7 +36,7 @@ fn what_a_new_version_lacks_goes_and_what_is_precious_stays() {
     assert!(!exists("configmaps", "old") && !exists("services", "web"));
     assert!(exists("configmaps", "kept") && exists("persistentvolumeclaims", "data"));
     let log = harbour.agents[0].log();
-    let said = log.lines().any(|line| line.contains("PersistentVolumeClaim") && line.contains("kept"));
+    let said = log.lines().any(|line| line.contains("PersistentVolumeClaim") && line.contains("stays"));
     assert!(said, "it is said: {log}");
 }
 
@@ -64,7 +64,7 @@ fn a_removed_assignment_is_pruned_and_a_namespace_with_foreign_objects_is_kept()
     assert!(kept["metadata"]["deletionTimestamp"].is_null(), "{kept:#}");
     assert!(harbour.kubernetes.exists(&harbour.path("shared", "/api/v1", "configmaps", "theirs")));
     let log = harbour.agents[0].log();
-    assert!(log.lines().any(|line| line.contains(&harbour.namespace("shared")) && line.contains("kept")), "{log}");
+    assert!(log.lines().any(|line| line.contains(&harbour.namespace("shared")) && line.contains("stays")), "{log}");
     for target in ["stays", "stays-too", "stays-also"] {
         assert!(harbour.deployment(target, "web").is_some(), "{target}");
     }
