@@ -2,6 +2,8 @@
 //! watches, the lease, the keeper of ledgers and the observer use it.
 
 pub mod client;
+#[cfg(test)]
+pub mod fake;
 pub mod kinds;
 pub mod metadata;
 pub mod request;
