@@ -314,13 +314,12 @@ impl<'a> Environment<'a> {
                     names
                         .extend(held.get(&stream).and_then(|held| held.get(&item.assignment)).map(Entry::packages_key));
                 }
-                if self.is_past(stored) {
-                    let held = self.held().await?;
-                    let now = held.get(&stream).and_then(|held| held.get(&item.assignment)).map(Entry::packages_key);
-                    if !now.is_some_and(|now| names.contains(&now)) {
-                        draft.view.replaced.push(progress.ring.clone());
-                        continue;
-                    }
+                let other = |held: &BTreeMap<String, Entry>| {
+                    !held.get(&item.assignment).is_some_and(|entry| names.contains(&entry.packages_key()))
+                };
+                if self.is_past(stored) && self.held().await?.get(&stream).is_some_and(other) {
+                    draft.view.replaced.push(progress.ring.clone());
+                    continue;
                 }
                 if progress.state.is_new() || change.observed.is_some() {
                     draft.targets.push(Target { stream, keys: names });
