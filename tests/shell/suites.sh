@@ -41,6 +41,9 @@ prepare_kalypso() {
 # A real hub and real Git over HTTP.
 prepare_world() {
     need git git || reason="git isn't here (Debian's package git)"
+    # Suites share these parts.
+    if [[ -n ${hub_prepared:-} ]]; then return 0; fi
+    hub_prepared=yes
     # Parts that run as another user must reach their files below it; what a killed test left there goes with the run.
     chmod 711 "$work"
     mkdir -p "$work/tmp"

@@ -162,7 +162,8 @@ impl ControlPlane {
         kwok.arg(format!("--server-address={}", self.ports.kwok.address()));
         let all = [("kube-controller-manager", controllers), ("kube-scheduler", scheduler), ("kwok", kwok)];
         for (name, mut command) in all {
-            command.env("HOME", self.folder.path());
+            // Debian's etcd can't tell how far a watch is: who asks for lists by watches is refused again and again.
+            command.env("HOME", self.folder.path()).env("KUBE_FEATURE_WatchListClient", "false");
             self.others.push(Part::start(name, &mut command, &self.folder.path().join(format!("{name}.log"))));
         }
     }
