@@ -183,8 +183,8 @@ impl Harbour {
         let commit = gitops.commit("Change what runs");
         gitops.push("dev");
         for (target, _) in changes {
-            await_true(&format!("the hub wants {commit} for {target}"), SOON, || {
-                self.entry(target).is_some_and(|entry| entry["workload"]["commit"] == commit.as_str())
+            self.await_so(&format!("the hub wants {commit} for {target}"), SOON, |harbour| {
+                harbour.entry(target).is_some_and(|entry| entry["workload"]["commit"] == commit.as_str())
             });
         }
         commit
@@ -254,7 +254,7 @@ impl Harbour {
         let digest = || Some(self.entry(target)?["platform"]["digest"].clone());
         let before = digest();
         self.write_setting(key, value);
-        await_true(&format!("the hub wants {key} for {target}"), SOON, || digest() != before);
+        self.await_so(&format!("the hub wants {key} for {target}"), SOON, |_| digest() != before);
     }
 
     fn write_setting(&self, key: &str, value: &str) -> String {
