@@ -11,6 +11,7 @@ use crate::step::{DebsStep, Step};
 use crate::trace::Tracer;
 
 pub mod host;
+pub mod kubernetes;
 
 pub trait Host: Send {
     /// What is true now of these.

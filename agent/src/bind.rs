@@ -78,6 +78,11 @@ fn resolve<'a>(inside: &'a str, facts: &'a HostFacts) -> Result<(&'a str, &'a st
     let shown = || -> String { name.chars().take(SHOWN).flat_map(char::escape_debug).collect() };
     let value = match name {
         "cluster.name" => Some(facts.cluster_name.as_str()),
+        // Every host knows its own; a cluster has many hosts.
+        "host.arch" | "host.ip" if facts.arch.is_empty() => {
+            let message = format!("`{name}` isn't bound: here is a Kubernetes cluster, which has many hosts");
+            return Err(unbound(message, false));
+        }
         "host.arch" => Some(facts.arch.as_str()),
         "host.ip" => match &facts.ip {
             Some(ip) => Some(ip.as_str()),
@@ -98,8 +103,9 @@ fn resolve<'a>(inside: &'a str, facts: &'a HostFacts) -> Result<(&'a str, &'a st
         Some(value) => Ok((value, behind)),
         None => Err(unbound(
             format!(
-                "`{}` isn't bound: there are cluster.name, cluster.labels.…, host.arch and host.ip; write `$${{` for a plain `${{`",
-                shown()
+                "`{}` isn't bound: there are cluster.name, cluster.labels.…{}; write `$${{` for a plain `${{`",
+                shown(),
+                if facts.arch.is_empty() { "" } else { ", host.arch and host.ip" }
             ),
             false,
         )),
@@ -162,6 +168,16 @@ pub(crate) mod tests {
         let facts = HostFacts { ip: None, ..facts() };
         let failure = bind("${host.ip}", &facts, Names::All).unwrap_err().in_file("x", 1);
         assert!(failure.passes, "{failure:?}");
+    }
+
+    #[test]
+    fn a_cluster_of_many_hosts_has_no_address_of_its_own() {
+        let facts = HostFacts { arch: String::new(), ip: None, ..facts() };
+        for text in ["${host.ip}", "${host.arch}"] {
+            let failure = bind(text, &facts, Names::All).unwrap_err().in_file("x", 1);
+            assert!(!failure.passes && failure.message.contains("many hosts"), "{failure:?}");
+        }
+        assert!(!bind("${nope}", &facts, Names::All).unwrap_err().message.contains("host."));
     }
 
     #[test]

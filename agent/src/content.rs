@@ -5,6 +5,7 @@ mod bounds;
 mod debs;
 mod folders;
 mod foreign;
+pub mod kubernetes;
 mod namespace;
 mod package;
 mod platform;
@@ -100,12 +101,7 @@ impl Making<'_> {
         self.check_disk();
         self.check_foreign_units()?;
         if !self.refused.is_empty() {
-            let more = self.refused.len().saturating_sub(SAID);
-            let mut message = self.refused.iter().take(SAID).cloned().collect::<Vec<_>>().join(". ");
-            if more > 0 {
-                message.push_str(&format!(". And {more} more"));
-            }
-            return Err(Failure::new("NotAllowed", message));
+            return Err(Failure::new("NotAllowed", said(&self.refused)));
         }
         self.add_folders();
         Ok(self.goal)
@@ -146,6 +142,16 @@ impl Making<'_> {
             ));
         }
     }
+}
+
+/// Several sentences as one message.
+fn said(sentences: &[String]) -> String {
+    let mut message = sentences.iter().take(SAID).cloned().collect::<Vec<_>>().join(". ");
+    let more = sentences.len().saturating_sub(SAID);
+    if more > 0 {
+        message.push_str(&format!(". And {more} more"));
+    }
+    message
 }
 
 /// The name becomes a folder and the beginning of units' names.

@@ -190,7 +190,7 @@ pub enum OnDrift {
 pub struct HostFacts {
     pub cluster_name: String,
     pub labels: BTreeMap<String, String>,
-    /// As Debian calls it: `amd64`, `arm64`, `armhf`.
+    /// As Debian calls it: `amd64`, `arm64`, `armhf`. Empty: not one host but a cluster of them.
     pub arch: String,
     /// Of the interface with the default route; none while there is no network.
     pub ip: Option<String>,

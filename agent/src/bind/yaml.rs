@@ -19,7 +19,7 @@ pub fn bind_yaml(text: &str, file: &str, facts: &HostFacts) -> Result<Option<Str
         .map_err(|error| Failure::new("BadPackage", format!("{file} isn't YAML: {error}")))?;
     let mut changed = false;
     for document in &mut documents {
-        changed |= bind_node(document, file, facts)?;
+        changed |= bind_node(document, file, 0, facts)?;
     }
     if !changed {
         return Ok(None);
@@ -28,12 +28,12 @@ pub fn bind_yaml(text: &str, file: &str, facts: &HostFacts) -> Result<Option<Str
     Ok(Some(written.join("---\n")))
 }
 
-/// Whether something in it was bound. Keys are names, not values.
-fn bind_node(node: &mut Node, file: &str, facts: &HostFacts) -> Result<bool, Failure> {
+/// Whether something in it was bound. Keys are names, not values. So many lines of the file are before the text that it was read from.
+pub fn bind_node(node: &mut Node, file: &str, before: u32, facts: &HostFacts) -> Result<bool, Failure> {
     let mut changed = false;
     match &mut node.value {
         NodeValue::Scalar { text, style } => {
-            let first_line = node.content_line;
+            let first_line = before + node.content_line;
             let bound = bind(text, facts, Names::All).map_err(|unbound| unbound.in_file(file, first_line))?;
             if let std::borrow::Cow::Owned(bound) = bound {
                 // A string whatever it looks like: a label `true` or `7` is text.
@@ -43,12 +43,12 @@ fn bind_node(node: &mut Node, file: &str, facts: &HostFacts) -> Result<bool, Fai
         }
         NodeValue::List(items) => {
             for item in items {
-                changed |= bind_node(item, file, facts)?;
+                changed |= bind_node(item, file, before, facts)?;
             }
         }
         NodeValue::Map(entries) => {
             for (_, value) in entries {
-                changed |= bind_node(value, file, facts)?;
+                changed |= bind_node(value, file, before, facts)?;
             }
         }
     }

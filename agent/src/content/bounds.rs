@@ -13,15 +13,29 @@ pub fn of(delivery: &ApplyParameters, workload: &HostWorkload) -> Bounds {
     let never =
         delivery.rollback == Rollback::Never && workload.rollback.is_none_or(|rollback| rollback == Rollback::Never);
     let drift = workload.drift.map_or(delivery.drift, |drift| more_careful(drift, delivery.drift));
-    Bounds {
-        timeout_seconds: timeout.max(1),
-        soak_seconds: soak,
-        no_rollback: never,
-        drift: match drift {
-            Drift::Repair => OnDrift::Repair,
-            Drift::Report => OnDrift::Report,
-            Drift::Ignore => OnDrift::Ignore,
-        },
+    let drift = on_drift(drift);
+    Bounds { timeout_seconds: timeout.max(1), soak_seconds: soak, no_rollback: never, drift }
+}
+
+/// Objects of an API server have no word beside the Delivery's on these.
+pub fn of_delivery(delivery: &ApplyParameters) -> Bounds {
+    of(delivery, &HostWorkload::default())
+}
+
+/// What an object's own word makes of the Delivery's. It may be ignored where the Delivery would repair it: that is what it asks for
+/// when somebody else changes it by design. Where drift is to be reported, it is.
+pub fn of_object(delivery: Drift, object: Option<Drift>) -> OnDrift {
+    on_drift(match (delivery, object) {
+        (Drift::Repair, Some(Drift::Ignore)) => Drift::Ignore,
+        (delivery, object) => object.map_or(delivery, |object| more_careful(object, delivery)),
+    })
+}
+
+fn on_drift(drift: Drift) -> OnDrift {
+    match drift {
+        Drift::Repair => OnDrift::Repair,
+        Drift::Report => OnDrift::Report,
+        Drift::Ignore => OnDrift::Ignore,
     }
 }
 
@@ -81,6 +95,21 @@ mod tests {
         ] {
             let workload = HostWorkload { drift: ours, ..HostWorkload::default() };
             assert_eq!(of(&delivery(Rollback::Auto, theirs), &workload).drift, expected);
+        }
+    }
+
+    #[test]
+    fn an_object_may_be_left_alone_unless_drift_is_to_be_reported() {
+        for (theirs, ours, expected) in [
+            (Drift::Repair, None, OnDrift::Repair),
+            (Drift::Repair, Some(Drift::Ignore), OnDrift::Ignore),
+            (Drift::Repair, Some(Drift::Report), OnDrift::Report),
+            (Drift::Report, Some(Drift::Ignore), OnDrift::Report),
+            (Drift::Report, Some(Drift::Repair), OnDrift::Report),
+            (Drift::Ignore, Some(Drift::Report), OnDrift::Report),
+            (Drift::Ignore, None, OnDrift::Ignore),
+        ] {
+            assert_eq!(of_object(theirs, ours), expected, "{theirs:?} {ours:?}");
         }
     }
 }

@@ -51,10 +51,21 @@ impl<'a> Package<'a> {
         Ok(Package { objects, part, reference, listing })
     }
 
+    /// Paths of all files below a folder, in order.
+    pub fn below(&self, folder: &str) -> impl Iterator<Item = &str> {
+        let inside = move |path: &&str| path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        self.listing.files.keys().map(String::as_str).filter(inside)
+    }
+
     /// A file's text; none: there is no such file.
     pub fn text(&self, path: &str) -> Result<Option<String>, Failure> {
+        self.text_within(path, MAX_DOCUMENT)
+    }
+
+    /// As [`Package::text`], for files that may have another size.
+    pub fn text_within(&self, path: &str, limit: u64) -> Result<Option<String>, Failure> {
         let Some(listed) = self.listing.files.get(path) else { return Ok(None) };
-        let bytes = self.objects.read_small(&listed.digest, MAX_DOCUMENT).map_err(|error| {
+        let bytes = self.objects.read_small(&listed.digest, limit).map_err(|error| {
             let message = format!("{path} of the {} package can't be read: {error}", self.part);
             Failure { passes: error.kind() == io::ErrorKind::InvalidData, ..Failure::new("BadPackage", message) }
         })?;

@@ -12,10 +12,12 @@ pub mod node;
 mod number;
 mod resolve;
 mod scan;
+mod split;
 mod value;
 
 pub use decode::decode;
 pub use encode::{encode, encode_map, encode_ordered};
 pub use error::{DecodeError, Limits, ParseError};
 pub use node::{Node, NodeValue, Style};
+pub use split::split;
 pub use value::{Float, Key, Value};

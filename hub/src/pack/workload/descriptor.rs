@@ -1,7 +1,7 @@
 //! Documents of a manifest file: which are objects to deliver, and the `DeploymentDescriptor` of Kalypso's pipelines,
 //! which is read for the version and left out.
 
-use kedge_goyaml::{Limits, Node, NodeValue, node};
+use kedge_goyaml::{Limits, Node, NodeValue, node, split};
 use kedge_model::{Origin, Problem};
 
 use crate::pack::fault::Fault;
@@ -28,7 +28,7 @@ pub(in crate::pack) fn documents<'a>(bytes: &'a [u8], file: &Origin) -> Result<V
     };
     let text = std::str::from_utf8(bytes).map_err(|_| unreadable(0, 0, "it isn't UTF-8", None))?;
     let mut found = Vec::new();
-    for (chunk, first_line) in chunks(text) {
+    for (chunk, first_line) in split(text) {
         let parsed = node::parse(chunk, &Limits::default());
         let parsed =
             parsed.map_err(|error| unreadable(first_line + error.line, error.column, &error.message, error.hint))?;
@@ -128,22 +128,4 @@ fn find_version(node: &Node, depth: usize) -> Option<String> {
         return None;
     }
     entries.iter().find_map(|(_, value)| find_version(value, depth + 1))
-}
-
-/// The texts between `---` lines, with the number of lines before each.
-fn chunks(text: &str) -> Vec<(&str, u32)> {
-    let is_separator = |line: &str| {
-        line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace))
-    };
-    let mut chunks = Vec::new();
-    let (mut start, mut first_line, mut offset) = (0, 0, 0);
-    for (number, line) in text.split_inclusive('\n').enumerate() {
-        if is_separator(line) && offset > start {
-            chunks.push((&text[start..offset], first_line));
-            (start, first_line) = (offset, u32::try_from(number).unwrap_or(u32::MAX));
-        }
-        offset += line.len();
-    }
-    chunks.push((&text[start..], first_line));
-    chunks
 }

@@ -1,0 +1,1 @@
+//! Objects as real controllers write them.
