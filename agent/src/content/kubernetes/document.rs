@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn documents_and_lists_become_objects_with_their_lines() {
-        let text = "# c\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems:\n  - apiVersion: v1\n    kind: Secret\n    metadata: {name: b, namespace: n}\n  - {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Pod, metadata: {name: c}}]}\n---\napiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: d}}]\n---\napiVersion: hub.kalypso.io/v1alpha1\nkind: DeploymentDescriptor\nspec: {}\n";
+        let text = "# c\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems:\n  - apiVersion: v1\n    kind: Secret\n    metadata: {name: b, namespace: ns}\n  - {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Pod, metadata: {name: c}}]}\n---\napiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: d}}]\n---\napiVersion: hub.kalypso.io/v1alpha1\nkind: DeploymentDescriptor\nspec: {}\n";
         let found = all(text).unwrap();
         let told: Vec<_> = found
             .iter()
@@ -218,7 +218,7 @@ mod tests {
             told,
             [
                 ("ConfigMap", "a", 3, None),
-                ("Secret", "b", 12, Some("n")),
+                ("Secret", "b", 12, Some("ns")),
                 ("Pod", "c", 15, None),
                 ("ConfigMap", "d", 18, None)
             ]
