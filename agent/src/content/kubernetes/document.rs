@@ -73,9 +73,6 @@ pub(super) fn of_platform(package: &Package<'_>, facts: &HostFacts) -> Result<Ve
 
 pub(super) fn of_workload(package: &Package<'_>, into: &mut Vec<Document>) -> Result<(), Failure> {
     for path in package.below(MANIFESTS) {
-        if !(path.ends_with(".yaml") || path.ends_with(".yml") || path.ends_with(".json")) {
-            continue;
-        }
         let Some(text) = package.text_within(path, MAX_FILE)? else { continue };
         let name = path.get(MANIFESTS.len() + 1..).unwrap_or(path);
         read(&text, &File { name, part: Part::Workload, is_configuration: false, facts: None }, into)?;
