@@ -331,6 +331,20 @@ fn an_object_over_the_limit_is_refused_with_its_size() {
 }
 
 #[test]
+fn plain_texts_of_a_secret_become_its_data() {
+    let world = World::new();
+    let text =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {a: hi, b: new}\ndata: {b: b2xk, c: Yw==}\n";
+    let secret = world.read(&world.workload(text).unwrap(), "Secret");
+    assert_eq!(secret["data"], json!({"a": "aGk=", "b": "bmV3", "c": "Yw=="}));
+    assert_eq!(secret.get("stringData"), None);
+    let failure = world.workload(&text.replace("a: hi", "a: 123456")).unwrap_err();
+    assert_eq!(failure.message, "app/web.yaml:1: `stringData.a` of the Secret must be a text; write it in quotes");
+    let nothing = world.read(&world.workload(&text.replace("{a: hi, b: new}", "null")).unwrap(), "Secret");
+    assert_eq!(nothing["data"], json!({"b": "b2xk", "c": "Yw=="}));
+}
+
+#[test]
 fn wishes_of_an_object_are_heard() {
     let mut world = World::new();
     world.parameters.conflicts = Conflicts::Take;
