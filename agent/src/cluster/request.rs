@@ -127,6 +127,12 @@ impl Cluster {
             .map_err(|error| passing(format!("the API server's answer can't be read: {error}"), None))
     }
 
+    /// Asks once for what isn't JSON.
+    pub async fn text(&self, call: &Call) -> Result<String, ApiError> {
+        let bytes = within(TIME, async { read(self.send(call).await?.into_body(), MAX_REFUSAL).await }).await?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
     /// Asks for an answer that goes on; only its beginning is waited for.
     pub async fn open(&self, call: &Call) -> Result<Body, ApiError> {
         within(TIME, async { Ok(self.send(call).await?.into_body()) }).await
@@ -201,6 +207,12 @@ pub fn address(id: &ObjectId) -> String {
     path
 }
 
+/// For a query.
+pub fn encode(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
+}
+
 /// The beginning of a long sentence.
 pub fn shorten(text: &str) -> String {
     let text = text.trim();
@@ -234,9 +246,11 @@ fn sort(code: u16, after: Option<Duration>, body: &[u8]) -> ApiError {
         refusal.message = format!("HTTP {code}: {}", shorten(&text));
     }
     let clash = code == 409 && refusal.details.causes.iter().all(|cause| cause.reason != "FieldManagerConflict");
-    let too_large = refusal.message.contains("request is too large");
+    // Faults of the content that the server calls its own.
+    let ours = ["request is too large", "typed patch object", "not declared in schema"];
+    let ours = ours.iter().any(|words| refusal.message.contains(words));
     match code {
-        401 | 408 | 429 | 500.. if !too_large => passing(refusal.sentence(), after),
+        401 | 408 | 429 | 500.. if !ours => passing(refusal.sentence(), after),
         // Somebody wrote at the same moment.
         409 if clash => passing(refusal.sentence(), after),
         _ => ApiError::Refused(Box::new(refusal)),
@@ -284,6 +298,7 @@ mod tests {
         assert_eq!(collection("apps", "v1", "deployments", Some("shop")), "/apis/apps/v1/namespaces/shop/deployments");
         assert_eq!(collection("", "v1", "nodes", None), "/api/v1/nodes");
         assert_eq!(collection("", "v1", "..", Some("a/b?c")), "/api/v1/namespaces/a%2Fb%3Fc/%2E%2E");
+        assert_eq!(encode("kedge.dev/a b&c="), "kedge.dev%2Fa%20b%26c%3D");
     }
 
     #[test]

@@ -35,7 +35,11 @@ impl Backoff {
 }
 
 /// Asks until it is done, refused, or the time is over.
-pub async fn persist<T, F>(time: Duration, gate: &Gate, mut ask: impl FnMut() -> F) -> Result<T, ApiError>
+pub async fn persist<T, F>(
+    time: Duration,
+    gate: &(dyn Fn() -> bool + Send + Sync),
+    mut ask: impl FnMut() -> F,
+) -> Result<T, ApiError>
 where
     F: Future<Output = Result<T, ApiError>>,
 {

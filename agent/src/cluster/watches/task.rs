@@ -11,7 +11,7 @@ use super::seen::Listed;
 use super::{KindKey, Shared, Standing};
 use crate::cluster::ASSIGNMENT;
 use crate::cluster::metadata::{Metadata, Partial, digest};
-use crate::cluster::request::{ApiError, Call, METADATA, METADATA_LIST, Refusal, collection};
+use crate::cluster::request::{ApiError, Call, METADATA, METADATA_LIST, Refusal, collection, encode};
 use crate::cluster::retry::Backoff;
 use crate::cluster::stream::Lines;
 
@@ -173,20 +173,9 @@ fn base(key: &KindKey) -> String {
     format!("{}?labelSelector={selector}", collection(&key.group, &key.version, &key.plural, None))
 }
 
-/// For a query.
-fn encode(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    text.bytes().map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") }).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_query_holds_nothing_that_ends_it() {
-        assert_eq!(encode("kedge.dev/a b&c="), "kedge.dev%2Fa%20b%26c%3D");
-    }
 
     proptest::proptest! {
         #[test]
