@@ -26,6 +26,7 @@ pub mod join;
 pub mod link;
 pub mod metrics;
 pub mod objects;
+pub mod observe;
 pub mod observed;
 pub mod paths;
 pub mod plan;

@@ -186,7 +186,11 @@ impl Home {
             objects: self.objects.clone(),
             config,
             place: Destination::Kubernetes,
-            cluster: Some(Surroundings { facts: surroundings.facts }),
+            cluster: Some(Surroundings {
+                facts: surroundings.facts,
+                cluster: post.cluster.clone(),
+                runtime: post.handle.clone(),
+            }),
         };
         let (ground, outside) = self.ground(post);
         // The loop hears one word: stop. Why is asked afterwards.

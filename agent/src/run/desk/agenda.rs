@@ -14,7 +14,6 @@ use super::super::hub::Hub;
 use super::Desk;
 use crate::agenda::{Task, agenda};
 use crate::engine::Desired;
-use crate::external;
 use crate::record::Record;
 use crate::records::{self, Records};
 use crate::told::Told;
@@ -68,7 +67,7 @@ impl Agenda {
         self.desire = None;
     }
 
-    fn not_after(&mut self, time: Instant) {
+    pub(super) fn not_after(&mut self, time: Instant) {
         self.at = Some(self.at.map_or(time, |at| at.min(time)));
     }
 }
@@ -176,24 +175,6 @@ impl<H: Hub> Desk<H> {
             at: self.site.clock.now(),
         };
         self.tell(&told);
-    }
-
-    /// What other reconcilers said of the assignments that are theirs; and what neither they nor we have any more.
-    fn tell_observed(&mut self, records: &BTreeMap<String, Record>) {
-        let Some(state) = self.memory.state() else { return };
-        let now = self.site.clock.now();
-        let mut told = match self.external.read() {
-            Ok(results) => external::truths(state, &results, now),
-            Err(error) => {
-                tracing::error!(error = chain(&error), "what other reconcilers reported can't be read");
-                Vec::new()
-            }
-        };
-        let named: BTreeSet<&str> = state.entries.iter().map(|entry| entry.assignment.as_str()).collect();
-        let gone = |name: &String| !named.contains(name.as_str()) && !records.contains_key(name);
-        let gone = self.reporter.assignments().into_iter().filter(gone);
-        told.extend(gone.map(|assignment| Told::Gone { assignment, at: now }));
-        told.iter().for_each(|told| self.tell(told));
     }
 }
 
