@@ -5,10 +5,12 @@ mod facts;
 mod post;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kedge_durable::{Disk, RealDisk};
 use kedge_model::kinds::Destination;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
@@ -26,7 +28,7 @@ use crate::cluster::lease::{Gate, Standing};
 use crate::cluster::watches::{KindKey, Watches};
 use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::identity::machine;
+use crate::identity::{self, machine};
 use crate::objects::Objects;
 use crate::paths::Paths;
 use crate::record::Record;
@@ -159,7 +161,7 @@ impl Home {
         let (fenced, mut is_fenced) = watch::channel(false);
         let surroundings = facts::gather(post).await?;
         let failed = |source| RunError::Folder { path: self.paths.state(), source };
-        machine::remember_cluster(&self.paths, &surroundings.id).map_err(failed)?;
+        self.become_cluster(&surroundings.id).map_err(failed)?;
         let vault = Arc::new(Secrets::new(
             post.cluster.client().clone(),
             post.handle.clone(),
@@ -210,6 +212,19 @@ impl Home {
         overseer.abort();
         worked?;
         Ok(if *signals.shutdown.borrow() { Term::Stopped } else { Term::Lost })
+    }
+
+    /// From now on this folder is the cluster's. What joined by hand in it before is taken along.
+    fn become_cluster(&self, id: &str) -> io::Result<()> {
+        let node = machine::digest(&self.paths);
+        let first = !machine::is_of_cluster(&self.paths);
+        machine::remember_cluster(&self.paths, id)?;
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let cluster = machine::digest(&self.paths);
+        if first && let Err(error) = identity::hand_over(&disk, &self.paths, node, cluster) {
+            tracing::warn!(error = chain(&error), "what joined here before can't be taken along");
+        }
+        Ok(())
     }
 
     fn ground(&self, post: &Post) -> (Ground, Outside) {
