@@ -25,7 +25,7 @@ fn manifest(mode: Mode) -> Manifest<'static> {
 /// Each object as `Kind name`, with its value.
 fn objects(text: &str) -> Vec<(String, Value)> {
     let documents =
-        kedge_goyaml::split(text).into_iter().map(|(text, _)| kedge_goyaml::decode(text.as_bytes()).unwrap());
+        kedge_goyaml::split(text).into_iter().map(|(text, _)| kedge_goyaml::decode(text).unwrap());
     let named = documents.filter(|value| *value != Value::Null).map(|value| {
         let kind = value.get("kind").and_then(Value::as_str).unwrap().to_owned();
         let name = value.get("metadata").and_then(|metadata| metadata.get("name")?.as_str()).unwrap().to_owned();
@@ -126,7 +126,7 @@ fn the_kustomizations_name_every_file() {
 
 /// What the chart's expressions come to with its own values; each value is checked against `values.yaml`.
 fn rendered(template: &str) -> String {
-    let values = kedge_goyaml::decode(VALUES.as_bytes()).unwrap();
+    let values = kedge_goyaml::decode(VALUES).unwrap();
     let mut text = template.replace("{{ .Release.Namespace }}", "kedge-system");
     for key in ["image", "pullPolicy", "cacheSize"] {
         text = text.replace(&format!("{{{{ .Values.{key} }}}}"), at(&values, key).as_str().unwrap());
