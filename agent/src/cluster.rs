@@ -3,6 +3,8 @@
 
 pub mod asking;
 pub mod client;
+#[cfg(test)]
+pub mod fake;
 pub mod keeper;
 pub mod kinds;
 pub mod lease;

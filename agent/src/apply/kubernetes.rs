@@ -81,7 +81,10 @@ impl KubernetesApplier {
     }
 
     async fn put_one(&self, goal: &ObjectGoal) -> Result<Note, Failure> {
-        let (live, note) = self.desk.put(goal).await?;
+        self.desk.watches.seen().expect(&goal.id);
+        let put = self.desk.put(goal).await;
+        self.desk.watches.seen().give_up(&goal.id);
+        let (live, note) = put?;
         self.readied.note(&goal.id, &live);
         Ok(note)
     }
@@ -178,7 +181,9 @@ fn tell(
             }
         }
     }
-    trace.end(line, &notes.join("\n"));
+    if failures.is_empty() || !notes.is_empty() {
+        trace.end(line, &notes.join("\n"));
+    }
     failures.sort_by_key(|failure| failure.passes);
     let mut failures = failures.into_iter();
     let Some(mut first) = failures.next() else { return Ok(()) };

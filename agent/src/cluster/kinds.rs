@@ -9,6 +9,7 @@ use serde::Deserialize;
 use tokio::runtime::Handle;
 
 use super::Cluster;
+use super::metadata::or_default;
 use super::request::{ApiError, Call};
 use super::retry::persist;
 use crate::content::kubernetes::{KindInfo, Kinds};
@@ -35,6 +36,7 @@ pub struct Listable {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Resources {
+    #[serde(deserialize_with = "or_default")]
     resources: Vec<Resource>,
 }
 
@@ -50,6 +52,7 @@ struct Resource {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Groups {
+    #[serde(deserialize_with = "or_default")]
     groups: Vec<Group>,
 }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher as _};
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::{ASSIGNMENT, MANAGER};
@@ -24,9 +24,13 @@ pub struct Metadata {
     pub uid: String,
     pub resource_version: String,
     pub deletion_timestamp: Option<String>,
+    #[serde(deserialize_with = "or_default")]
     pub labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
     pub annotations: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_default")]
     pub owner_references: Vec<serde::de::IgnoredAny>,
+    #[serde(deserialize_with = "or_default")]
     pub managed_fields: Vec<Managed>,
 }
 
@@ -85,6 +89,15 @@ impl Stamp {
     pub fn is_same(&self, other: &Stamp) -> bool {
         (self.uid, self.ours) == (other.uid, other.ours)
     }
+}
+
+/// The server writes an empty list as null, sometimes.
+pub fn or_default<'de, D, T>(value: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: Default + Deserialize<'de>,
+{
+    Ok(Option::deserialize(value)?.unwrap_or_default())
 }
 
 /// Only compared within this process.

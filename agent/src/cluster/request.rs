@@ -14,7 +14,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::Cluster;
+use super::metadata::or_default;
 use crate::goal::ObjectId;
+use crate::metrics::tally::{self, Counted};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -57,6 +59,7 @@ pub struct Refusal {
 pub struct Details {
     pub kind: String,
     pub name: String,
+    #[serde(deserialize_with = "or_default")]
     pub causes: Vec<Cause>,
 }
 
@@ -139,6 +142,12 @@ impl Cluster {
     }
 
     async fn send(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let sent = self.send_once(call).await;
+        tally::add(if sent.is_ok() { Counted::Requested } else { Counted::RequestFailed }, 1);
+        sent
+    }
+
+    async fn send_once(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let request = call.request().map_err(|error| {
             let message = format!("{} can't be asked for: {error}", call.path);
             ApiError::Refused(Box::new(Refusal { code: 400, message, ..Refusal::default() }))

@@ -3,6 +3,8 @@
 
 pub mod seen;
 mod task;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -120,7 +122,8 @@ impl Watches {
 
     /// The object is as applied with this content; the server just said so.
     pub fn approve(&self, id: &ObjectId, metadata: &Metadata, content: &Digest) {
-        self.seen().approve(id, metadata, content);
+        let concerned = self.seen().approve(id, metadata, content);
+        self.inner.shared.tell(concerned);
     }
 
     fn unsettled(&self, kinds: &BTreeSet<KindKey>) -> Option<String> {

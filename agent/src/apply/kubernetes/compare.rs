@@ -52,7 +52,16 @@ fn walk(is: &Value, should: &Value, path: &str, hidden: bool, found: &mut Vec<St
                     false => format!("{path}.{key}"),
                 };
                 let of = |fields: &serde_json::Map<String, Value>| fields.get(key).cloned().unwrap_or(Value::Null);
-                walk(&of(live), &of(wanted), &inner, hidden || looks_secret(key), found);
+                let (mut is, mut should) = (of(live), of(wanted));
+                // What is wholly missing is told by its fields.
+                for (one, other) in
+                    [(&mut is, should.is_object()), (&mut should, live.get(key).is_some_and(Value::is_object))]
+                {
+                    if one.is_null() && other {
+                        *one = Value::Object(serde_json::Map::new());
+                    }
+                }
+                walk(&is, &should, &inner, hidden || looks_secret(key), found);
             }
         }
         (Value::Array(live), Value::Array(wanted)) => match (named(live), named(wanted)) {
@@ -142,6 +151,10 @@ mod tests {
     fn what_is_missing_and_what_is_too_much_is_told() {
         let live = json!({"metadata": {"labels": {"a/b": "1"}}, "spec": {"ports": [80, 443], "x": 1}});
         let wanted = json!({"metadata": {"labels": {}}, "spec": {"ports": [80], "y": true}});
+        assert_eq!(
+            difference(&json!({"metadata": {}}), &json!({"metadata": {"labels": {"a": "b"}}})).unwrap(),
+            "metadata.labels.a is missing instead of b"
+        );
         assert_eq!(
             difference(&live, &wanted).unwrap(),
             "metadata.labels[a/b] is 1 and was not applied, spec.ports[1] is 443 and was not applied, \

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Desk;
 use super::put::PATIENCE;
 use crate::cluster::kinds::Listable;
-use crate::cluster::metadata::{Metadata, Partial};
+use crate::cluster::metadata::{Metadata, Partial, or_default};
 use crate::cluster::request::{ApiError, Call, METADATA_LIST, collection, encode};
 use crate::cluster::retry::persist;
 use crate::goal::ObjectGoal;
@@ -17,6 +17,7 @@ use crate::goal::ObjectGoal;
 #[serde(default)]
 struct List {
     metadata: Next,
+    #[serde(deserialize_with = "or_default")]
     items: Vec<Partial>,
 }
 

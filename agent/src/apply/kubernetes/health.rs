@@ -12,7 +12,7 @@ use tokio::runtime::Handle;
 use super::Desk;
 use super::put::metadata;
 use super::ready::{self, Around, Readiness};
-use crate::cluster::metadata::digest;
+use crate::cluster::metadata::{digest, or_default};
 use crate::cluster::request::{ApiError, Call, address, collection, encode};
 use crate::cluster::watches::Sight;
 use crate::goal::ObjectId;
@@ -27,7 +27,7 @@ struct Found {
     /// Of the object.
     version: u64,
     /// None: it was ready.
-    why: Option<Failure>,
+    why: Option<Box<Failure>>,
     at: Instant,
 }
 
@@ -40,6 +40,7 @@ struct Neighbours<'a> {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct List {
+    #[serde(deserialize_with = "or_default")]
     items: Vec<Value>,
 }
 
@@ -80,19 +81,29 @@ impl Readied {
             Sight::Unknown(_) => None,
         };
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&digest(id)).cloned();
-        if let Some(known) = known.filter(|known| Some(known.version) == version || version.is_none()) {
-            match known.why {
-                None if version.is_some() => return Ok(()),
-                why if known.at.elapsed() < STALE => return why.map_or(Ok(()), Err),
-                _ => {}
+        if let Some(known) = &known {
+            let same = version == Some(known.version);
+            let fresh = known.at.elapsed() < STALE && (same || version.is_none());
+            if fresh || (same && known.why.is_none()) {
+                return known.result();
             }
         }
-        let live: Value = match runtime.block_on(desk.cluster.call(&Call::get(address(id)))) {
-            Ok(live) => live,
-            Err(ApiError::Refused(refusal)) => {
+        let call = Call::get(address(id));
+        let asked = async { tokio::time::timeout(ANSWER, desk.cluster.call::<Value>(&call)).await };
+        let live = match runtime.block_on(asked) {
+            Ok(Ok(live)) => live,
+            Ok(Err(ApiError::Refused(refusal))) => {
                 return Err(Failure::new(ready::NOT_READY, format!("{id}: {}", refusal.sentence())));
             }
-            Err(error) => return Err(Failure::passing("ApiServer", format!("{id}: {error}"))),
+            // A server that doesn't answer has no news: what was healthy isn't taken back for that.
+            unanswered => {
+                let why = match unanswered {
+                    Ok(Err(error)) => error.to_string(),
+                    _ => format!("the API server doesn't answer within {} s", ANSWER.as_secs()),
+                };
+                let unknown = || Err(Failure::passing("ApiServer", format!("{id}: {why}")));
+                return known.map_or_else(unknown, |known| known.result());
+            }
         };
         let judged = ready::explain(id, &live, &Neighbours { desk, runtime }).into_result();
         self.set(id, metadata(&live).stamp().version, judged.clone().err());
@@ -100,8 +111,14 @@ impl Readied {
     }
 
     fn set(&self, id: &ObjectId, version: u64, why: Option<Failure>) {
-        let found = Found { version, why, at: Instant::now() };
+        let found = Found { version, why: why.map(Box::new), at: Instant::now() };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(digest(id), found);
+    }
+}
+
+impl Found {
+    fn result(&self) -> Result<(), Failure> {
+        self.why.as_deref().map_or(Ok(()), |why| Err(why.clone()))
     }
 }
 

@@ -83,10 +83,14 @@ impl Desk {
 
     /// None: it can't be told.
     async fn compare(&self, goal: &ObjectGoal, stamp: Option<Stamp>) -> Result<Option<ObjectState>, Failure> {
-        let account = goal.account.as_deref();
+        let (account, body) = (goal.account.as_deref(), self.content(goal)?);
         if stamp.is_none() {
             match self.get(&goal.id, account).await {
                 Ok(_) => {}
+                // It was done, and the cluster has cleared it away as it was told to.
+                Err(error) if error.code() == Some(404) && ends_by_itself(goal, &body) => {
+                    return Ok(Some(ObjectState::AsApplied));
+                }
                 Err(error) if error.code() == Some(404) => {
                     self.watches.seen().disown(&goal.id);
                     return Ok(Some(ObjectState::Absent));
@@ -94,7 +98,6 @@ impl Desk {
                 Err(error) => return untold(goal, error),
             }
         }
-        let body = self.content(goal)?;
         let rights = Rights { take: goal.take, again: true };
         let applied = match self.apply(goal, &body, Mode::Dry, rights).await {
             Ok(applied) => applied,
@@ -123,6 +126,13 @@ impl Desk {
             }
         }))
     }
+}
+
+/// A Job that is deleted some time after it finished.
+fn ends_by_itself(goal: &ObjectGoal, body: &[u8]) -> bool {
+    let is_job = (goal.id.group.as_str(), goal.id.kind.as_str()) == ("batch", "Job");
+    let ttl = |content: Value| content["spec"]["ttlSecondsAfterFinished"].is_u64();
+    is_job && serde_json::from_slice::<Value>(body).is_ok_and(ttl)
 }
 
 /// The server doesn't let us compare it.

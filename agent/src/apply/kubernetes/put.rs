@@ -189,8 +189,9 @@ fn settle(refusal: &Refusal, live: &Value, body: &Bytes, rights: Rights) -> Resu
     let label = content["metadata"]["labels"][ASSIGNMENT].as_str();
     let applied = about.managed_fields.iter().any(|managed| managed.is_ours());
     let theirs = about.labels.get(ASSIGNMENT).map(String::as_str);
-    // Somebody may have taken the label away too.
-    let ours = applied && label.is_some() && (theirs == label || (theirs.is_none() && rights.again));
+    // Who took the label away may have taken every field of ours.
+    let known = (theirs == label && (applied || rights.again)) || (theirs.is_none() && rights.again);
+    let ours = label.is_some() && known;
     let ruling = fields::rule(&refusal.details.causes, &about, ours, rights);
     if !ruling.refused.is_empty() {
         let one =

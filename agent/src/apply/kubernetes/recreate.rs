@@ -32,16 +32,16 @@ impl Desk {
         let live: Value = self.get(&goal.id, account).await.map_err(|error| self.failure(goal, Trouble::Api(error)))?;
         let uid = metadata(&live).uid;
         tracing::info!(object = %goal.id, fields = fields.join(", "), "deleted to be made again: it can't be changed");
-        self.delete(&goal.id, account, &uid, "Foreground")
-            .await
-            .map_err(|error| self.failure(goal, Trouble::Api(error)))?;
-        self.wait_for_end(&goal.id, account, &uid, GONE).await?;
+        let deleted = self.delete(&goal.id, account, &uid, "Foreground").await;
+        if !deleted.map_err(|error| self.failure(goal, Trouble::Api(error)))? {
+            self.wait_for_end(&goal.id, account, &uid, GONE).await?;
+        }
         let made = self.patch(&goal.id, account, body.clone(), Mode::Real, false).await;
         let object = made.map_err(|error| self.failure(goal, Trouble::Api(error)))?;
         Ok(Applied { object, live: None, left: Vec::new() })
     }
 
-    /// The object of this uid goes. False: another one has its name, or none.
+    /// The object of this uid goes. True: it is gone already, or another one has its name.
     pub(super) async fn delete(
         &self,
         id: &ObjectId,
@@ -55,10 +55,11 @@ impl Desk {
         let call = Call::delete(address(id), options.to_string().into()).by(account);
         let once = || async {
             match self.cluster.call::<Value>(&call).await {
-                Ok(_) => Ok(true),
-                Err(error) if error.code() == Some(404) => Ok(false),
+                // What still has finalizers is answered with itself.
+                Ok(answer) => Ok(answer["kind"] == "Status"),
+                Err(error) if error.code() == Some(404) => Ok(true),
                 // It was replaced since it was looked at.
-                Err(ApiError::Passing { message, .. }) if message.contains("Precondition") => Ok(false),
+                Err(ApiError::Passing { message, .. }) if message.contains("Precondition") => Ok(true),
                 Err(error) => Err(error),
             }
         };

@@ -39,7 +39,9 @@ impl Desk {
                 return Ok(Some(format!("stays: {why}")));
             }
             let deleted = self.delete(&goal.id, account, &about.uid, "Background").await;
-            deleted.map_err(|error| self.failure(goal, Trouble::Api(error)))?;
+            if deleted.map_err(|error| self.failure(goal, Trouble::Api(error)))? {
+                return Ok(self.removed(goal));
+            }
         }
         match self.wait_for_end(&goal.id, account, &about.uid, GONE).await {
             Ok(()) => Ok(self.removed(goal)),

@@ -2,12 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
+mod away;
 mod drift;
 mod putting;
 mod removing;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -55,6 +56,11 @@ impl Trial {
             println!("KEDGE-SKIP apply::kubernetes::{name}: KEDGE_TEST_KUBECONFIG isn't set");
             return None;
         };
+        Some(Trial::at(&kubeconfig, name))
+    }
+
+    fn at(kubeconfig: &Path, name: &str) -> Trial {
+        let kubeconfig = kubeconfig.to_owned();
         let (send, receive) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -84,7 +90,7 @@ impl Trial {
         let trial = Trial { applier, cluster, namespace, kinds, objects, noticed, runtime, open, _folder: folder };
         let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": trial.namespace}});
         trial.post("/api/v1/namespaces", &space).unwrap();
-        Some(trial)
+        trial
     }
 
     /// A goal of this object, in the trial's namespace, with our label.
@@ -136,13 +142,15 @@ impl Trial {
     /// Waits until the watches say that somebody touched this trial's objects.
     pub fn notice(&mut self) -> Duration {
         let began = Instant::now();
-        let heard = self.runtime.block_on(async { tokio::time::timeout(SOON, self.noticed.recv()).await });
-        assert!(heard.unwrap_or_else(|_| panic!("nothing was noticed")).unwrap().contains(&self.namespace));
+        assert!(!self.is_quiet(SOON), "nothing was noticed");
         began.elapsed()
     }
 
+    /// Other trials have watches at the same server, and everybody sees everybody's objects.
     pub fn is_quiet(&mut self, time: Duration) -> bool {
-        self.runtime.block_on(async { tokio::time::timeout(time, self.noticed.recv()).await }).is_err()
+        let (namespace, noticed) = (self.namespace.clone(), &mut self.noticed);
+        let heard = async { while !noticed.recv().await.unwrap().contains(&namespace) {} };
+        self.runtime.block_on(async { tokio::time::timeout(time, heard).await }).is_err()
     }
 
     pub fn close_gate(&self) {

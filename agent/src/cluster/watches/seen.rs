@@ -49,6 +49,8 @@ pub struct Good {
 pub struct Seen {
     kinds: BTreeMap<KindKey, Followed>,
     good: HashMap<u64, Good>,
+    /// What is being applied just now, and the version in which it went meanwhile.
+    expected: HashMap<u64, u64>,
     names: BTreeSet<Arc<str>>,
 }
 
@@ -162,14 +164,18 @@ impl Seen {
         if before.is_some_and(|before| before.version >= stamp.version) {
             return None;
         }
+        let expected = self.expected.contains_key(&digest(&(&key.group, &key.plural, &place)));
         followed.objects.insert(place, Known { stamp, assignment: Arc::clone(&assignment) });
         let changed = before.is_none_or(|before| !before.is_same(&stamp) || before.deleting != stamp.deleting);
-        (changed && !explained).then_some(assignment)
+        (changed && !explained && !expected).then_some(assignment)
     }
 
     /// An object went, or carries our label no longer.
     pub fn gone(&mut self, key: &KindKey, metadata: &Metadata) -> Option<Arc<str>> {
         let (place, stamp) = (place(metadata), metadata.stamp());
+        if let Some(went) = self.expected.get_mut(&digest(&(&key.group, &key.plural, &place))) {
+            *went = stamp.version;
+        }
         let objects = &mut self.kinds.get_mut(key)?.objects;
         if objects.get(&place)?.stamp.version > stamp.version {
             return None;
@@ -192,16 +198,33 @@ impl Seen {
         self.good.get(&digest(&(&id.group, &id.plural, place_of(id).as_str()))).copied()
     }
 
-    /// The object is as applied with this content; the server just said so.
-    pub fn approve(&mut self, id: &ObjectId, metadata: &Metadata, content: &Digest) {
+    /// It is about to be applied: what the watch says of it meanwhile is our own doing, unless `approve` finds otherwise.
+    pub fn expect(&mut self, id: &ObjectId) {
+        self.expected.insert(digest(&(&id.group, &id.plural, place_of(id).as_str())), 0);
+    }
+
+    /// It wasn't applied.
+    pub fn give_up(&mut self, id: &ObjectId) {
+        self.expected.remove(&digest(&(&id.group, &id.plural, place_of(id).as_str())));
+    }
+
+    /// The object is as applied with this content; the server just said so. Whom it concerns, if somebody touched it since.
+    pub fn approve(&mut self, id: &ObjectId, metadata: &Metadata, content: &Digest) -> Option<Arc<str>> {
         let (place, stamp) = (place_of(id), metadata.stamp());
-        let good = Good { stamp, content: digest(content) };
-        self.good.insert(digest(&(&id.group, &id.plural, place.as_str())), good);
-        let Some(assignment) = metadata.assignment().map(|name| self.name(name)) else { return };
-        if let Some(followed) = self.kinds.get_mut(&KindKey::of(id)) {
-            let known = followed.objects.get(place.as_str());
-            if known.is_none_or(|known| known.stamp.version < stamp.version) {
+        let key = digest(&(&id.group, &id.plural, place.as_str()));
+        self.good.insert(key, Good { stamp, content: digest(content) });
+        let went = self.expected.remove(&key).unwrap_or(0);
+        let assignment = self.name(metadata.assignment()?);
+        let followed = self.kinds.get_mut(&KindKey::of(id))?;
+        if went > stamp.version {
+            return Some(assignment);
+        }
+        let known = followed.objects.get(place.as_str()).filter(|known| known.stamp.version >= stamp.version);
+        match known {
+            Some(known) => (!known.stamp.is_same(&stamp) || known.stamp.deleting).then_some(assignment),
+            None => {
                 followed.objects.insert(place.into(), Known { stamp, assignment });
+                None
             }
         }
     }
@@ -274,6 +297,21 @@ mod tests {
         assert_eq!(seen.note(&key, &object(7, "f:b")).as_deref(), Some("web-eu"));
         assert_eq!(seen.note(&key, &object(8, "f:b")), None, "told already");
         assert!(seen.good(&id()).unwrap().is_of(&Digest::of(b"1")));
+    }
+
+    #[test]
+    fn what_is_being_applied_concerns_nobody_until_somebody_else_touches_it() {
+        let (mut seen, key) = synced();
+        seen.expect(&id());
+        assert_eq!(seen.note(&key, &object(5, "f:a")), None, "our own, seen before the answer");
+        assert_eq!(seen.approve(&id(), &object(5, "f:a"), &Digest::of(b"1")), None);
+        seen.expect(&id());
+        assert_eq!(seen.note(&key, &object(7, "f:b")), None);
+        assert_eq!(seen.approve(&id(), &object(6, "f:a"), &Digest::of(b"2")).as_deref(), Some("web-eu"));
+        seen.expect(&id());
+        assert!(seen.gone(&key, &object(9, "f:a")).is_some());
+        assert!(seen.approve(&id(), &object(8, "f:a"), &Digest::of(b"2")).is_some());
+        assert_eq!(seen.sight(&id()), Sight::Absent, "it went right after it was applied");
     }
 
     #[test]

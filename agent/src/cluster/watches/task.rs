@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::seen::Listed;
 use super::{KindKey, Shared, Standing};
 use crate::cluster::ASSIGNMENT;
-use crate::cluster::metadata::{Metadata, Partial, digest};
+use crate::cluster::metadata::{Metadata, Partial, digest, or_default};
 use crate::cluster::request::{ApiError, Call, METADATA, METADATA_LIST, Refusal, collection, encode};
 use crate::cluster::retry::Backoff;
 use crate::cluster::stream::Lines;
@@ -36,6 +36,7 @@ struct Partially {
 #[serde(default)]
 struct List {
     metadata: ListMetadata,
+    #[serde(deserialize_with = "or_default")]
     items: Vec<Partial>,
 }
 

@@ -22,7 +22,7 @@ fn an_edited_image_is_noticed_told_and_put_back() {
     let Some(ObjectState::Differs(what)) = trial.look(&web) else { panic!() };
     println!("noticed after {took:?}: {what}");
     assert!(what.contains("spec.template.spec.containers[web].image is evil:9 instead of shop:1"), "{what}");
-    assert!(what.contains("containers[side].resources.limits"), "{what}");
+    assert!(what.contains("containers[side].resources.limits.cpu is missing instead of 1"), "{what}");
     trial.put(&[&web]).0.unwrap();
     assert_eq!(trial.look(&web), Some(ObjectState::AsApplied));
     assert_eq!(trial.get(&web.id).unwrap()["spec"]["template"]["spec"]["containers"][1]["image"], "shop:1");
