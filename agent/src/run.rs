@@ -21,9 +21,9 @@ use kedge_model::kinds::Destination;
 use tokio::runtime::Handle;
 
 use crate::clock::{Clock, SystemClock};
-use crate::cluster::{Cluster, ClusterError};
 use crate::cluster::asking::AskError;
 use crate::cluster::keeper::KeeperError;
+use crate::cluster::{Cluster, ClusterError};
 use crate::config::Config;
 use crate::desired::Memory;
 use crate::holds::Holds;

@@ -86,10 +86,8 @@ impl<H: Hub> Desk<H> {
         }
         let (holds, external) =
             (Holds::on(Arc::clone(&site.disk), &site.paths), External::on(Arc::clone(&site.disk), &site.paths));
-        let observer = site
-            .cluster
-            .as_ref()
-            .map(|around| Observer::new(around.cluster.client().clone(), around.runtime.clone()));
+        let observer =
+            site.cluster.as_ref().map(|around| Observer::new(around.cluster.client().clone(), around.runtime.clone()));
         let mut desk = Desk {
             hub: None,
             memory: memory.memory,

@@ -20,11 +20,11 @@ use super::{Ground, Lock, RunError, Site, Surroundings, chain, work};
 use crate::alive::{self, Standby};
 use crate::apply::kubernetes::KubernetesApplier;
 use crate::clock::SystemClock;
+use crate::cluster::Cluster;
 use crate::cluster::keeper::{KeeperDisk, Secrets};
 use crate::cluster::kinds::Discovered;
 use crate::cluster::lease::{Gate, Standing};
 use crate::cluster::watches::{KindKey, Watches};
-use crate::cluster::Cluster;
 use crate::config::Config;
 use crate::identity::machine;
 use crate::objects::Objects;
@@ -160,11 +160,8 @@ impl Home {
         let surroundings = facts::gather(post).await?;
         let failed = |source| RunError::Folder { path: self.paths.state(), source };
         machine::remember_cluster(&self.paths, &surroundings.id).map_err(failed)?;
-        let vault = Arc::new(Secrets::new(
-            post.cluster.client().clone(),
-            post.handle.clone(),
-            post.place.namespace.clone(),
-        ));
+        let vault =
+            Arc::new(Secrets::new(post.cluster.client().clone(), post.handle.clone(), post.place.namespace.clone()));
         let gate = Arc::clone(&post.gate);
         let writer = format!("{}/{term}/{:08x}", post.place.holder, rand::random::<u32>());
         let held = Arc::new(move || gate.is_held());
