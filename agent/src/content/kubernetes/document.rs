@@ -233,7 +233,7 @@ mod tests {
                 ("ConfigMap", "a", 3, None),
                 ("Secret", "b", 12, Some("ns")),
                 ("Pod", "c", 15, None),
-                ("ConfigMap", "d", 18, None)
+                ("ConfigMap", "d", 19, None)
             ]
         );
         let last = String::from_utf8(found[3].json.clone()).unwrap();

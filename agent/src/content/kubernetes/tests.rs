@@ -345,6 +345,13 @@ fn plain_texts_of_a_secret_become_its_data() {
 }
 
 #[test]
+fn a_job_stays_until_it_is_no_longer_wanted() {
+    let world = World::new();
+    let text = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {ttlSecondsAfterFinished: 5, backoffLimit: 1}\n";
+    assert_eq!(world.read(&world.workload(text).unwrap(), "Job")["spec"], json!({"backoffLimit": 1}));
+}
+
+#[test]
 fn wishes_of_an_object_are_heard() {
     let mut world = World::new();
     world.parameters.conflicts = Conflicts::Take;

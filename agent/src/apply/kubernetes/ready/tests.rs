@@ -55,6 +55,9 @@ fn a_deployment_is_ready_when_all_its_pods_are_new_and_available() {
         );
     }
     assert!(told("apps", "Deployment", deployment(json!({}))).contains("hasn't been seen by its controller yet"));
+    let mut paused = deployment(json!({"observedGeneration": 3, "replicas": 3}));
+    paused["spec"]["paused"] = json!(true);
+    assert!(told("apps", "Deployment", paused).ends_with("has 0 of 3 new pods and is paused"));
     let mut none = deployment(json!({"observedGeneration": 3}));
     none["spec"]["replicas"] = json!(0);
     assert_eq!(told("apps", "Deployment", none), "ready");
@@ -372,6 +375,8 @@ fn what_isnt_ready_is_explained_by_its_pods() {
         tell(explain(&id("apps", "StatefulSet"), &set, &around)),
         "waiting NotReady: StatefulSet shop/web has 0 of 1 pods ready: exceeded quota"
     );
+    let balanced = json!({"spec": {"type": "LoadBalancer", "selector": {"app": "web"}}});
+    assert!(tell(explain(&id("", "Service"), &balanced, &around)).ends_with("has no address of a load balancer yet"));
     let failed = json!({"spec": {"selector": {"matchLabels": {"app": "web"}}}, "status": {"conditions": [{"type": "Failed", "status": "True"}]}});
     assert!(tell(explain(&id("batch", "Job"), &failed, &Fake::default())).starts_with("failed JobFailed"));
 }

@@ -12,9 +12,6 @@ pub(super) fn deployment(live: &Value) -> Readiness {
     if let Some(unseen) = is_unseen_or_new(live) {
         return unseen;
     }
-    if live["spec"]["paused"] == true {
-        return waiting("is paused");
-    }
     let late = find(live, "Progressing").filter(|progress| progress.reason == "ProgressDeadlineExceeded");
     let (wanted, has) = (wanted(live), |key: &str| count(live, key));
     let left = match () {
@@ -30,6 +27,9 @@ pub(super) fn deployment(live: &Value) -> Readiness {
         }
         () => return Readiness::Ready,
     };
+    if live["spec"]["paused"] == true {
+        return waiting(format!("{left} and is paused"));
+    }
     if let Some(refused) = refused(live) {
         return waiting(format!("{left}: {refused}"));
     }

@@ -1,15 +1,34 @@
-//! A Secret's `stringData` as `data`. The server would do the same once; but it wouldn't remove a key that the next version leaves out, and
-//! what it keeps couldn't be compared.
+//! Objects that wouldn't stay as their authors wrote them are written as they will be: only what stays can be compared and kept.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use super::document::Document;
+use crate::goal::ObjectId;
 use crate::record::Failure;
 
+pub(super) fn settle(object: &mut Value, id: &ObjectId, document: &Document) -> Result<(), Failure> {
+    match (id.group.as_str(), id.kind.as_str()) {
+        ("", "Secret") => settle_secret(object, document),
+        ("batch", "Job") => {
+            settle_job(object);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A Job that removes itself when it is done would be missed, made again, and run again. It stays until it is no longer wanted.
+fn settle_job(object: &mut Value) {
+    if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.remove("ttlSecondsAfterFinished");
+    }
+}
+
+/// `stringData` as `data`: the server does the same once, but a key that the next version leaves out would stay.
 /// `stringData` wins where both have a key, as it does on the server.
-pub(super) fn settle(object: &mut Value, document: &Document) -> Result<(), Failure> {
+fn settle_secret(object: &mut Value, document: &Document) -> Result<(), Failure> {
     let plain = match object.as_object_mut().and_then(|object| object.remove("stringData")) {
         Some(Value::Object(plain)) => plain,
         None | Some(Value::Null) => return Ok(()),
