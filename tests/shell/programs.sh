@@ -1,7 +1,7 @@
 # shellcheck shell=bash
 # Programs that no Debian package has: built once, kept in $KEDGE_CACHE/programs by version. Sourced by tests/run and
 # tests/bench, after env.sh.
-# shellcheck disable=SC2034 # the caller reads `why`
+# shellcheck disable=SC2034,SC2154 # the caller reads `why`, and sets `root`
 
 gitea_version=v1.26.0
 # The module's checksum, as `go mod download` computes it: what the proxy gives must be this.
@@ -14,7 +14,7 @@ need_gitea() {
     export KEDGE_GITEA=$home
     if [[ -x $home/gitea ]]; then return 0; fi
     unset KEDGE_GITEA
-    need_go || return 1
+    need_go Gitea || return 1
     mkdir -p "$KEDGE_CACHE/programs"
     # Two runs must not build at once into one folder; the second finds what the first made.
     (
@@ -125,12 +125,87 @@ make_disk() {
     printf '%s\n' "$sources" >"$1/etc/apt/sources.list"
 }
 
+# need_go NAME: true when Go is there, to build NAME with.
 need_go() {
     command -v go >/dev/null || PATH="/usr/local/go/bin:$PATH"
     command -v go >/dev/null || {
-        why="Go isn't here (Gitea is built with it)"
+        why="Go isn't here ($1 is built with it)"
         return 1
     }
+}
+
+# need_kubernetes: sets KEDGE_KUBERNETES to the folder with kube-apiserver, kube-controller-manager, kube-scheduler and
+# kubectl, and KEDGE_KWOK to the one with kwok. When that can't be, `why` says so and it is false.
+need_kubernetes() {
+    local home
+    need etcd etcd-server || {
+        why="etcd isn't here and can't be installed (Debian's package etcd-server)"
+        return 1
+    }
+    export KEDGE_KUBERNETES=${KUBEBUILDER_ASSETS:-}
+    if ! has_programs "$KEDGE_KUBERNETES" kube-apiserver kube-controller-manager kube-scheduler kubectl; then
+        unset KEDGE_KUBERNETES
+        need_built kubernetes Kubernetes "7 minutes" || return 1
+        export KEDGE_KUBERNETES=$home
+    fi
+    need_built kwok kwok "3 minutes" || return 1
+    export KEDGE_KWOK=$home
+}
+
+# need_flux: sets KEDGE_FLUX_SOURCE and KEDGE_FLUX_KUSTOMIZE to the folders with a controller and its CRDs. When that can't
+# be, `why` says so and it is false.
+need_flux() {
+    local home
+    need_built flux-source "Flux's source-controller" "1 minute" || return 1
+    export KEDGE_FLUX_SOURCE=$home
+    need_built flux-kustomize "Flux's kustomize-controller" "6 minutes" || return 1
+    export KEDGE_FLUX_KUSTOMIZE=$home
+}
+
+# has_programs FOLDER PROGRAM…
+has_programs() {
+    local folder=$1 program
+    shift
+    [[ -n $folder ]] || return 1
+    for program; do [[ -x $folder/$program ]] || return 1; done
+}
+
+# need_built MODULE NAME TIME: sets `home` to the folder with the programs that the Go module tests/lab/MODULE names. Kept by its
+# version and go.sum, which holds the checksum of everything that they are made of.
+need_built() {
+    local module=$root/tests/lab/$1 name=$2 time=$3 log=$KEDGE_CACHE/$1.log version sum
+    version=$(sed -n 's/^\(require\)\?[[:space:]]*[a-z0-9./-]* \(v[0-9.]*\)$/\2/p' "$module/go.mod" | head -n 1)
+    sum=$(sha256sum <"$module/go.sum")
+    home=$KEDGE_CACHE/programs/$1-$version-${sum:0:12}
+    if [[ -f $home/complete ]]; then return 0; fi
+    need_go "$name" || return 1
+    mkdir -p "$KEDGE_CACHE/programs"
+    (
+        flock 7
+        if [[ ! -f $home/complete ]]; then
+            say "Building $name $version, once ($time or more; into $home)"
+            build_module "$module" "$home" "$version" >"$log" 2>&1
+        fi
+    ) 7>"$KEDGE_CACHE/programs/.$1.lock" || {
+        why="$name doesn't build here; the words of Go are in $log"
+        return 1
+    }
+}
+
+# build_module MODULE FOLDER VERSION: every program that its tools.go names, and the CRDs beside their sources.
+build_module() {
+    local module=$1 home=$2 version=$3 part=$2.part package folder
+    rm -rf "$part" && mkdir -p "$part" || return 1
+    cd "$module" || return 1
+    export CGO_ENABLED=0 GOFLAGS='-buildvcs=false -mod=readonly'
+    while read -r package; do
+        nice -n 10 go build -trimpath -ldflags "-s -w -X k8s.io/component-base/version.gitVersion=$version" \
+            -o "$part/" "$package" || return 1
+        folder=$(go list -f '{{.Module.Dir}}' "$package")/config/crd/bases
+        # The module cache is read-only, and a copy that keeps that couldn't be removed.
+        if [[ -d $folder ]]; then cp -r --no-preserve=mode "$folder" "$part/crds" || return 1; fi
+    done < <(sed -n 's/^[[:space:]]*_ "\(.*\)"$/\1/p' tools.go)
+    touch "$part/complete" && chmod -R a+rX "$part" && rm -rf "$home" && mv "$part" "$home"
 }
 
 # build_gitea FOLDER: from the Go module proxy, with SQLite, and without the scripts of its pages (the proxy has none).

@@ -38,9 +38,8 @@ prepare_kalypso() {
     fi
 }
 
-# Real parts around a real hub. What can't be had concerns the tests that need it: they skip themselves, with the reason.
-prepare_hub() {
-    local why='' line=''
+# A real hub and real Git over HTTP.
+prepare_world() {
     need git git || reason="git isn't here (Debian's package git)"
     # Suites share these parts.
     if [[ -n ${hub_prepared:-} ]]; then return 0; fi
@@ -51,23 +50,36 @@ prepare_hub() {
     chmod 1777 "$work/tmp"
     export TMPDIR=$work/tmp
     export KEDGE_HUB_BIN=$CARGO_TARGET_DIR/debug/kedge-hub
+}
+
+# More real parts around it. What can't be had concerns the tests that need it: they skip themselves, with the reason.
+prepare_hub() {
+    local why=''
+    prepare_world
     need_gitea || export KEDGE_NO_GITEA=$why
     need_postgres || {
         say "$why: tests that need it are skipped"
         return 0
     }
-    # One for all unit tests, each with a database of its own; clean_up ends it.
-    "$CARGO_TARGET_DIR/debug/kedge-lab" postgres </dev/null >"$work/postgres.env" 2>"$work/postgres.log" 8>&- 9>&- &
-    for _ in {1..600}; do
-        if line=$(grep -m1 '^KEDGE_TEST_POSTGRES=' "$work/postgres.env"); then break; fi
+    # One for all unit tests, each with a database of its own.
+    share postgres KEDGE_TEST_POSTGRES || true
+}
+
+# share PART VARIABLE: starts a part of the lab for all tests of a suite, and exports where it is; clean_up ends it.
+share() {
+    local part=$1 variable=$2 line=''
+    if [[ -n ${!variable:-} ]]; then return 0; fi
+    "$CARGO_TARGET_DIR/debug/kedge-lab" "$part" </dev/null >"$work/$part.env" 2>"$work/$part.log" 8>&- 9>&- &
+    for _ in {1..1200}; do
+        if line=$(grep -m1 "^$variable=" "$work/$part.env"); then break; fi
         kill -0 $! 2>/dev/null || break
         sleep 0.1
     done
     if [[ -z $line ]]; then
-        say "PostgreSQL doesn't start:" "$(cat "$work/postgres.env" "$work/postgres.log")"
-        return 0
+        say "$part doesn't start:" "$(cat "$work/$part.env" "$work/$part.log")"
+        return 1
     fi
-    export KEDGE_TEST_POSTGRES=${line#*=}
+    export "$variable=${line#*=}"
 }
 
 # A fleet of real agents below folders beside a real hub; no rights of root.
@@ -117,6 +129,24 @@ prepare_debian() {
     export KEDGE_AGENT_DEB
 }
 
+# A real Kubernetes for all tests, each with names of its own in it, a hub and agents.
+prepare_kubernetes() {
+    local why=''
+    prepare_world
+    need_kubernetes || {
+        reason=$why
+        return 0
+    }
+    share kubernetes KEDGE_TEST_KUBERNETES || reason="Kubernetes doesn't start here"
+}
+
+# The same with Flux's controllers.
+prepare_flux() {
+    local why=''
+    prepare_kubernetes
+    need_flux || reason=$why
+}
+
 # The agent's packages for ARM, cross-compiled, and what runs them here. Kept by the content of their sources.
 prepare_arm() {
     local architecture deb code log=$KEDGE_CACHE/arm.log
@@ -154,4 +184,6 @@ suite metrics heavy "$cores" '^kedge-tests/metrics::' "numbers in a real Prometh
 suite up heavy 2 '^kedge-tests/up::' "kedge up: a whole fleet on one machine, and the commands that it suggests"
 suite web heavy "$cores" '^kedge-tests/web::' "the page in a real Chromium, with a fleet of real agents; pictures go to KEDGE_PICTURES"
 suite debian heavy $((cores + 1)) '^kedge-tests/debian::' "the agent on a booted Debian host, with a real hub, an apt repository and power cuts"
+suite kubernetes heavy $((cores + 1)) '^kedge-tests/kubernetes::' "the agent in a real Kubernetes: API server, controllers, scheduler and a node of kwok"
+suite flux heavy "$cores" '^kedge-tests/flux::' "real Flux follows what a hub published while the agent observes it; Argo CD's objects likewise"
 suite arm alone "$cores" '^kedge-tests/arm::' "the agent's packages for ARM, started under qemu"

@@ -3,6 +3,7 @@
 
 pub mod api;
 pub mod cluster;
+pub mod harbour;
 pub mod kedge;
 pub mod large;
 pub mod liar;

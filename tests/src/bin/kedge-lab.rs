@@ -1,4 +1,4 @@
-//! Starts one part of the lab and keeps it until Ctrl-C or SIGTERM: for the suite's shared PostgreSQL, and for trying things by
+//! Starts one part of the lab and keeps it until Ctrl-C or SIGTERM: for the suites' shared PostgreSQL and Kubernetes, and for trying things by
 //! hand. It prints what a client needs as lines NAME=VALUE.
 #![allow(clippy::unwrap_used, reason = "the lab is test code")]
 
@@ -7,12 +7,14 @@ use std::process::ExitCode;
 
 use kedge_tests::lab::git_server::GitServer;
 use kedge_tests::lab::gitea::Gitea;
+use kedge_tests::lab::kubernetes::Kubernetes;
 use kedge_tests::lab::postgres::{Fsync, Postgres};
 use nix::sys::signal::{SigSet, Signal};
 
 const USAGE: &str = "Start one part of the lab and keep it until Ctrl-C or SIGTERM.
 
 Usage: kedge-lab postgres
+       kedge-lab kubernetes
        kedge-lab gitea [REPOSITORY…]
        kedge-lab git [REPOSITORY…]
 ";
@@ -30,6 +32,12 @@ fn main() -> ExitCode {
         "postgres" => {
             let Some(postgres) = Postgres::start(Fsync::Off) else { return ExitCode::FAILURE };
             println!("KEDGE_TEST_POSTGRES={}", postgres.url("postgres"));
+            wait();
+        }
+        "kubernetes" => {
+            let Some(kubernetes) = Kubernetes::start() else { return ExitCode::FAILURE };
+            println!("KEDGE_TEST_KUBERNETES={}", kubernetes.folder().display());
+            println!("KUBECONFIG={}", kubernetes.kubeconfig().display());
             wait();
         }
         "gitea" => {
