@@ -25,6 +25,7 @@ use std::time::Duration;
 use kedge_model::wire::{DesiredState, PackagesKey, Timestamp};
 use kedge_status::Condition;
 use kube::Client;
+use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
@@ -35,6 +36,8 @@ use whole::{AGAIN_PATIENCE_MS, Whole};
 
 pub struct Observer {
     client: Client,
+    /// Where the client's connections live.
+    runtime: Handle,
     board: Arc<Board>,
     wanted: Wanted,
     tasks: JoinSet<()>,
@@ -66,9 +69,11 @@ const SETTLE: Duration = Duration::from_millis(500);
 const MAX_SAID: usize = 3;
 
 impl Observer {
-    pub fn new(client: Client) -> Observer {
+    /// The watches run on `runtime`.
+    pub fn new(client: Client, runtime: Handle) -> Observer {
         Observer {
             client,
+            runtime,
             board: Arc::default(),
             wanted: Wanted::default(),
             tasks: JoinSet::new(),
@@ -77,7 +82,7 @@ impl Observer {
         }
     }
 
-    /// Watches what this state's observed assignments name, and nothing else. Must be called in the runtime.
+    /// Watches what this state's observed assignments name, and nothing else.
     pub fn follow(&mut self, state: &DesiredState) {
         let wanted = Wanted::of(state);
         if self.wanted != wanted {
@@ -161,10 +166,10 @@ impl Observer {
         while self.tasks.try_join_next().is_some() {}
         for scope in scopes {
             let (client, board) = (self.client.clone(), Arc::clone(&self.board));
-            let tasks = &mut self.tasks;
+            let (tasks, runtime) = (&mut self.tasks, &self.runtime);
             self.watches.entry(scope).or_insert_with_key(|scope| {
                 tracing::debug!(kind = %scope.kind, namespace = scope.namespace, only = scope.only, "observing");
-                tasks.spawn(watch::run(client, scope.clone(), board))
+                tasks.spawn_on(watch::run(client, scope.clone(), board), runtime)
             });
         }
     }

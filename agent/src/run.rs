@@ -18,11 +18,12 @@ use std::time::Duration;
 
 use kedge_durable::{Disk, RealDisk};
 use kedge_model::kinds::Destination;
+use tokio::runtime::Handle;
 
 use crate::clock::{Clock, SystemClock};
-use crate::cluster::ClusterError;
 use crate::cluster::asking::AskError;
 use crate::cluster::keeper::KeeperError;
+use crate::cluster::{Cluster, ClusterError};
 use crate::config::Config;
 use crate::desired::Memory;
 use crate::holds::Holds;
@@ -61,6 +62,9 @@ pub(crate) struct Site {
 pub(crate) struct Surroundings {
     /// For the hub's page.
     pub facts: BTreeMap<&'static str, String>,
+    /// For the observer, whose watches run where the others do.
+    pub cluster: Cluster,
+    pub runtime: Handle,
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -83,7 +83,14 @@ struct CreateArgs {
     manifest: bool,
 
     /// What the agent may do in the cluster
-    #[arg(long, value_enum, value_name = "MODE", default_value = "apply", requires = "manifest", help_heading = "Manifest")]
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODE",
+        default_value = "apply",
+        requires = "manifest",
+        help_heading = "Manifest"
+    )]
     mode: Mode,
 
     /// Where its nodes find the agent's image [default: kedge-agent:VERSION]

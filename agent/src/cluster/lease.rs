@@ -314,7 +314,9 @@ async fn give_back(client: &Client, place: &Place, term: u64, version: Option<&s
     let Some(version) = version else { return };
     match write(client, place, term, Some(version), "").await {
         Ok(_) => tracing::info!("the Lease is given back"),
-        Err(error) => tracing::warn!(%error, "the Lease can't be given back; another agent takes it when it has expired"),
+        Err(error) => {
+            tracing::warn!(%error, "the Lease can't be given back; another agent takes it when it has expired")
+        }
     }
 }
 

@@ -105,7 +105,11 @@ fn head(overview: &Overview, now: Timestamp) -> String {
     let mut text = String::new();
     if let Some(standby) = &overview.standby {
         let by = standby.holder.as_deref().unwrap_or("nobody yet");
-        _ = writeln!(text, "This agent stands by; the one that works for the cluster is {by}: {}", standby.way("status"));
+        _ = writeln!(
+            text,
+            "This agent stands by; the one that works for the cluster is {by}: {}",
+            standby.way("status")
+        );
         text.push_str("What follows is what this node knew last.\n\n");
     }
     match &overview.cluster {

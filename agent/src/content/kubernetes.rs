@@ -8,6 +8,7 @@ pub mod kinds;
 mod known;
 pub mod marks;
 mod notes;
+mod settled;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -156,6 +157,7 @@ impl Making<'_> {
         let unreadable = |error: serde_json::Error| document.wrong(&format!("the object can't be written: {error}"));
         let mut object = serde_json::from_slice(&document.json).map_err(unreadable)?;
         self.marks.set(&mut object, id, document)?;
+        settled::settle(&mut object, id, document)?;
         let bytes = serde_json::to_vec(&object).map_err(unreadable)?;
         if bytes.len() > MAX_OBJECT {
             let message = format!(

@@ -18,8 +18,11 @@ const ORIGIN: &str = "org.opencontainers.image.revision";
 const DEFAULT_BRANCH: &str = "master";
 
 pub fn judge(kind: &Kind, subject: &Subject<'_>) -> Judged {
-    let mut judged = stand(subject);
-    judged.suspended = subject.spec.get("suspend").and_then(Value::as_bool).unwrap_or(false);
+    let suspended = subject.spec.get("suspend").and_then(Value::as_bool).unwrap_or(false);
+    // The suspension is itself a new version that its controller doesn't look at.
+    let generation = subject.generation.filter(|_| !suspended);
+    let mut judged = stand(&Subject { generation, ..*subject });
+    judged.suspended = suspended;
     match (kind.group.as_str(), kind.kind.as_str()) {
         (KUSTOMIZE, "Kustomization") => kustomization(subject, &mut judged),
         (HELM, "HelmRelease") => helm_release(subject, &mut judged),

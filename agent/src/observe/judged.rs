@@ -60,6 +60,8 @@ pub struct Reads {
     pub branch: Option<String>,
 }
 
+/// Flux's reason and Argo CD's health while they work.
+const PROGRESSING: &str = "Progressing";
 /// A controller's message may hold a whole log; the report shows a sentence.
 const MAX_MESSAGE: usize = 1_024;
 const MAX_WORD: usize = 64;
@@ -101,6 +103,11 @@ impl Judged {
             (self.since, self.again) = (before.since, again);
         }
         self
+    }
+
+    /// It works on something new, as it should, and hasn't been at it before.
+    pub fn is_at_work(&self) -> bool {
+        (self.reason == PROGRESSING || self.message.is_empty()) && !self.waits && self.again.is_none()
     }
 
     pub fn say(&mut self, reason: &str, message: &str) {

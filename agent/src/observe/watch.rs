@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_core::Stream;
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 
@@ -26,6 +25,8 @@ const BROKEN_GAP: Duration = Duration::from_secs(30);
 
 /// Why a watch has to begin again.
 enum Ended {
+    /// It was too far behind; a new list mends that.
+    Old,
     NotServed,
     Forbidden(String),
     Broken(String),
@@ -42,6 +43,7 @@ pub async fn run(client: Client, scope: Scope, board: Arc<Board>) {
             Err(error) => Ended::of(&error),
         };
         match ended {
+            Ended::Old => tracing::debug!(kind = %scope.kind, "a watch is too far behind; it lists again"),
             Ended::NotServed => {
                 // Its objects went with the kind.
                 board.keep(&scope, &BTreeSet::new());
@@ -72,7 +74,7 @@ async fn follow(client: &Client, scope: &Scope, served: &Served, board: &Board, 
     if let Some(only) = &scope.only {
         config = config.fields(&format!("metadata.name={only}"));
     }
-    let mut events = pin!(watcher(api, config).default_backoff());
+    let mut events = pin!(watcher(api, config));
     let mut listed: Option<BTreeSet<Name>> = None;
     loop {
         let Some(event) = poll_fn(|context| events.as_mut().poll_next(context)).await else {
@@ -96,12 +98,7 @@ async fn follow(client: &Client, scope: &Scope, served: &Served, board: &Board, 
                     board.remove(&name);
                 }
             }
-            Err(error) => {
-                // One that is only too old lists again by itself.
-                if let Some(ended) = Ended::of_watch(&error) {
-                    return ended;
-                }
-            }
+            Err(error) => return Ended::of_watch(&error),
         }
     }
 }
@@ -125,27 +122,20 @@ impl Ended {
     fn of(error: &kube::Error) -> Ended {
         match error {
             kube::Error::Api(status) if matches!(status.code, 401 | 403) => Ended::Forbidden(status.message.clone()),
+            kube::Error::Api(status) if status.code == 410 => Ended::Old,
             error if served::is_absent(error) => Ended::NotServed,
             kube::Error::Api(status) => Ended::Broken(status.message.clone()),
             error => Ended::Broken(innermost(error)),
         }
     }
 
-    /// None: it is nothing but old (410).
-    fn of_watch(error: &watcher::Error) -> Option<Ended> {
+    fn of_watch(error: &watcher::Error) -> Ended {
         match error {
-            watcher::Error::WatchError(status) if status.code == 410 => None,
-            watcher::Error::WatchError(status) if matches!(status.code, 401 | 403) => {
-                Some(Ended::Forbidden(status.message.clone()))
-            }
-            watcher::Error::WatchError(status) => Some(Ended::Broken(status.message.clone())),
+            watcher::Error::WatchError(status) => Ended::of(&kube::Error::Api(status.clone())),
             watcher::Error::InitialListFailed(error)
             | watcher::Error::WatchStartFailed(error)
-            | watcher::Error::WatchFailed(error) => match error {
-                kube::Error::Api(status) if status.code == 410 => None,
-                error => Some(Ended::of(error)),
-            },
-            watcher::Error::NoResourceVersion => Some(Ended::Broken("the kind can't be watched".to_owned())),
+            | watcher::Error::WatchFailed(error) => Ended::of(error),
+            watcher::Error::NoResourceVersion => Ended::Broken("the kind can't be watched".to_owned()),
         }
     }
 }

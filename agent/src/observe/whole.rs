@@ -102,9 +102,15 @@ fn sum(expected: Option<&str>, parts: &[Part<'_>], missing: &[&Name], behind: Op
     if let Some(name) = missing.first() {
         return converging(format!("{name} isn't in the cluster"), false);
     }
-    if let Some(busy) = parts.iter().find(|part| part.standing == Standing::Progressing) {
-        let why = if busy.judged.message.is_empty() { "in progress" } else { &busy.judged.message };
-        return converging(format!("{}: {why}", busy.name), false);
+    let mut busy = parts.iter().filter(|part| part.standing == Standing::Progressing).peekable();
+    if let Some(first) = busy.peek() {
+        let told = format!("{}: {}", first.name, first.judged.message);
+        let sighting = converging(told, false);
+        // Plain work is no difference to be told of; who waits, or works for too long, says for what.
+        return match busy.all(|part| part.judged.is_at_work()) {
+            true => Sighting { drift: (!suspended.is_empty()).then(|| suspended.join("; ")), ..sighting },
+            false => sighting,
+        };
     }
     if let Some(behind) = parts.iter().find(|part| part.standing == Standing::Failed) {
         let commit = expected.unwrap_or_default();

@@ -86,13 +86,15 @@ impl<H: Hub> Desk<H> {
         }
         let (holds, external) =
             (Holds::on(Arc::clone(&site.disk), &site.paths), External::on(Arc::clone(&site.disk), &site.paths));
+        let observer =
+            site.cluster.as_ref().map(|around| Observer::new(around.cluster.client().clone(), around.runtime.clone()));
         let mut desk = Desk {
             hub: None,
             memory: memory.memory,
             reporter,
             holds,
             external,
-            observer: None,
+            observer,
             held: BTreeSet::new(),
             talk: Talk::new(),
             content: Content::default(),

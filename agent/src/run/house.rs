@@ -33,8 +33,10 @@ pub(super) struct Outside {
     /// Assignments at whose objects something happened.
     pub noticed: UnboundedReceiver<BTreeSet<String>>,
     /// Listens to what these records name from now on.
-    pub follow: Box<dyn FnMut(&BTreeMap<String, Record>)>,
+    pub follow: Box<Follow>,
 }
+
+pub(super) type Follow = dyn FnMut(&BTreeMap<String, Record>);
 
 pub(super) struct House {
     pub worker: Worker,

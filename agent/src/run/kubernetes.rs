@@ -5,10 +5,12 @@ mod facts;
 mod post;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use kedge_durable::{Disk, RealDisk};
 use kedge_model::kinds::Destination;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
@@ -20,13 +22,13 @@ use super::{Ground, Lock, RunError, Site, Surroundings, chain, work};
 use crate::alive::{self, Standby};
 use crate::apply::kubernetes::KubernetesApplier;
 use crate::clock::SystemClock;
+use crate::cluster::Cluster;
 use crate::cluster::keeper::{KeeperDisk, Secrets};
 use crate::cluster::kinds::Discovered;
 use crate::cluster::lease::{Gate, Standing};
 use crate::cluster::watches::{KindKey, Watches};
-use crate::cluster::Cluster;
 use crate::config::Config;
-use crate::identity::machine;
+use crate::identity::{self, machine};
 use crate::objects::Objects;
 use crate::paths::Paths;
 use crate::record::Record;
@@ -159,12 +161,9 @@ impl Home {
         let (fenced, mut is_fenced) = watch::channel(false);
         let surroundings = facts::gather(post).await?;
         let failed = |source| RunError::Folder { path: self.paths.state(), source };
-        machine::remember_cluster(&self.paths, &surroundings.id).map_err(failed)?;
-        let vault = Arc::new(Secrets::new(
-            post.cluster.client().clone(),
-            post.handle.clone(),
-            post.place.namespace.clone(),
-        ));
+        self.become_cluster(&surroundings.id).map_err(failed)?;
+        let vault =
+            Arc::new(Secrets::new(post.cluster.client().clone(), post.handle.clone(), post.place.namespace.clone()));
         let gate = Arc::clone(&post.gate);
         let writer = format!("{}/{term}/{:08x}", post.place.holder, rand::random::<u32>());
         let held = Arc::new(move || gate.is_held());
@@ -186,7 +185,11 @@ impl Home {
             objects: self.objects.clone(),
             config,
             place: Destination::Kubernetes,
-            cluster: Some(Surroundings { facts: surroundings.facts }),
+            cluster: Some(Surroundings {
+                facts: surroundings.facts,
+                cluster: post.cluster.clone(),
+                runtime: post.handle.clone(),
+            }),
         };
         let (ground, outside) = self.ground(post);
         // The loop hears one word: stop. Why is asked afterwards.
@@ -206,6 +209,19 @@ impl Home {
         overseer.abort();
         worked?;
         Ok(if *signals.shutdown.borrow() { Term::Stopped } else { Term::Lost })
+    }
+
+    /// From now on this folder is the cluster's. What joined by hand in it before is taken along.
+    fn become_cluster(&self, id: &str) -> io::Result<()> {
+        let node = machine::digest(&self.paths);
+        let first = !machine::is_of_cluster(&self.paths);
+        machine::remember_cluster(&self.paths, id)?;
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let cluster = machine::digest(&self.paths);
+        if first && let Err(error) = identity::hand_over(&disk, &self.paths, node, cluster) {
+            tracing::warn!(error = chain(&error), "what joined here before can't be taken along");
+        }
+        Ok(())
     }
 
     fn ground(&self, post: &Post) -> (Ground, Outside) {

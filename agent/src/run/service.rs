@@ -57,7 +57,9 @@ impl Service {
             match (alive, &self.file) {
                 (true, Some(file)) => alive::show(file),
                 (true, None) => notify(&[NotifyState::Watchdog]),
-                (false, _) => tracing::error!("the applier shows no sign of life; the watchdog will start the agent again"),
+                (false, _) => {
+                    tracing::error!("the applier shows no sign of life; the watchdog will start the agent again")
+                }
             }
         }
     }

@@ -49,7 +49,11 @@ impl Manifest<'_> {
     }
 
     fn secret(&self) -> String {
-        object("Secret", "kedge-join-token", [("type", text("Opaque")), ("stringData", map([("join-token", text(self.token))]))])
+        object(
+            "Secret",
+            "kedge-join-token",
+            [("type", text("Opaque")), ("stringData", map([("join-token", text(self.token))]))],
+        )
     }
 
     fn settings(&self) -> Option<String> {

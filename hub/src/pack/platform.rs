@@ -9,6 +9,9 @@ use super::archive::Contents;
 use super::environment_file::{self, Made};
 use super::fault::Fault;
 use super::objects::{Item, Objects};
+use super::reconciler::{MAX_NAMESPACE, namespace_too_long, text};
+use super::workload::descriptor::documents;
+use super::workload::kubernetes::check_object;
 
 /// What is worth saying about a package and stops nothing. Kept with it, so that a restart says it again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +22,8 @@ pub enum Note {
     NoEnvironmentFile { file: String },
     /// Keys that can't be names of variables.
     LeftOut { keys: Vec<String> },
+    /// Lines for a shell, and Kubernetes has none.
+    NotForKubernetes { file: String },
 }
 
 pub const RECONCILER: &str = "reconciler.yaml";
@@ -50,8 +55,12 @@ pub(super) fn contents(
             RECONCILER => {}
             NAMESPACE | CONFIG_YAML | CONFIG_SHELL => {
                 let bytes = objects.read(item.id, &item.name, MAX_FILE)?;
-                if to == Destination::Host {
-                    add_for_host(&item.name, &bytes, &origin, &mut contents, &mut notes)?;
+                match to {
+                    Destination::Host => add_for_host(&item.name, &bytes, &origin, &mut contents, &mut notes)?,
+                    Destination::Kubernetes if item.name == CONFIG_SHELL => {
+                        notes.push(Note::NotForKubernetes { file: item.name.clone() });
+                    }
+                    Destination::Kubernetes => check_objects(&bytes, &origin)?,
                 }
                 contents.add(&item.name, bytes, false)?;
             }
@@ -109,6 +118,22 @@ fn check_namespace(bytes: &[u8], origin: &Origin) -> Result<(), Fault> {
     }
 }
 
+/// On Kubernetes both files hold objects: what the agent couldn't apply would stop it on every cluster.
+fn check_objects(bytes: &[u8], origin: &Origin) -> Result<(), Fault> {
+    for document in documents(bytes, origin)? {
+        check_object(&document, origin)?;
+        let name = text(&document.node, &["metadata", "name"]).unwrap_or_default();
+        let is_namespace =
+            (text(&document.node, &["apiVersion"]), text(&document.node, &["kind"])) == (Some("v1"), Some("Namespace"));
+        // A name that is bound on the cluster is judged there.
+        if is_namespace && name.chars().count() > MAX_NAMESPACE && !name.contains("${") {
+            let at = origin.at(document.first_line + document.node.line, document.node.column);
+            return Err(Fault::of(namespace_too_long(name).at(at)));
+        }
+    }
+    Ok(())
+}
+
 pub(super) fn in_folder(folder: &Origin, name: &str) -> Origin {
     let file = match folder.file.is_empty() {
         true => name.into(),
@@ -141,6 +166,11 @@ impl Note {
                 "NotAVariable",
                 format!("platform-config.env leaves out {}, which can't be names of variables", keys.join(", ")),
             ),
+            Note::NotForKubernetes { file } => Problem::warning(
+                "NotForKubernetes",
+                format!("`{file}` holds no objects, so nothing of it reaches a cluster"),
+            )
+            .hint("use a config template such as `configmap` for this cluster type"),
         }
     }
 }

@@ -30,7 +30,7 @@ pub enum Reference {
 }
 
 /// Kubernetes' limit for the name of a namespace.
-const MAX_NAMESPACE: usize = 63;
+pub(super) const MAX_NAMESPACE: usize = 63;
 
 /// More objects than a reconciler's file has; a state lists them for every assignment.
 const MAX_OBJECTS: usize = 100;
@@ -80,15 +80,7 @@ fn delivery(bytes: &[u8], documents: &[Node], file: &Origin) -> Result<Purpose, 
     if let (Destination::Kubernetes, Some(namespace)) = (delivery.to, &delivery.namespace)
         && namespace.chars().count() > MAX_NAMESPACE
     {
-        let message = format!(
-            "the namespace `{namespace}` has {} characters and Kubernetes allows {MAX_NAMESPACE}",
-            namespace.chars().count()
-        );
-        return Err(vec![
-            Problem::error("NamespaceTooLong", message)
-                .at(origin)
-                .hint("shorten the name of the environment, the cluster type, the workload or the target"),
-        ]);
+        return Err(vec![namespace_too_long(namespace).at(origin)]);
     }
     let source = SourceName {
         repo: delivery.source.repo.clone(),
@@ -96,6 +88,15 @@ fn delivery(bytes: &[u8], documents: &[Node], file: &Origin) -> Result<Purpose, 
         path: delivery.source.path.clone(),
     };
     Ok(Purpose::Deliver { source, parameters: ApplyParameters::from(&delivery) })
+}
+
+pub(super) fn namespace_too_long(namespace: &str) -> Problem {
+    let message = format!(
+        "the namespace `{namespace}` has {} characters and Kubernetes allows {MAX_NAMESPACE}",
+        namespace.chars().count()
+    );
+    Problem::error("NamespaceTooLong", message)
+        .hint("shorten the name of the environment, the cluster type, the workload or the target")
 }
 
 fn is_delivery(document: &Node) -> bool {

@@ -2,6 +2,7 @@
 
 mod branches;
 mod hosts;
+mod kubernetes_objects;
 mod pins;
 mod repository;
 mod scale;

@@ -88,6 +88,8 @@ pub fn explain(id: &ObjectId, live: &Value, around: &dyn Around) -> Readiness {
     }
     let pods = match (id.group.as_str(), id.kind.as_str()) {
         ("", "Pod") => vec![live.clone()],
+        // A Service's pods are somebody else's, and a claim's selector means volumes.
+        ("", kind) if kind != "ReplicationController" => return judged,
         _ => match selector_of(live) {
             Some(selector) => around.pods(namespace, &selector),
             None => return judged,

@@ -5,6 +5,7 @@ use kedge_goyaml::{Limits, Node, node, split};
 use serde_json::Value;
 
 use super::super::package::Package;
+use super::confinement::is_label;
 use super::json;
 use super::notes::Notes;
 use crate::bind::yaml::bind_node;
@@ -56,6 +57,7 @@ const MANIFESTS: &str = "manifests";
 const MAX_FILE: u64 = 16 << 20;
 /// Of one document. The API server reads no larger request than 3 MiB.
 const LIMITS: Limits = Limits { bytes: 4 << 20, nodes: 200_000, depth: 100 };
+const MAX_KIND: usize = 63;
 /// A list of lists is as far as anybody goes.
 const MAX_LISTS: usize = 4;
 /// Before more are unfolded than any goal may have.
@@ -73,9 +75,6 @@ pub(super) fn of_platform(package: &Package<'_>, facts: &HostFacts) -> Result<Ve
 
 pub(super) fn of_workload(package: &Package<'_>, into: &mut Vec<Document>) -> Result<(), Failure> {
     for path in package.below(MANIFESTS) {
-        if !(path.ends_with(".yaml") || path.ends_with(".yml") || path.ends_with(".json")) {
-            continue;
-        }
         let Some(text) = package.text_within(path, MAX_FILE)? else { continue };
         let name = path.get(MANIFESTS.len() + 1..).unwrap_or(path);
         read(&text, &File { name, part: Part::Workload, is_configuration: false, facts: None }, into)?;
@@ -114,16 +113,20 @@ fn unfold(tree: &Node, frame: &Frame<'_>, into: &mut Vec<Document>) -> Result<()
     let (Some(version), Some(kind)) = (of("apiVersion").or(implied.0), of("kind").or(implied.1)) else {
         return refuse("this isn't an object of Kubernetes: it has no `apiVersion` and `kind`");
     };
+    if !is_version(&version) || !is_kind(&kind) {
+        return refuse(&format!("`{}` of `{}` can't be a kind", kind.escape_debug(), version.escape_debug()));
+    }
     if kind == "DeploymentDescriptor" && version.starts_with("hub.kalypso.io/") {
         return Ok(());
     }
-    if let (Some(item), Some(items)) = (kind.strip_suffix("List"), tree.get("items").and_then(Node::items)) {
+    let items = tree.get("items").filter(|items| items.items().is_some() || items.is_null());
+    if let (Some(item), Some(items)) = (kind.strip_suffix("List"), items) {
         if frame.depth >= MAX_LISTS {
             return refuse("lists are in lists in lists");
         }
         let implied = (!item.is_empty()).then(|| (version.clone(), item.to_owned()));
         let inside = Frame { implied, depth: frame.depth + 1, ..*frame };
-        return items.iter().try_for_each(|item| unfold(item, &inside, into));
+        return items.items().unwrap_or_default().iter().try_for_each(|item| unfold(item, &inside, into));
     }
     into.push(document(tree, frame, version, kind)?);
     Ok(())
@@ -167,6 +170,16 @@ fn document(tree: &Node, frame: &Frame<'_>, version: String, kind: String) -> Re
     })
 }
 
+/// `v1`, or `GROUP/v1`.
+fn is_version(version: &str) -> bool {
+    let (group, version) = version.split_once('/').unwrap_or(("none", version));
+    is_label(version) && group.len() <= 253 && group.split('.').all(is_label)
+}
+
+pub(super) fn is_kind(kind: &str) -> bool {
+    (1..=MAX_KIND).contains(&kind.len()) && kind.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
 /// What can be one part of an address. The server has stricter rules for most kinds and looser ones for none.
 fn is_name(name: &str) -> bool {
     let letters = |b: u8| {
@@ -208,7 +221,7 @@ mod tests {
 
     #[test]
     fn documents_and_lists_become_objects_with_their_lines() {
-        let text = "# c\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems:\n  - apiVersion: v1\n    kind: Secret\n    metadata: {name: b, namespace: n}\n  - {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Pod, metadata: {name: c}}]}\n---\napiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: d}}]\n---\napiVersion: hub.kalypso.io/v1alpha1\nkind: DeploymentDescriptor\nspec: {}\n";
+        let text = "# c\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n---\n# nothing\n---\napiVersion: v1\nkind: List\nitems:\n  - apiVersion: v1\n    kind: Secret\n    metadata: {name: b, namespace: ns}\n  - {apiVersion: v1, kind: List, items: [{apiVersion: v1, kind: Pod, metadata: {name: c}}]}\n---\napiVersion: v1\nkind: ConfigMapList\nitems: [{metadata: {name: d}}]\n---\napiVersion: hub.kalypso.io/v1alpha1\nkind: DeploymentDescriptor\nspec: {}\n---\napiVersion: v1\nkind: List\nitems:\n";
         let found = all(text).unwrap();
         let told: Vec<_> = found
             .iter()
@@ -218,9 +231,9 @@ mod tests {
             told,
             [
                 ("ConfigMap", "a", 3, None),
-                ("Secret", "b", 12, Some("n")),
+                ("Secret", "b", 12, Some("ns")),
                 ("Pod", "c", 15, None),
-                ("ConfigMap", "d", 18, None)
+                ("ConfigMap", "d", 19, None)
             ]
         );
         let last = String::from_utf8(found[3].json.clone()).unwrap();
@@ -238,6 +251,8 @@ mod tests {
             ("apiVersion: v1\nkind: Pod\nmetadata: {name: 7}\n", "must be a text; write it in quotes"),
             ("apiVersion: v1\nkind: Pod\nmetadata: {name: ../../x}\n", "`../../x` can't be the name of a Pod"),
             ("apiVersion: v1\nkind: Pod\nmetadata: {name: ..}\n", "can't be the name"),
+            ("apiVersion: a/../b\nkind: Pod\nmetadata: {name: a}\n", "`Pod` of `a/../b` can't be a kind"),
+            ("apiVersion: v1\nkind: Pod/x\nmetadata: {name: a}\n", "can't be a kind"),
             ("- a\n", "isn't an object"),
             ("just text\n", "isn't an object"),
         ] {

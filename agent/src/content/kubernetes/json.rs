@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn what_has_no_place_in_json_is_named_with_its_line() {
         assert_eq!(json("a: 1\nb: .inf\n").unwrap_err(), "x.yaml:12: infinity and `.nan` have no place in an object");
-        assert!(json("1: a\n'1': b\n0x1: c\n").unwrap_err().contains("the key `1` stands twice"));
+        assert!(json("1: a\n0x1: c\n").unwrap_err().contains("the key `1` stands twice"));
         assert!(json("~: a\n").unwrap_err().contains("can't be null"));
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::confinement::is_label;
-use super::document::Document;
+use super::document::{Document, is_kind};
 use super::kinds::{KindInfo, Kinds};
 use crate::record::Failure;
 
@@ -51,9 +51,7 @@ fn defined(document: &Document) -> Result<Vec<KindInfo>, Failure> {
         None => Err(refuse(&format!("has no `{what}` that can be one"))),
     };
     let group = text(&spec["group"], "spec.group", |text| text.len() <= 253 && text.split('.').all(is_label))?;
-    let kind = text(&spec["names"]["kind"], "spec.names.kind", |text| {
-        text.len() <= 63 && text.bytes().all(|b| b.is_ascii_alphanumeric())
-    })?;
+    let kind = text(&spec["names"]["kind"], "spec.names.kind", is_kind)?;
     let plural = text(&spec["names"]["plural"], "spec.names.plural", is_label)?;
     let namespaced = match spec["scope"].as_str() {
         Some("Namespaced") => true,

@@ -92,8 +92,11 @@ fn who_waits_for_a_dependency_has_not_failed() {
 fn a_kustomization_without_status_waits_for_its_controller() {
     let judged = judged(&kustomization(), &applied(&Value::Null));
     assert_eq!(judged.standing, Standing::Progressing);
-    let suspended = json!({"spec": {"suspend": true}, "status": {"conditions": [condition("Ready", "True", "", "")]}});
-    assert!(super::judged(&kustomization(), &suspended).suspended);
+    // Nobody looks at the version that suspends it.
+    let suspended = json!({"metadata": {"generation": 3}, "spec": {"suspend": true}, "status": {"conditions": [condition("Ready", "True", "", "")]}});
+    let suspended = super::judged(&kustomization(), &suspended);
+    assert!(suspended.suspended);
+    assert_eq!(suspended.standing, Standing::Ready);
 }
 
 #[test]

@@ -49,9 +49,9 @@ impl ApiServer {
         ApiServer { held, events, watches, address }
     }
 
-    fn client(&self) -> kube::Client {
+    fn observer(&self) -> Observer {
         let config = kube::Config::new(self.address.parse().unwrap());
-        kube::Client::try_from(config).unwrap()
+        Observer::new(kube::Client::try_from(config).unwrap(), tokio::runtime::Handle::current())
     }
 
     fn set(&self, change: impl FnOnce(&mut Held)) {
@@ -208,7 +208,7 @@ fn condition_of(seen: &Observed) -> Option<&Condition> {
 async fn what_the_server_tells_is_seen_with_get_list_and_watch_only() {
     let mut server = ApiServer::start().await;
     server.set(|held| held.sources = vec![source(OLD, true)]);
-    let (mut observer, state) = (Observer::new(server.client()), state("GitRepository", false));
+    let (mut observer, state) = (server.observer(), state("GitRepository", false));
     observer.follow(&state);
     assert_eq!(condition_of(&observer.observed(&state, |_| None, NOW)), None);
     let seen = until(&mut observer, &state, |seen| condition_of(seen) == Some(&Condition::Converging)).await;
@@ -237,7 +237,7 @@ async fn what_the_server_tells_is_seen_with_get_list_and_watch_only() {
 async fn a_watch_that_is_too_old_lists_again() {
     let server = ApiServer::start().await;
     server.set(|held| (held.sources, held.expired) = (vec![source(OLD, true)], true));
-    let (mut observer, state) = (Observer::new(server.client()), state("GitRepository", false));
+    let (mut observer, state) = (server.observer(), state("GitRepository", false));
     observer.follow(&state);
     until(&mut observer, &state, |seen| condition_of(seen) == Some(&Condition::Converging)).await;
     server.set(|held| held.sources = vec![source(NEW, true)]);
@@ -248,7 +248,7 @@ async fn a_watch_that_is_too_old_lists_again() {
 async fn what_may_not_be_seen_is_unknown_and_a_right_that_is_given_is_noticed() {
     let server = ApiServer::start().await;
     server.set(|held| (held.sources, held.forbidden) = (vec![source(NEW, true)], true));
-    let (mut observer, state) = (Observer::new(server.client()), state("GitRepository", false));
+    let (mut observer, state) = (server.observer(), state("GitRepository", false));
     observer.follow(&state);
     let seen = until(&mut observer, &state, |seen| condition_of(seen) == Some(&Condition::Unknown)).await;
     let warning = seen.warnings[NOT_OBSERVED].clone().unwrap();
@@ -261,7 +261,7 @@ async fn what_may_not_be_seen_is_unknown_and_a_right_that_is_given_is_noticed() 
 async fn a_kind_that_is_not_served_is_unknown_and_the_platform_is_still_found() {
     let server = ApiServer::start().await;
     server.set(|held| held.sources = vec![source(NEW, true)]);
-    let (mut observer, state) = (Observer::new(server.client()), state("Bucket", true));
+    let (mut observer, state) = (server.observer(), state("Bucket", true));
     observer.follow(&state);
     let seen =
         until(&mut observer, &state, |seen| condition_of(seen) == Some(&Condition::Unknown) && seen.platform.is_some())
@@ -275,7 +275,7 @@ async fn a_kind_that_is_not_served_is_unknown_and_the_platform_is_still_found() 
 #[tokio::test]
 async fn a_state_without_observed_assignments_asks_nothing() {
     let server = ApiServer::start().await;
-    let mut observer = Observer::new(server.client());
+    let mut observer = server.observer();
     let mut state = state("GitRepository", true);
     state.entries.clear();
     observer.follow(&state);

@@ -138,6 +138,19 @@ fn a_controller_that_never_ends_what_it_began_is_seen() {
 }
 
 #[test]
+fn plain_work_is_no_difference_and_who_waits_says_for_what() {
+    let busy = |reason: &str, waits: bool| {
+        let mut busy = applied(OLD, NEW, Standing::Progressing);
+        (busy.reason, busy.waits) = (reason.to_owned(), waits);
+        seen(Some(NEW), source(NEW, Standing::Ready), busy, None)
+    };
+    let working = busy("Progressing", false);
+    assert_eq!((working.condition, working.drift), (Condition::Converging, None));
+    let waiting = busy("DependencyNotReady", true).drift;
+    assert_eq!(waiting.as_deref(), Some("Kustomization flux-system/app: kustomize build failed"));
+}
+
+#[test]
 fn what_is_not_there_is_awaited_and_what_can_not_be_seen_is_hidden() {
     let mut facts = facts(&[(git(), "app", source(NEW, Standing::Ready))]);
     let Whole::Seen(sighting) = whole(&observation(Some(NEW)), &facts, None, NOW) else { panic!() };

@@ -85,9 +85,19 @@ impl Settings {
         // A kubeconfig's context mostly says `default`, which is nobody's.
         let own = Some(cluster.namespace()).filter(|_| self.kubeconfig.is_none()).map(str::to_owned);
         Place {
-            namespace: self.namespace.clone().or_else(|| said("POD_NAMESPACE")).or(own).unwrap_or_else(|| NAMESPACE.to_owned()),
+            namespace: self
+                .namespace
+                .clone()
+                .or_else(|| said("POD_NAMESPACE"))
+                .or(own)
+                .unwrap_or_else(|| NAMESPACE.to_owned()),
             lease: self.lease.clone().unwrap_or_else(|| LEASE.to_owned()),
-            holder: self.holder.clone().or_else(|| said("POD_NAME")).or_else(host).unwrap_or_else(|| "kedge-agent".to_owned()),
+            holder: self
+                .holder
+                .clone()
+                .or_else(|| said("POD_NAME"))
+                .or_else(host)
+                .unwrap_or_else(|| "kedge-agent".to_owned()),
         }
     }
 }

@@ -24,7 +24,8 @@ fn manifest(mode: Mode) -> Manifest<'static> {
 
 /// Each object as `Kind name`, with its value.
 fn objects(text: &str) -> Vec<(String, Value)> {
-    let documents = kedge_goyaml::split(text).into_iter().map(|(text, _)| kedge_goyaml::decode(text.as_bytes()).unwrap());
+    let documents =
+        kedge_goyaml::split(text).into_iter().map(|(text, _)| kedge_goyaml::decode(text).unwrap());
     let named = documents.filter(|value| *value != Value::Null).map(|value| {
         let kind = value.get("kind").and_then(Value::as_str).unwrap().to_owned();
         let name = value.get("metadata").and_then(|metadata| metadata.get("name")?.as_str()).unwrap().to_owned();
@@ -67,7 +68,8 @@ fn one_command_brings_everything_in_an_order_that_a_cluster_takes() {
 
 #[test]
 fn token_image_and_name_are_where_the_agent_finds_them() {
-    let manifest = Manifest { image: Some("registry.example/a@sha256:0f"), name: Some("plant-7"), ..manifest(Mode::Apply) };
+    let manifest =
+        Manifest { image: Some("registry.example/a@sha256:0f"), name: Some("plant-7"), ..manifest(Mode::Apply) };
     let objects = objects(&manifest.to_text());
     let find = |name: &str| &objects.iter().find(|(found, _)| found == name).unwrap().1;
     assert_eq!(at(find("Secret kedge-join-token"), "stringData/join-token").as_str(), Some("kedge-join.1: x"));
@@ -116,12 +118,15 @@ fn what_could_mean_something_in_yaml_is_no_image_and_no_name() {
 fn the_kustomizations_name_every_file() {
     let named: BTreeSet<&str> =
         KUSTOMIZATIONS.iter().flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("  - ")).collect();
-    assert_eq!(named, BTreeSet::from(["apply", "../base", "rights.yaml", "namespace.yaml", "account.yaml", "agent.yaml"]));
+    assert_eq!(
+        named,
+        BTreeSet::from(["apply", "../base", "rights.yaml", "namespace.yaml", "account.yaml", "agent.yaml"])
+    );
 }
 
 /// What the chart's expressions come to with its own values; each value is checked against `values.yaml`.
 fn rendered(template: &str) -> String {
-    let values = kedge_goyaml::decode(VALUES.as_bytes()).unwrap();
+    let values = kedge_goyaml::decode(VALUES).unwrap();
     let mut text = template.replace("{{ .Release.Namespace }}", "kedge-system");
     for key in ["image", "pullPolicy", "cacheSize"] {
         text = text.replace(&format!("{{{{ .Values.{key} }}}}"), at(&values, key).as_str().unwrap());

@@ -57,18 +57,20 @@ pub(in crate::pack) fn read(place: &Place<'_>) -> Result<Read, Fault> {
 /// The output of a program as a package.
 pub(in crate::pack) fn rendered(output: Vec<u8>, file: &kedge_model::Origin) -> Result<Made, Fault> {
     let mut made = Made::default();
-    let (mut objects, mut versions) = (0, Versions::default());
-    for document in descriptor::documents(&output, file)? {
+    let (mut kept, mut versions) = (Vec::new(), Versions::default());
+    let documents = descriptor::documents(&output, file)?;
+    for document in &documents {
         if !versions.read(&document.node) {
-            check_object(&document, file)?;
-            objects += 1;
+            check_object(document, file)?;
+            kept.push(document.text);
         }
     }
     made.version = versions.best();
-    if objects == 0 {
+    if kept.is_empty() {
         return Err(nothing(file));
     }
-    made.contents.add(RENDERED, output, false)?;
+    let less = (kept.len() < documents.len()).then(|| without(&kept));
+    made.contents.add(RENDERED, less.unwrap_or(output), false)?;
     Ok(made)
 }
 
@@ -213,7 +215,7 @@ impl Gather<'_> {
 }
 
 /// Whether a document is something that can be applied.
-fn check_object(document: &Document<'_>, file: &kedge_model::Origin) -> Result<(), Fault> {
+pub(in crate::pack) fn check_object(document: &Document<'_>, file: &kedge_model::Origin) -> Result<(), Fault> {
     let node = &document.node;
     let at = file.at(document.first_line + node.line, node.column);
     let (version, kind) = (text(node, &["apiVersion"]), text(node, &["kind"]));

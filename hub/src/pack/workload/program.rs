@@ -186,6 +186,8 @@ impl Programs {
                 "--namespace".as_ref(),
                 namespace.as_ref(),
                 "--include-crds".as_ref(),
+                // Pods that people start to try a release.
+                "--skip-tests".as_ref(),
             ],
         };
         let outcome = run(&program, &arguments, &copy.0, isolation).await;

@@ -68,11 +68,12 @@ fn of_pod(pod: &Value, events: &[Value]) -> Option<Trouble> {
     let containers = ["initContainerStatuses", "containerStatuses"]
         .into_iter()
         .flat_map(|key| pod["status"][key].as_array().map(Vec::as_slice).unwrap_or_default());
-    let found = containers.filter_map(|status| of_container(name, status, events)).min_by_key(|trouble| trouble.rank);
+    let found =
+        containers.filter_map(|status| of_container(name, pod, status, events)).min_by_key(|trouble| trouble.rank);
     found.or_else(|| of_whole(name, pod, events))
 }
 
-fn of_container(pod: &str, status: &Value, events: &[Value]) -> Option<Trouble> {
+fn of_container(pod: &str, whole: &Value, status: &Value, events: &[Value]) -> Option<Trouble> {
     let name = status["name"].as_str().unwrap_or_default();
     let trouble = |reason, rank, message: String| Trouble {
         reason,
@@ -97,15 +98,24 @@ fn of_container(pod: &str, status: &Value, events: &[Value]) -> Option<Trouble> 
     let restarts = status["restartCount"].as_i64().unwrap_or(0);
     let ended = [&status["state"]["terminated"], &status["lastState"]["terminated"]];
     let ended = ended.into_iter().find(|end| end.is_object() && (end["exitCode"] != 0 || why == "CrashLoopBackOff"));
-    if let Some(end) = ended.filter(|_| why == "CrashLoopBackOff" || (restarts >= RESTARTS && status["ready"] != true))
-    {
+    // Pods of a Job aren't started again: they have failed.
+    let is_over = whole["status"]["phase"] == "Failed";
+    let again = why == "CrashLoopBackOff" || (restarts >= RESTARTS && status["ready"] != true);
+    let ended = ended.or((why == "CrashLoopBackOff").then_some(&Value::Null));
+    if let Some(end) = ended.filter(|_| again || is_over) {
         let how = match (end["reason"].as_str(), end["signal"].as_i64()) {
             (Some("OOMKilled"), _) => "it needed more memory than its limit (OOMKilled)".to_owned(),
             (_, Some(signal)) if signal > 0 => format!("it was ended by signal {signal}"),
-            _ => format!("it ended with exit code {}", end["exitCode"].as_i64().unwrap_or(-1)),
+            _ => match end["exitCode"].as_i64() {
+                Some(code) => format!("it ended with exit code {code}"),
+                None => "it ends again and again".to_owned(),
+            },
         };
         let line = end["message"].as_str().and_then(last_line);
-        let mut found = trouble(CRASH_LOOP, 2, format!("{how}, {restarts} restarts"));
+        let mut found = match again {
+            true => trouble(CRASH_LOOP, 2, format!("{how}, {restarts} restarts")),
+            false => trouble(NOT_READY, 4, how),
+        };
         found.is_silent = line.is_none();
         if let Some(line) = line {
             found.add_last_line(&line);

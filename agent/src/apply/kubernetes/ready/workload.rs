@@ -12,15 +12,12 @@ pub(super) fn deployment(live: &Value) -> Readiness {
     if let Some(unseen) = is_unseen_or_new(live) {
         return unseen;
     }
-    if live["spec"]["paused"] == true {
-        return waiting("is paused");
-    }
     let late = find(live, "Progressing").filter(|progress| progress.reason == "ProgressDeadlineExceeded");
     let (wanted, has) = (wanted(live), |key: &str| count(live, key));
     let left = match () {
         () if has("updatedReplicas") < wanted => format!("has {} of {wanted} new pods", has("updatedReplicas")),
         () if has("replicas") > has("updatedReplicas") => {
-            format!("still has {} old pods", has("replicas") - has("updatedReplicas"))
+            format!("still has {} old pods", has("replicas").saturating_sub(has("updatedReplicas")))
         }
         () if has("availableReplicas") < wanted => {
             format!("has {} of {wanted} pods available", has("availableReplicas"))
@@ -30,6 +27,9 @@ pub(super) fn deployment(live: &Value) -> Readiness {
         }
         () => return Readiness::Ready,
     };
+    if live["spec"]["paused"] == true {
+        return waiting(format!("{left} and is paused"));
+    }
     if let Some(refused) = refused(live) {
         return waiting(format!("{left}: {refused}"));
     }
@@ -48,7 +48,7 @@ pub(super) fn stateful_set(live: &Value) -> Readiness {
         return waiting(format!("has {} of {wanted} pods ready", has("readyReplicas")));
     }
     if has("replicas") > wanted {
-        return waiting(format!("has {} pods too many", has("replicas") - wanted));
+        return waiting(format!("has {} pods too many", has("replicas").saturating_sub(wanted)));
     }
     let strategy = &live["spec"]["updateStrategy"];
     // The others are renewed when somebody deletes them.
@@ -57,7 +57,7 @@ pub(super) fn stateful_set(live: &Value) -> Readiness {
     }
     // Pods below the partition stay as they are.
     let partition = strategy["rollingUpdate"]["partition"].as_i64().unwrap_or(0);
-    let new = (wanted - partition).max(0);
+    let new = wanted.saturating_sub(partition).max(0);
     let is_through = live["status"]["currentRevision"] == live["status"]["updateRevision"];
     match !is_through && has("updatedReplicas") < new {
         true => waiting(format!("has {} of {new} new pods", has("updatedReplicas"))),
@@ -93,7 +93,7 @@ pub(super) fn replica_set(live: &Value) -> Readiness {
     }
     let (wanted, has) = (wanted(live), |key: &str| count(live, key));
     let left = match () {
-        () if has("replicas") > wanted => format!("has {} pods too many", has("replicas") - wanted),
+        () if has("replicas") > wanted => format!("has {} pods too many", has("replicas").saturating_sub(wanted)),
         () if has("readyReplicas") < wanted => format!("has {} of {wanted} pods ready", has("readyReplicas")),
         () if has("availableReplicas") < wanted => {
             format!("has {} of {wanted} pods available", has("availableReplicas"))
