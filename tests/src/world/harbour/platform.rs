@@ -265,7 +265,7 @@ impl Harbour {
         let new = format!("  {key}: {value:?}");
         match text.lines().find(|line| line.trim_start().starts_with(&format!("{key}:"))) {
             Some(line) => edit(control, SETTINGS, line, &new),
-            None => control.change(SETTINGS, &text.replacen("data:\n", &format!("data:\n{new}\n"), 1)),
+            None => control.change(SETTINGS, &text.replacen("\ndata:\n", &format!("\ndata:\n{new}\n"), 1)),
         }
     }
 
