@@ -6,6 +6,7 @@ pub mod apply;
 pub mod archive;
 pub mod bind;
 pub mod clock;
+pub mod cluster;
 pub mod command;
 pub mod commands;
 pub mod config;

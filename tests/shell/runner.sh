@@ -68,37 +68,81 @@ skip() {
     skipped[$1]=$((${skipped[$1]:-0} + 1))
 }
 
-run_suite() {
-    local name=$1 test reason='' began
-    [[ -n ${tests_of[$name]:-} ]] || return 0
-    began=$(now_ms)
-    if declare -F "prepare_$name" >/dev/null; then "prepare_$name"; fi
-    for test in $(slowest_first "$name"); do
-        if [[ -n $reason ]]; then
-            skip "$name" "$test" "$reason"
+# Suites whose tests mostly wait for real parts run beside each other, as many tests as the machine has room for.
+run_suites() {
+    local name test began label names=("$@")
+    local -a queue=()
+    local -A reasons=() under_way=()
+    began=$(now_ms) label=${names[*]}
+    for name in "${names[@]}"; do
+        [[ -n ${tests_of[$name]:-} ]] || continue
+        local reason=''
+        if declare -F "prepare_$name" >/dev/null; then "prepare_$name"; fi
+        reasons[$name]=$reason
+    done
+    for test in $(slowest_first "${names[@]}"); do
+        name=${belongs[test]}
+        if [[ -n ${reasons[$name]} ]]; then
+            skip "$name" "$test" "${reasons[$name]}"
         elif [[ -n ${ignored[${id[test]}]:-} ]]; then
             skip "$name" "$test" "it is marked #[ignore]"
         else
-            while ((${#started[@]} >= ${at_once[$name]})); do await "$name"; done
-            start "$test"
+            queue+=("$test")
             continue
         fi
         unset "waiting[$test]"
     done
-    while ((${#started[@]} > 0)); do await "$name"; done
+    while ((${#queue[@]} + ${#started[@]} > 0)); do
+        start_next || await "$label"
+    done
     for test in "${again[@]}"; do
         start "$test"
-        while ((${#started[@]} > 0)); do await "$name"; done
+        while ((${#started[@]} > 0)); do await "$label"; done
     done
     again=()
     clear_line
-    say "$name: ${passed[$name]:-0} passed, ${failed[$name]:-0} failed, ${skipped[$name]:-0} skipped in $(human $(($(now_ms) - began)))"
+    for name in "${names[@]}"; do
+        [[ -n ${tests_of[$name]:-} ]] || continue
+        say "$name: ${passed[$name]:-0} passed, ${failed[$name]:-0} failed, ${skipped[$name]:-0} skipped"
+    done
+    if [[ -n ${tests_of[${names[0]}]:-} ]] || ((${#names[@]} > 1)); then say "in $(human $(($(now_ms) - began)))"; fi
+}
+
+# Starts the first of the queue whose suite has a place, if the machine has one; false: not now.
+start_next() {
+    local at test name
+    ((${#queue[@]} > 0)) && has_room || return 1
+    under_way=()
+    for test in "${!started[@]}"; do under_way[${belongs[test]}]=$((${under_way[${belongs[test]}]:-0} + 1)); done
+    for at in "${!queue[@]}"; do
+        test=${queue[at]} name=${belongs[${queue[at]}]}
+        ((${under_way[$name]:-0} < ${at_once[$name]})) || continue
+        unset "queue[$at]"
+        start "$test"
+        return 0
+    done
+    return 1
+}
+
+# One test for each core at once; more where the machine was half idle since the last one began. The kernel counts in hundredths of a second.
+room_busy=0 room_idle=0 room_since=0
+has_room() {
+    local user nice system idle _ now
+    if ((${#started[@]} < cores)); then return 0; fi
+    ((${#started[@]} < cores * 5)) || return 1
+    now=$(now_ms)
+    ((now - room_since >= 1500)) || return 1
+    read -r _ user nice system idle _ </proc/stat
+    local busy=$((user + nice + system - room_busy)) free=$((idle - room_idle))
+    room_busy=$((user + nice + system)) room_idle=$idle room_since=$now
+    ((free * 2 >= busy + free))
 }
 
 # By the time each took when it last ran, so that no slow one is left alone at the end; new ones may be slow.
 slowest_first() {
     local test
-    for test in ${tests_of[$1]}; do echo "${last[${id[test]}]:-999999999} $test"; done | sort -k1,1nr -k2,2n | cut -d' ' -f2
+    local name
+    for name in "$@"; do for test in ${tests_of[$name]:-}; do echo "${last[${id[test]}]:-999999999} $test"; done; done | sort -k1,1nr -k2,2n | cut -d' ' -f2
 }
 
 # Shells ignore interrupts in what they start in the background, and a test's own children would inherit that.
@@ -121,18 +165,18 @@ start() {
 # Waits for the next end of a test, or for the time to show that we are still at it.
 # A read that times out in the middle of a line keeps what it has for the next.
 await() {
-    local name=$1 test code piece='' took
+    local test code piece='' took
     if IFS= read -r -t 1 -u 8 piece; then
         read -r test code <<<"$rest$piece"
         rest=''
         took=$(($(now_ms) - started[$test]))
         unset "started[$test]" "waiting[$test]"
         finished=$((finished + 1)) finished_ms=$((finished_ms + took))
-        judge "$name" "$test" "$code" "$took"
+        judge "${belongs[test]}" "$test" "$code" "$took"
     else
         rest+=$piece
     fi
-    show_progress "$name"
+    show_progress "$1"
 }
 
 judge() {

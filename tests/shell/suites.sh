@@ -42,6 +42,9 @@ prepare_kalypso() {
 prepare_hub() {
     local why='' line=''
     need git git || reason="git isn't here (Debian's package git)"
+    # Suites share these parts.
+    if [[ -n ${hub_prepared:-} ]]; then return 0; fi
+    hub_prepared=yes
     # Parts that run as another user must reach their files below it; what a killed test left there goes with the run.
     chmod 711 "$work"
     mkdir -p "$work/tmp"

@@ -21,9 +21,12 @@ pub enum Counted {
     FetchedBytes,
     Answered,
     Missed,
+    /// Requests to the cluster's API server, and those that it couldn't or wouldn't do.
+    Requested,
+    RequestFailed,
 }
 
-const KINDS: usize = 12;
+const KINDS: usize = 14;
 static COUNTS: [AtomicU64; KINDS] = [const { AtomicU64::new(0) }; KINDS];
 
 pub fn add(what: Counted, many: u64) {

@@ -81,9 +81,15 @@ const DOWNLOADS: Family =
     counter("kedge_agent_downloads", "", "outcome", "Downloads of an assignment's content since the agent began");
 const DOWNLOADED: Family =
     counter("kedge_agent_downloaded_bytes", "bytes", "", "Bytes of content fetched since the agent began");
+const REQUESTS: Family = counter(
+    "kedge_agent_api_requests",
+    "",
+    "outcome",
+    "Requests to the cluster's API server since the agent began; none on a host",
+);
 
 /// All of them, in the order of the text.
-pub(super) const FAMILIES: [Family; 15] = [
+pub(super) const FAMILIES: [Family; 16] = [
     BUILD,
     JOINED,
     ASSIGNMENTS,
@@ -99,6 +105,7 @@ pub(super) const FAMILIES: [Family; 15] = [
     REPAIRS,
     DOWNLOADS,
     DOWNLOADED,
+    REQUESTS,
 ];
 
 const CONDITIONS: [(&str, &str); 4] =
@@ -112,6 +119,7 @@ const TRANSACTION_ENDS: [(&str, Counted); 5] = [
 ];
 const REPAIR_ENDS: [(&str, Counted); 2] = [("repaired", Counted::Repaired), ("failed", Counted::RepairFailed)];
 const DOWNLOAD_ENDS: [(&str, Counted); 2] = [("fetched", Counted::Fetched), ("failed", Counted::FetchFailed)];
+const REQUEST_ENDS: [(&str, Counted); 2] = [("done", Counted::Requested), ("failed", Counted::RequestFailed)];
 const POLL_ENDS: [(&str, Counted); 2] = [("answered", Counted::Answered), ("failed", Counted::Missed)];
 
 /// The whole text.
@@ -156,6 +164,7 @@ fn samples(family: Family, seen: &Seen, now: Timestamp) -> Vec<(&'static str, i6
         REPAIRS => counted(&REPAIR_ENDS),
         DOWNLOADS => counted(&DOWNLOAD_ENDS),
         DOWNLOADED => one(Some(number(tally::of(Counted::FetchedBytes)))),
+        REQUESTS => counted(&REQUEST_ENDS),
         _ => Vec::new(),
     }
 }

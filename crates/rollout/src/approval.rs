@@ -12,6 +12,11 @@ pub const PLATFORM: &str = "platform";
 /// Without a rule of its own, one person of the platform says that nothing to observe is fine.
 pub const ONE_OF_PLATFORM: Approval = Approval { people: 1, role: ApproverRole::Platform, not_author: false };
 
+/// The rule for what the platform team changed: no application team has a word in that, so the platform team's counts.
+pub fn of_platform(rule: &Approval) -> Approval {
+    Approval { role: ApproverRole::Platform, ..rule.clone() }
+}
+
 /// How far an approval is: names of those who count, sorted.
 pub fn people(approval: &Approval, words: &[Word], ring: &str, authors: &[&str]) -> BTreeSet<String> {
     words

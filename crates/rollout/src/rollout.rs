@@ -163,6 +163,12 @@ pub enum Phase {
     },
 }
 
+/// Why a ring stopped, with the ring's name once: some reasons begin with it.
+pub fn stop_words(ring: &str, why: &str) -> String {
+    let named = format!("ring {ring}:");
+    if why.starts_with(&named) { why.to_owned() } else { format!("{named} {why}") }
+}
+
 /// What is true now, for one rollout.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {

@@ -1,5 +1,7 @@
 //! One sentence for each thing that can happen, in plain words. Made when an entry is read, so that the words can change.
 
+use kedge_rollout::rollout::stop_words;
+
 use super::Place;
 use super::what::{Change, Spot, What};
 
@@ -95,12 +97,15 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
                 other => format!("rollout {rollout} of “{subject}” in {} is {}{why}", place.environment, words(other)),
             }
         }
-        What::Ring { rollout, state, why, .. } => {
-            let why = behind(&[why.as_deref()]);
+        What::Ring { rollout, state, why: told, .. } => {
+            let why = behind(&[told.as_deref()]);
             match state.as_str() {
                 "rolling" => format!("rollout {rollout} began in ring {}", place.ring),
                 "passed" => format!("rollout {rollout} passed ring {}{why}", place.ring),
-                "stopped" => format!("rollout {rollout} stopped in ring {}{why}", place.ring),
+                "stopped" => match told {
+                    Some(told) => format!("rollout {rollout} stopped: {}", stop_words(&place.ring, told)),
+                    None => format!("rollout {rollout} stopped in ring {}", place.ring),
+                },
                 "returned" => format!("ring {} went back to what it had before rollout {rollout}", place.ring),
                 other => format!("rollout {rollout} is {other} in ring {}", place.ring),
             }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kedge_rollout::rollout::stop_words;
 use kedge_rollout::{Phase, Promotion, PromotionPhase, Rollout};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -202,7 +203,7 @@ impl Wanted {
         let (state, description) = match &rollout.phase {
             Phase::Active => (CommitState::Pending, headline.to_owned()),
             Phase::Paused { by, .. } => (CommitState::Pending, format!("{headline}; paused by {by}")),
-            Phase::Stopped { ring, why, .. } => (CommitState::Failure, format!("stopped in ring {ring}: {why}")),
+            Phase::Stopped { ring, why, .. } => (CommitState::Failure, format!("stopped: {}", stop_words(ring, why))),
             Phase::Complete { .. } => match rollout.late_failed {
                 0 => (CommitState::Success, headline.to_owned()),
                 late => (CommitState::Success, format!("complete; {late} failed later")),

@@ -1,6 +1,7 @@
 //! What became of a main commit in an environment, from the rollouts of its platform files. Asked by the promotion room.
 
 use kedge_rollout::chain::{Outcome, OutcomeState};
+use kedge_rollout::rollout::stop_words;
 use kedge_rollout::{Lane, Phase, RolloutId};
 
 use crate::store::rollout::{RolloutFilter, StoredRollout};
@@ -31,7 +32,7 @@ pub async fn outcome(store: &Store, environment: &str, main: &str) -> Result<Out
     }
     let stopped = unfinished.iter().find_map(|stored| match &stored.rollout.phase {
         Phase::Stopped { ring, why, .. } => {
-            let why = format!("rollout {} stopped in ring {ring}: {why}", stored.rollout.id);
+            let why = format!("rollout {} stopped: {}", stored.rollout.id, stop_words(ring, why));
             Some((stored.rollout.id, why))
         }
         _ => None,

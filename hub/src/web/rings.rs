@@ -59,7 +59,9 @@ pub async fn steps(
             true => Some(counted(state, caller, rollout.id.0, &progress.ring).await?),
             false => None,
         };
-        let now = status.as_ref().map(|status| status.counts);
+        // Where other content has taken its place, what counts is how it passed.
+        let replaced = |status: &&RolloutStatus| status.lines.iter().any(|line| !line.replaced.is_empty());
+        let now = status.as_ref().filter(|status| !replaced(status)).map(|status| status.counts);
         let is_current = current.as_deref() == Some(&progress.ring);
         let gate = Gate { rollout, progress, seen, is_current, partial: whole.rollout.partial };
         steps.push(Step {
@@ -194,7 +196,7 @@ impl Gate<'_> {
                 checks.extend(rules.and_then(|rules| approved(self.rollout, rules)));
                 match self.is_current {
                     true => checks.extend(waits()),
-                    false => checks.extend(rules.into_iter().flat_map(ahead)),
+                    false => checks.extend(rules.into_iter().flat_map(|rules| ahead(self.rollout, rules))),
                 }
             }
             RingState::Rolling => {
@@ -226,7 +228,7 @@ fn passed_with(all: &CountsView) -> String {
 }
 
 fn approved(rollout: &Rollout, rules: &Ring) -> Option<Check> {
-    let rule = rules.approval.as_ref()?;
+    let rule = &rollout.approval(&rules.name)?;
     let authors = [rollout.cause.author.as_str()];
     if approval::missing(rule, &rollout.words, &rules.name, &authors).is_some() {
         return None;
@@ -237,9 +239,9 @@ fn approved(rollout: &Rollout, rules: &Ring) -> Option<Check> {
 }
 
 /// The rules of a ring whose turn hasn't come.
-fn ahead(rules: &Ring) -> Vec<Check> {
+fn ahead(rollout: &Rollout, rules: &Ring) -> Vec<Check> {
     let mut texts = Vec::new();
-    if let Some(rule) = &rules.approval {
+    if let Some(rule) = rollout.approval(&rules.name) {
         let people = if rule.people == 1 { "1 person".to_owned() } else { format!("{} people", rule.people) };
         texts.push(format!("needs the approval of {people} of the role {}", approval::role(rule.role)));
     }

@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use kedge_hub::config::Config;
 use kedge_hub::keys::Keys;
+use kedge_hub::store::truth::promises::ContactRow;
 use kedge_hub::store::{Store, now};
 use kedge_hub::truth::Truth;
 use kedge_model::Labels;
-use kedge_model::wire::{Generation, PackagesKey, SigningKey, Stream};
+use kedge_model::wire::{ClusterId, Generation, PackagesKey, SigningKey, Stream, Timestamp};
 use kedge_status::{Condition, Nonce, StatusDocument};
 use kedge_tests::world::World;
 use kedge_tests::world::cluster::{block_on, report};
@@ -46,6 +47,7 @@ pub fn fill(world: &World, key: PackagesKey, from: usize, to: usize, mix: &Mix) 
             tx.commit().await.unwrap();
         }
         report_all(&store, key, from, to, mix.condition).await;
+        break_promises(&store, from, to, mix.promise).await;
         store.close().await;
     });
     eprintln!("fleet: {} clusters written in {:.1} s", to - from, began.elapsed().as_secs_f64());
@@ -55,6 +57,21 @@ fn signing_key(number: usize) -> SigningKey {
     let mut seed = [7; 32];
     seed[..8].copy_from_slice(&(number as u64).to_le_bytes());
     SigningKey::from_seed(&seed).unwrap()
+}
+
+/// A document is a sign of life, so those that should be silent were heard just now: their next contact is overdue again.
+async fn break_promises(store: &Store, from: usize, to: usize, promise: fn(usize) -> i64) {
+    let silent: Vec<usize> = (from..to).filter(|number| promise(*number) < 0).collect();
+    for some in silent.chunks(BATCH) {
+        let mut tx = store.write().await.unwrap();
+        for number in some {
+            let (id, at) = (ClusterId::of_public_key(signing_key(*number).public().as_bytes()), now());
+            let promise_until = Timestamp(at.0 + promise(*number));
+            let contact = ContactRow { at, promise_until, look_at: at, generation: Generation(1) };
+            assert!(tx.put_contact(&id, &contact).await.unwrap().is_some());
+        }
+        tx.commit().await.unwrap();
+    }
 }
 
 /// One document of each, through the same intake as over the wire.

@@ -1,6 +1,6 @@
 //! One environment in rings: a change goes on when a ring's gate holds, stops where it fails, and goes back when the policy says so.
 
-use kedge_tests::world::plant::{LINE, Lane, MOVED_WITHIN, PRESS};
+use kedge_tests::world::plant::{LINE, Lane, MOVED_WITHIN, PRESS, Plant};
 use kedge_tests::world::policy::Policy;
 
 use crate::plants::{A_WHILE, CANARIES, OTHERS, with_rings};
@@ -24,6 +24,16 @@ fn an_applications_new_commit_goes_through_the_rings_in_their_order() {
         (plant.ring_of(&rollout, "canary"), plant.ring_of(&rollout, "rest")),
         ("passed".into(), "passed".into())
     );
+    let status = |plant: &Plant| plant.world.api.get(&format!("/api/v1/rollout-status?rollout={}", rollout["id"]));
+    let told = status(&plant);
+    assert_eq!((told["complete"].as_bool(), told["converged"].as_u64()), (Some(true), Some(7)), "{told}");
+
+    // What comes next doesn't make it incomplete.
+    let next = plant.push_app("dev", "version 3");
+    plant.await_rollout("dev", &next, "Complete");
+    let told = status(&plant);
+    assert_eq!(told["headline"], "complete; other content has taken its place since");
+    assert_eq!((told["complete"].as_bool(), told["waiting"].as_u64()), (Some(true), Some(0)), "{told}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use kedge_model::kinds::Approval;
 
 use super::{Chain, Promotion, PromotionPhase, Standing, short};
-use crate::approval::{ONE_OF_PLATFORM, PLATFORM, counts, people};
+use crate::approval::{ONE_OF_PLATFORM, PLATFORM, counts, of_platform, people};
 use crate::rollout::WORDS;
 use crate::word::{Refused, Say, Word};
 
@@ -34,7 +34,12 @@ pub fn hear_promotion(chain: &Chain, environment: &str, commit: Option<&str>, wo
     }
     let say = match &word.say {
         Say::Approve { .. } => {
-            approve(&promotion, first.and_then(|ring| ring.approval.as_ref()), ring.as_deref(), &word)?;
+            approve(
+                &promotion,
+                first.and_then(|ring| ring.approval.as_ref()).map(of_platform).as_ref(),
+                ring.as_deref(),
+                &word,
+            )?;
             Say::Approve { ring }
         }
         Say::Override { .. } => {

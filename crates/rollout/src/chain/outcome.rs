@@ -4,7 +4,7 @@ use kedge_model::kinds::{Empty, EnvironmentPolicy};
 use kedge_model::wire::Timestamp;
 
 use super::{Outcome, OutcomeState, Promotion, PromotionPhase, Standing};
-use crate::approval::{ONE_OF_PLATFORM, missing};
+use crate::approval::{ONE_OF_PLATFORM, missing, of_platform};
 
 pub(super) fn settle(standing: &mut Standing, rules: &EnvironmentPolicy, outcome: Option<&Outcome>, now: Timestamp) {
     let Some(current) = standing.current.clone() else { return };
@@ -61,9 +61,9 @@ pub(super) fn settle(standing: &mut Standing, rules: &EnvironmentPolicy, outcome
 /// It changed nothing here: only a person, or the policy in so many words, lets it go on.
 fn unchanged(promotion: &mut Promotion, rules: &EnvironmentPolicy, now: Timestamp) {
     let first = rules.rings.first();
-    let rule = first.and_then(|ring| ring.approval.as_ref()).unwrap_or(&ONE_OF_PLATFORM);
+    let rule = first.and_then(|ring| ring.approval.as_ref()).map_or(ONE_OF_PLATFORM, of_platform);
     let ring = first.map(|ring| ring.name.as_str()).unwrap_or_default();
-    let lacks = missing(rule, promotion.said_here(), ring, &promotion.all_authors());
+    let lacks = missing(&rule, promotion.said_here(), ring, &promotion.all_authors());
     let by_policy = !rules.rings.is_empty() && rules.rings.iter().all(|ring| ring.gate.empty == Empty::Pass);
     match lacks {
         Some(lacks) if !by_policy => {

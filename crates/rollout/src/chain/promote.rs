@@ -11,7 +11,7 @@ use super::{
     Chain, ChainFacts, EnvironmentFacts, MainCommit, Named, OutcomeState, Promotion, PromotionPhase, SKIPPED, Standing,
     short,
 };
-use crate::approval::missing;
+use crate::approval::{missing, of_platform};
 use crate::calendar::{Opening, opening};
 use crate::word::Say;
 
@@ -196,7 +196,7 @@ impl Gatekeeper<'_> {
             && !words.iter().any(|word| matches!(word.say, Say::Override { .. }))
         {
             let authors = promotion.map(Promotion::all_authors).unwrap_or_default();
-            why.extend(missing(rule, words, &ring.name, &authors));
+            why.extend(missing(&of_platform(rule), words, &ring.name, &authors));
         }
         if !words.iter().any(|word| word.say == Say::Now)
             && let Opening::Closed { why: closed, .. } = opening(&self.rules.windows, &self.rules.freezes, self.now)

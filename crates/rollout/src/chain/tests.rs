@@ -197,8 +197,9 @@ fn an_external_promoter_is_gated() {
 #[test]
 fn approval_and_windows_come_before_the_entry() {
     let mut policy = policy();
+    // A commit of main is the platform team's to approve, whatever the ring says of applications.
     policy.environments[3].rings[0].approval =
-        Some(Approval { people: 1, role: ApproverRole::Platform, not_author: true });
+        Some(Approval { people: 1, role: ApproverRole::Application, not_author: true });
     policy.environments[3].windows = vec![Window { days: vec![1], from: 780, to: 840, time_zone: "UTC".to_owned() }];
     let mut world = World::new(policy);
     world.commit("a").commit("b").go(0).commit("c").go(1);

@@ -156,8 +156,8 @@ fn go_on(next: &mut Rollout, facts: &Facts, now: Timestamp) {
 /// What keeps a ring from beginning.
 fn held(rollout: &Rollout, ring: &str, now: Timestamp) -> Vec<String> {
     let overridden = rollout.words.iter().any(|word| says_override(&word.say, ring));
-    let approval = rollout.rules(ring).and_then(|rules| rules.approval.as_ref()).filter(|_| !overridden);
-    let unapproved = approval.and_then(|rule| missing(rule, &rollout.words, ring, &[&rollout.cause.author]));
+    let approval = rollout.approval(ring).filter(|_| !overridden);
+    let unapproved = approval.and_then(|rule| missing(&rule, &rollout.words, ring, &[&rollout.cause.author]));
     unapproved.into_iter().chain(rollout.shut(now)).collect()
 }
 
@@ -216,8 +216,8 @@ fn leave(rollout: &Rollout, facts: &Facts, place: usize, now: Timestamp) -> (Lea
         Verdict::Holds => (Leave::Soak, false),
         Verdict::Waits { why } | Verdict::Fails { why } => (Leave::Stay(why), false),
         Verdict::Nothing { why } => {
-            let rule = rules.approval.as_ref().unwrap_or(&ONE_OF_PLATFORM);
-            match missing(rule, said, &ring.ring, &[&rollout.cause.author]) {
+            let rule = rollout.approval(&ring.ring).unwrap_or(ONE_OF_PLATFORM);
+            match missing(&rule, said, &ring.ring, &[&rollout.cause.author]) {
                 None => (agreed(rules, &seen, ring.forgiven, checks, now), false),
                 Some(missing) => (Leave::Stay(vec![format!("{why}: approve or override it ({missing})")]), true),
             }

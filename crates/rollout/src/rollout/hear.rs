@@ -45,11 +45,11 @@ fn approve(rollout: &Rollout, named: Option<&str>, word: &Word) -> Result<Say, R
         return Err(Refused::new("Stopped", message));
     }
     let ring = find(rollout, named)?;
-    let rule = rollout.rules(&ring.ring).and_then(|rules| rules.approval.as_ref());
+    let rule = rollout.approval(&ring.ring);
     let (rule, said) = match (ring.state, rule) {
         (RingState::Waiting, Some(rule)) => (rule, rollout.words.as_slice()),
         (RingState::Rolling, rule) if ring.empty => {
-            (rule.unwrap_or(&ONE_OF_PLATFORM), rollout.words.get(ring.heard..).unwrap_or_default())
+            (rule.unwrap_or(ONE_OF_PLATFORM), rollout.words.get(ring.heard..).unwrap_or_default())
         }
         (RingState::Waiting, None) => {
             return Err(Refused::new("NothingToApprove", format!("the ring {} needs no approval", ring.ring)));
@@ -63,8 +63,8 @@ fn approve(rollout: &Rollout, named: Option<&str>, word: &Word) -> Result<Say, R
         }
     };
     let authors = [rollout.cause.author.as_str()];
-    counts(rule, word, &authors)?;
-    if people(rule, said, &ring.ring, &authors).contains(&word.who.trim().to_lowercase()) {
+    counts(&rule, word, &authors)?;
+    if people(&rule, said, &ring.ring, &authors).contains(&word.who.trim().to_lowercase()) {
         let message = format!("{} has approved the ring {} already; the policy counts people", word.who, ring.ring);
         return Err(Refused::new("AlreadyApproved", message));
     }

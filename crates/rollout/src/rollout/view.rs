@@ -1,9 +1,10 @@
 //! What others ask of a rollout: where it is, whether newer content may follow, whether clusters may be served now.
 
-use kedge_model::kinds::Ring;
+use kedge_model::kinds::{Approval, Ring};
 use kedge_model::wire::Timestamp;
 
-use super::{Facts, Phase, Progress, RingState, Rollout, RolloutId};
+use super::{Facts, Lane, Phase, Progress, RingState, Rollout, RolloutId};
+use crate::approval::of_platform;
 use crate::calendar::{Opening, opening};
 use crate::chain::OutcomeState;
 use crate::gate::{Counts, Sight};
@@ -80,6 +81,12 @@ impl Rollout {
     /// The rules of a ring, as they were when the rollout began.
     pub(super) fn rules(&self, ring: &str) -> Option<&Ring> {
         self.policy.rings.iter().find(|rules| rules.name == ring)
+    }
+
+    /// Who must agree before a ring begins.
+    pub fn approval(&self, ring: &str) -> Option<Approval> {
+        let rule = self.rules(ring)?.approval.as_ref()?;
+        Some(if self.lane == Lane::Platform { of_platform(rule) } else { rule.clone() })
     }
 
     /// What a ring's gate looks at; none: the facts don't say yet.

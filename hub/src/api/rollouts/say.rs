@@ -132,8 +132,7 @@ fn allowed(caller: &Caller, rollout: &Rollout, say: &Say, seen_items: usize) -> 
     }
     let waiting = || rollout.rings.iter().find(|progress| progress.state == RingState::Waiting);
     let name = ring.clone().or_else(|| waiting().map(|progress| progress.ring.clone()));
-    let rules = rollout.policy.rings.iter().find(|rules| Some(&rules.name) == name.as_ref());
-    let role = rules.and_then(|rules| rules.approval.as_ref()).map(|approval| approval.role);
+    let role = name.and_then(|name| rollout.approval(&name)).map(|approval| approval.role);
     if role != Some(ApproverRole::Application) {
         return Err(ApiError::forbidden("the policy asks the platform team for this approval"));
     }

@@ -107,6 +107,9 @@ pub struct LineView {
     /// Rings that a Pin holds on other content.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<String>,
+    /// Rings that had it and follow other content by now.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<String>,
 }
 
 /// A rollout that the answer is about.
@@ -183,7 +186,7 @@ impl Found {
         let reasons: Vec<(String, u64)> = self.reasons.clone().into_iter().collect();
         let mut answer = Answer::new(of, counts, offline).with_reasons(reasons).with_offline_since(self.offline_since);
         let settled = answer.complete;
-        answer.complete = settled && self.passed;
+        answer.complete = (settled || self.is_replaced()) && self.passed;
         let headline = text::headline(&answer, settled, &self, unit);
         let state = self.state.unwrap_or(if answer.complete { "Settled" } else { "Moving" });
         RolloutStatus {
@@ -203,6 +206,12 @@ impl Found {
             rollouts: self.rollouts,
             notes: self.notes,
         }
+    }
+
+    /// It was complete once, and nobody should have it any more.
+    fn is_replaced(&self) -> bool {
+        let gone = |line: &Line| line.counts.members() == 0 && !line.view.replaced.is_empty();
+        !self.lines.is_empty() && self.lines.iter().all(gone)
     }
 
     /// No cluster runs two of the assignments: then clusters are counted.

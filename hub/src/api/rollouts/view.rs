@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 
+use kedge_rollout::rollout::stop_words;
 use kedge_rollout::version::compare;
 use kedge_rollout::{Cause, Counts, Item, Phase, Progress, RingState, Rollout, Say, Word};
 use serde::Serialize;
@@ -308,8 +309,7 @@ fn why(phase: &Phase) -> String {
     match phase {
         Phase::Active | Phase::Complete { .. } => String::new(),
         Phase::Paused { by, .. } => format!("paused by {by}"),
-        Phase::Stopped { ring, why, .. } if why.starts_with(&format!("ring {ring}:")) => why.clone(),
-        Phase::Stopped { ring, why, .. } => format!("ring {ring}: {why}"),
+        Phase::Stopped { ring, why, .. } => stop_words(ring, why),
         Phase::RolledBack { why, .. } => why.clone(),
         Phase::Aborted { by, .. } => format!("aborted by {by}"),
         Phase::Superseded { by, .. } => format!("rollout {by} took its place"),

@@ -1,18 +1,14 @@
 //! The one question and its answer, what people say to rollouts, and bulk.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kedge_model::kinds::{
-    Approval, ApproverRole, EnvironmentPolicy, Members, Offline, Promoter, PromotionPolicy, Ring,
-};
+use kedge_model::kinds::{EnvironmentPolicy, Members, Offline, Promoter, PromotionPolicy, Ring};
 use kedge_model::wire::{ClusterId, PackagesKey, Timestamp};
 use kedge_rollout::{Cause, Lane, Phase, RingState, Rollout, RolloutId};
 use serde_json::{Value, json};
 
 use super::fixture::Hub;
-use crate::store::promotion::{PromotionRow, PromotionSave};
-use crate::store::{Term, now};
+use crate::store::now;
 
 pub const COMMIT: &str = "1f0e0d0c0b0a09080706050403020100f0e0d0c0";
 
@@ -373,18 +369,6 @@ async fn promotions_and_evidence_are_shown_and_words_need_a_role_and_a_reason(hu
     hub.get(&hub.team, "/evidence").await.refused(403, "Forbidden");
 }
 
-async fn an_approval_for_another_role_is_forbidden_as_with_rollouts(hub: Hub) {
-    let mut rules = rules(Offline::Complete);
-    rules.rings[0].approval = Some(Approval { people: 1, role: ApproverRole::Application, not_author: false });
-    govern_by(&hub, rules).await;
-    let rows = BTreeMap::from([("dev".to_owned(), PromotionRow::default())]);
-    hub.store.save_promotions(Term(0), &PromotionSave { rows, ..PromotionSave::default() }).await.unwrap();
-    let said = json!({"commit": COMMIT, "reason": "it looks good"});
-    let answer = hub.post(&hub.platform, "/promotions/dev/approve", said).await.refused(403, "Forbidden");
-    assert!(answer.text.contains("this approval is for the role application"), "{}", answer.text);
-    assert!(hub.store.waiting_promotion_words().await.unwrap().is_empty(), "nothing is left for the leader");
-}
-
 async fn pages_of_clusters_and_assignments_tell_of_rings_rollouts_and_slots(hub: Hub) {
     govern(&hub, Offline::Complete).await;
     rolls(&hub, Offline::Complete, |_| {}).await;
@@ -416,6 +400,5 @@ on_each_database!(
     a_restart_is_for_whole_streams_and_says_what_does_not_fit,
     a_version_that_should_last_is_written_to_git,
     promotions_and_evidence_are_shown_and_words_need_a_role_and_a_reason,
-    an_approval_for_another_role_is_forbidden_as_with_rollouts,
     pages_of_clusters_and_assignments_tell_of_rings_rollouts_and_slots,
 );

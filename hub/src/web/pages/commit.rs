@@ -5,8 +5,8 @@ use askama::Template;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 
-use crate::api::ApiState;
-use crate::api::history;
+use crate::api::fleet::chain;
+use crate::api::{ApiError, ApiState, history};
 use crate::history::way::WayStep;
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
@@ -52,6 +52,8 @@ pub async fn page(
     commit: Result<Path<String>, PathRejection>,
 ) -> Result<Show<CommitPage>, WebError> {
     let asked = commit?.0;
+    let policies = state.store.policies().await.map_err(ApiError::from)?;
+    let chain = policies.in_force().map(|policy| chain(policy)).unwrap_or_default();
     let way = match history::commit(State(state), viewer.caller.clone(), Ok(Path(asked.clone()))).await {
         Ok(way) => Some(way.0),
         Err(error) if error.status == axum::http::StatusCode::NOT_FOUND => None,
@@ -62,7 +64,7 @@ pub async fn page(
     let short = chip::short(&commit);
     Ok(Show(CommitPage {
         frame: Frame::of(&viewer, format!("Commit {short}"), Section::History),
-        columns: columns(&items),
+        columns: columns(&items, &chain),
         history: links::query("/history", &[("commit", &commit)]),
         as_main: links::query("/rollouts", &[("mainCommit", &commit)]),
         as_source: links::query("/rollouts", &[("sourceCommit", &commit)]),
@@ -74,7 +76,8 @@ pub async fn page(
     }))
 }
 
-fn columns(items: &[WayStep]) -> Vec<Column> {
+/// Along the promotion chain, then in the order in which environments let it in.
+fn columns(items: &[WayStep], chain: &[String]) -> Vec<Column> {
     let time = |item: &WayStep| item.at.parse::<jiff::Timestamp>().ok().map(|at| at.as_millisecond());
     let pushed = items.iter().filter(|item| item.step == "pushed").filter_map(time).min();
     let mut columns: Vec<(Column, Vec<i64>)> = Vec::new();
@@ -89,8 +92,11 @@ fn columns(items: &[WayStep]) -> Vec<Column> {
             times.extend(time(item));
         }
     }
-    // All are pushed at once: the order is that in which environments let it in.
-    columns.sort_by_key(|(_, times)| times.iter().filter(|at| Some(*at) != pushed.as_ref()).min().copied());
+    columns.sort_by_key(|(column, times)| {
+        let place = chain.iter().position(|name| *name == column.environment).unwrap_or(usize::MAX);
+        // All are pushed at once.
+        (place, times.iter().filter(|at| Some(*at) != pushed.as_ref()).min().copied())
+    });
     let finished = columns.into_iter().map(|(mut column, times)| {
         let span = times.iter().max().zip(times.iter().min()).map_or(0, |(last, first)| last - first);
         column.took = lasted(u64::try_from(span).unwrap_or_default());
@@ -173,8 +179,12 @@ mod tests {
             step("stage", "pushed", 1),
             step("stage", "promoted", 5),
         ];
-        let names: Vec<String> = columns(&items).into_iter().map(|column| column.environment).collect();
-        assert_eq!(names, ["dev", "stage", "prod"]);
+        let names = |chain: &[&str]| -> Vec<String> {
+            let chain: Vec<String> = chain.iter().map(|name| (*name).to_owned()).collect();
+            columns(&items, &chain).into_iter().map(|column| column.environment).collect()
+        };
+        assert_eq!(names(&[]), ["dev", "stage", "prod"]);
+        assert_eq!(names(&["prod", "stage", "dev"]), ["prod", "stage", "dev"], "the chain counts more");
     }
 
     #[test]

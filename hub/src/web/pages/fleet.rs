@@ -123,10 +123,7 @@ impl Moving {
             "Paused" => Mood::Unknown,
             _ => Mood::Converging,
         };
-        // Why it stopped is told once.
-        let again = rollout.rings.iter().map(|ring| format!("ring {0}: ring {0}: ", ring.ring));
-        let again = again.into_iter().find(|twice| rollout.why.starts_with(twice.as_str()));
-        let why = again.map_or(rollout.why.as_str(), |twice| &rollout.why[twice.len() / 2..]).to_owned();
+        let why = rollout.why;
         let stopped = !why.is_empty();
         let rings = rollout.rings.into_iter().map(|ring| {
             let waits = ring.waits_for.first().filter(|_| ring.state != "passed" && !stopped);

@@ -67,6 +67,7 @@ struct Item {
     not_yet: u64,
     not_yet_link: String,
     pinned: String,
+    replaced: String,
 }
 
 /// What a person said.
@@ -151,10 +152,11 @@ impl Item {
             before: item.before.unwrap_or_default(),
             order: item.order.unwrap_or_default(),
             chip: item.source_commit.as_deref().map(|commit| Chip::new(commit, "")),
-            bar: line.map(rings::line_bar),
+            bar: line.filter(|line| line.targeted > 0 || line.replaced.is_empty()).map(rings::line_bar),
             not_yet: line.map_or(0, |line| line.not_yet),
             not_yet_link: links::query("/conditions", &not_yet),
             pinned: line.map(|line| line.pinned.join(", ")).unwrap_or_default(),
+            replaced: line.map(|line| line.replaced.join(", ")).unwrap_or_default(),
             cluster_type: item.cluster_type,
             name: item.assignment,
         }

@@ -256,6 +256,13 @@ impl<'a> Environment<'a> {
         Ok(chosen)
     }
 
+    /// One that was complete and is asked for by its name: rings may follow other content by now.
+    fn is_past(&self, stored: &StoredRollout) -> bool {
+        let StatusQuery { rollout, source_commit, main_commit, .. } = self.query;
+        let named = rollout.is_some() || source_commit.is_some() || main_commit.is_some();
+        named && matches!(stored.rollout.phase, Phase::Complete { .. })
+    }
+
     fn wants(&self, cluster_type: &str) -> bool {
         self.query.cluster_type.as_deref().is_none_or(|wanted| wanted == cluster_type)
     }
@@ -306,6 +313,13 @@ impl<'a> Environment<'a> {
                     let held = self.held().await?;
                     names
                         .extend(held.get(&stream).and_then(|held| held.get(&item.assignment)).map(Entry::packages_key));
+                }
+                let other = |held: &BTreeMap<String, Entry>| {
+                    !held.get(&item.assignment).is_some_and(|entry| names.contains(&entry.packages_key()))
+                };
+                if self.is_past(stored) && self.held().await?.get(&stream).is_some_and(other) {
+                    draft.view.replaced.push(progress.ring.clone());
+                    continue;
                 }
                 if progress.state.is_new() || change.observed.is_some() {
                     draft.targets.push(Target { stream, keys: names });
@@ -444,6 +458,7 @@ impl<'a> Environment<'a> {
             counts: CountsView::default(),
             not_yet: 0,
             pinned: Vec::new(),
+            replaced: Vec::new(),
         };
         Draft { view, targets: Vec::new() }
     }

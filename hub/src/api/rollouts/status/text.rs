@@ -9,6 +9,9 @@ pub fn headline(answer: &Answer, settled: bool, found: &Found, unit: &str) -> St
     if found.state == Some("Unseen") {
         return found.notes.first().cloned().unwrap_or_default();
     }
+    if found.is_replaced() && answer.complete {
+        return "complete; other content has taken its place since".to_owned();
+    }
     let whole = answer.to_string();
     let counted = match unit {
         "placements" => whole.replacen(&format!(" of {}:", answer.of), &format!(" of {} placements:", answer.of), 1),

@@ -1,0 +1,150 @@
+//! Whether objects are as they were applied. The watches know it of nearly all; only where a field of ours changed hands is the server
+//! asked what applying again would change.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream;
+use serde_json::Value;
+
+use super::fields::Rights;
+use super::put::{Mode, Trouble, metadata};
+use super::{BESIDE, Desk, compare};
+use crate::cluster::metadata::Stamp;
+use crate::cluster::request::ApiError;
+use crate::cluster::watches::{Sight, Standing};
+use crate::goal::{ObjectGoal, ObjectId, OnDrift};
+use crate::observed::ObjectState;
+use crate::record::Failure;
+
+/// What can be told without a request, and what needs one.
+enum First {
+    Known(ObjectState),
+    Compare(Stamp),
+    /// It was there, and isn't among those with our label any more.
+    Missing,
+    /// Nobody can look: nothing is said of it.
+    Unknown,
+}
+
+/// A kind is listed once, when it is first named.
+const LISTED: Duration = Duration::from_secs(15);
+
+impl Desk {
+    pub(super) async fn look(
+        &self,
+        goals: &BTreeMap<ObjectId, ObjectGoal>,
+    ) -> Result<BTreeMap<ObjectId, ObjectState>, Failure> {
+        let watched = goals.values().filter(|goal| goal.drift != OnDrift::Ignore);
+        let kinds = self.watch(watched.map(|goal| &goal.id));
+        let settled = self.watches.settle(&kinds, LISTED).await;
+        settled.map_err(|why| Failure::passing("ApiServer", why))?;
+        let (mut states, mut open) = (BTreeMap::new(), Vec::new());
+        for (id, goal) in goals {
+            match self.first(goal) {
+                First::Known(state) => _ = states.insert(id.clone(), state),
+                First::Unknown => {}
+                First::Compare(stamp) => open.push((goal, Some(stamp))),
+                First::Missing => open.push((goal, None)),
+            }
+        }
+        let all = stream::iter(open).map(|(goal, stamp)| async move { (goal, self.compare(goal, stamp).await) });
+        let mut all = std::pin::pin!(all.buffer_unordered(BESIDE));
+        while let Some((goal, state)) = all.next().await {
+            states.extend(state?.map(|state| (goal.id.clone(), state)));
+        }
+        Ok(states)
+    }
+
+    fn first(&self, goal: &ObjectGoal) -> First {
+        if goal.drift == OnDrift::Ignore {
+            return First::Known(ObjectState::AsApplied);
+        }
+        let seen = self.watches.seen();
+        let good = seen.good(&goal.id);
+        match (seen.sight(&goal.id), good) {
+            (Sight::There(stamp), _) if stamp.deleting => {
+                First::Known(ObjectState::Differs("is being deleted".to_owned()))
+            }
+            (Sight::There(stamp), Some(good)) if good.stamp.is_same(&stamp) => {
+                First::Known(match good.is_of(&goal.content) {
+                    true => ObjectState::AsApplied,
+                    false => ObjectState::Differs("holds other content than this".to_owned()),
+                })
+            }
+            (Sight::There(stamp), _) => First::Compare(stamp),
+            (Sight::Absent, Some(_)) => First::Missing,
+            (Sight::Absent, None) => First::Known(ObjectState::Absent),
+            (Sight::Unknown(Standing::Refused(_)), _) => First::Unknown,
+            (Sight::Unknown(_), _) => First::Missing,
+        }
+    }
+
+    /// None: it can't be told.
+    async fn compare(&self, goal: &ObjectGoal, stamp: Option<Stamp>) -> Result<Option<ObjectState>, Failure> {
+        let (account, body) = (goal.account.as_deref(), self.content(goal)?);
+        if stamp.is_none() {
+            match self.get(&goal.id, account).await {
+                Ok(_) => {}
+                // It was done, and the cluster has cleared it away as it was told to.
+                Err(error) if error.code() == Some(404) && ends_by_itself(goal, &body) => {
+                    return Ok(Some(ObjectState::AsApplied));
+                }
+                Err(error) if error.code() == Some(404) => {
+                    self.watches.seen().disown(&goal.id);
+                    return Ok(Some(ObjectState::Absent));
+                }
+                Err(error) => return untold(goal, error),
+            }
+        }
+        let rights = Rights { take: goal.take, again: true };
+        let applied = match self.apply(goal, &body, Mode::Dry, rights).await {
+            Ok(applied) => applied,
+            Err(Trouble::Conflict(what)) => return Ok(Some(ObjectState::Differs(format!("conflicts: {what}")))),
+            Err(Trouble::Api(error)) => return untold(goal, error),
+        };
+        let about = metadata(&applied.object);
+        let unchanged = applied.live.is_none() && stamp.is_some_and(|stamp| stamp.is_same(&about.stamp()));
+        if unchanged {
+            self.watches.approve(&goal.id, &about, &goal.content);
+            return Ok(Some(ObjectState::AsApplied));
+        }
+        let live: Value = match applied.live {
+            Some(live) => live,
+            None => match self.get(&goal.id, account).await {
+                Ok(live) => live,
+                Err(error) if error.code() == Some(404) => return Ok(Some(ObjectState::Absent)),
+                Err(error) => return untold(goal, error),
+            },
+        };
+        Ok(Some(match compare::difference(&live, &applied.object) {
+            Some(what) => ObjectState::Differs(what),
+            None => {
+                self.watches.approve(&goal.id, &metadata(&live), &goal.content);
+                ObjectState::AsApplied
+            }
+        }))
+    }
+}
+
+/// A Job that is deleted some time after it finished.
+fn ends_by_itself(goal: &ObjectGoal, body: &[u8]) -> bool {
+    let is_job = (goal.id.group.as_str(), goal.id.kind.as_str()) == ("batch", "Job");
+    let ttl = |content: Value| content["spec"]["ttlSecondsAfterFinished"].is_u64();
+    is_job && serde_json::from_slice::<Value>(body).is_ok_and(ttl)
+}
+
+/// The server doesn't let us compare it.
+fn untold(goal: &ObjectGoal, error: ApiError) -> Result<Option<ObjectState>, Failure> {
+    match error {
+        ApiError::Refused(refusal) if refusal.code == 403 => {
+            tracing::warn!(object = %goal.id, why = refusal.sentence(), "can't be compared with what was applied");
+            Ok(None)
+        }
+        ApiError::Refused(refusal) => {
+            Ok(Some(ObjectState::Differs(format!("can't be as applied: {}", refusal.sentence()))))
+        }
+        error => Err(super::refusal::failure(&goal.id.to_string(), error)),
+    }
+}

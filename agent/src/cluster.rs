@@ -1,0 +1,19 @@
+//! The API server of the cluster that the agent lives in: one connection for everything that asks it. The Kubernetes applier, the
+//! watches, the lease, the keeper of ledgers and the observer use it.
+
+pub mod client;
+#[cfg(test)]
+pub mod fake;
+pub mod kinds;
+pub mod metadata;
+pub mod request;
+pub mod retry;
+pub mod stream;
+pub mod watches;
+
+pub use client::{Cluster, ClusterError};
+
+/// Whose field an applied field is.
+pub const MANAGER: &str = "kedge";
+/// The label that every applied object carries, and the annotation with the assignment's whole name.
+pub const ASSIGNMENT: &str = "kedge.dev/assignment";
