@@ -1,10 +1,13 @@
 //! The API server of the cluster that the agent lives in: one connection for everything that asks it. The Kubernetes applier, the
 //! watches, the lease, the keeper of ledgers and the observer use it.
 
+pub mod asking;
 pub mod client;
 #[cfg(test)]
 pub mod fake;
+pub mod keeper;
 pub mod kinds;
+pub mod lease;
 pub mod metadata;
 pub mod request;
 pub mod retry;

@@ -57,7 +57,7 @@ Examples:
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something needs attention (status, doctor)."
 )]
 pub struct Cli {
-    /// Keep everything below this folder, without root: files and folders only, no debs, units and users
+    /// Keep everything below this folder, without root: files and folders only, no debs, units and users [also: $KEDGE_ROOT]
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
     /// The settings [default: /etc/kedge/agent.toml, if it is there]
@@ -105,7 +105,9 @@ impl Cli {
     }
 
     fn paths(&self) -> Result<Paths, CommandError> {
-        let Some(root) = &self.root else { return Ok(Paths::host()) };
+        // A pod says it once for all commands that people start in it.
+        let said = || std::env::var_os("KEDGE_ROOT").filter(|root| !root.is_empty()).map(PathBuf::from);
+        let Some(root) = &self.root.clone().or_else(said) else { return Ok(Paths::host()) };
         let failed = |source| CommandError::File { path: root.clone(), action: "found", source };
         Ok(Paths::below(&std::path::absolute(root).map_err(failed)?))
     }

@@ -30,6 +30,8 @@ pub struct Config {
     /// Where a Prometheus of this host finds the agent's numbers. None: nowhere.
     pub metrics: Option<Endpoint>,
     pub log: Level,
+    /// It is the agent of a Kubernetes cluster, not of this host.
+    pub kubernetes: bool,
 }
 
 /// What is written to the log.
@@ -74,6 +76,7 @@ impl Default for Config {
             disk_reserve: DISK_RESERVE,
             metrics: None,
             log: Level::Info,
+            kubernetes: false,
         }
     }
 }

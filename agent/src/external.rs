@@ -1,5 +1,6 @@
-//! What other reconcilers said they did (`kedge-agent report`: Ansible, Zarf, a script), and what that means for the assignments that
-//! the desired state only observes. The command writes the ledger `external`, one at a time; the daemon reads it.
+//! What other reconcilers said they did (`kedge-agent report`: Ansible, Zarf, a script), or what the agent sees of them itself (Flux,
+//! Argo CD), and what that means for the assignments that the desired state only observes. The command writes the ledger `external`,
+//! one at a time; the daemon reads it.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -38,6 +39,23 @@ pub struct Reported {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_ok: Option<String>,
 }
+
+/// What the agent itself sees of an assignment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sighting {
+    pub condition: Condition,
+    /// What differs from what is expected, in a sentence.
+    pub drift: Option<String>,
+    /// What runs, as the reconciler calls it.
+    pub version: Option<String>,
+    /// What is desired is what runs.
+    pub reached: bool,
+    /// None: from now on.
+    pub since: Option<Timestamp>,
+}
+
+/// By assignment. None: too little was seen yet to say anything, and what was told before stays.
+pub type Sightings = BTreeMap<String, Option<Sighting>>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ExternalError {
@@ -116,20 +134,33 @@ impl External {
     }
 }
 
-/// What is true of every observed assignment of a state. Pure.
-pub fn truths(state: &DesiredState, results: &BTreeMap<String, Reported>, now: Timestamp) -> Vec<Told> {
+/// What is true of every observed assignment of a state: what is seen counts before what is said. Pure.
+pub fn truths(
+    state: &DesiredState,
+    results: &BTreeMap<String, Reported>,
+    seen: &Sightings,
+    now: Timestamp,
+) -> Vec<Told> {
     let observed = state.entries.iter().filter_map(|entry| match &entry.mode {
         Mode::Observe(observation) => Some((entry, observation)),
         Mode::Apply(_) => None,
     });
-    let told = observed.map(|(entry, observation)| {
+    let told = observed.filter_map(|(entry, observation)| {
         let result = results.get(&entry.assignment);
+        match seen.get(&entry.assignment) {
+            Some(None) => return None,
+            // What can't be seen may have been said.
+            Some(Some(sighting)) if sighting.condition != Condition::Unknown || result.is_none() => {
+                return Some(sighting.told(&entry.assignment, observation, state, now));
+            }
+            _ => {}
+        }
         let (condition, drift) = judge(observation, result);
         // What was reported is true since then; that something else is expected is true now.
         let settled = !matches!(condition, Condition::Converging | Condition::Unknown);
         let reached = result.and_then(|result| result.last_ok.as_deref());
         let runs = reached.is_some_and(|reached| fits(reached, observation.expected_commit.as_deref()));
-        Told::Truth {
+        Some(Told::Truth {
             assignment: entry.assignment.clone(),
             desired: Some(observation.key()),
             generation: state.generation,
@@ -138,9 +169,25 @@ pub fn truths(state: &DesiredState, results: &BTreeMap<String, Reported>, now: T
             condition,
             drift,
             at: result.filter(|_| settled).map_or(now, |result| result.at),
-        }
+        })
     });
     told.collect()
+}
+
+impl Sighting {
+    fn told(&self, assignment: &str, observation: &Observation, state: &DesiredState, now: Timestamp) -> Told {
+        Told::Truth {
+            assignment: assignment.to_owned(),
+            desired: Some(observation.key()),
+            generation: state.generation,
+            running: self.reached.then(|| observation.key()),
+            version: self.version.clone(),
+            condition: self.condition.clone(),
+            drift: self.drift.clone(),
+            // The clock of who wrote it may be ahead.
+            at: self.since.map_or(now, |since| since.min(now)),
+        }
+    }
 }
 
 /// The condition, and a sentence where what was reported isn't what is expected.
@@ -165,7 +212,7 @@ fn judge(observation: &Observation, result: Option<&Reported>) -> (Condition, Op
 }
 
 /// Whether a revision is this commit; any is, where the hub knows none. Also `main@sha1:COMMIT`, `main/COMMIT` and short commits.
-fn fits(revision: &str, expected: Option<&str>) -> bool {
+pub fn fits(revision: &str, expected: Option<&str>) -> bool {
     let Some(expected) = expected else { return true };
     let commit = revision.rsplit([':', '/', '@']).next().unwrap_or(revision);
     let short = commit.len() >= SHORT_COMMIT && commit.bytes().all(|letter| letter.is_ascii_hexdigit());

@@ -173,6 +173,22 @@ impl Identity {
     }
 }
 
+/// A host that joined by hand becomes its cluster's agent: the identity is the cluster's from now on, and no longer the machine's.
+pub fn hand_over(
+    disk: &Arc<dyn Disk>,
+    paths: &Paths,
+    from: Option<Digest>,
+    to: Option<Digest>,
+) -> Result<(), IdentityError> {
+    let opened = Ledger::<Stored>::open(Arc::clone(disk), &path(paths))?;
+    let (mut ledger, Some(mut stored)) = (opened.ledger, opened.value) else { return Ok(()) };
+    if let Some(joined) = stored.joined.as_mut().filter(|joined| same_machine(joined.machine, from)) {
+        joined.machine = to;
+        ledger.write(&stored)?;
+    }
+    Ok(())
+}
+
 /// Where the ledger is.
 pub fn path(paths: &Paths) -> PathBuf {
     paths.state().join("identity")
@@ -236,6 +252,21 @@ mod tests {
             },
         );
         assert!(checked > 10, "{checked}");
+    }
+
+    #[test]
+    fn an_identity_that_was_handed_over_is_the_clusters_and_another_machines_isnt() {
+        let (hub, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+        let (paths, disk) = (Paths::below(folder.path()), Arc::new(kedge_durable::RealDisk) as Arc<dyn Disk>);
+        let [node, other, cluster] = ["node", "other", "cluster"].map(|id| Some(Digest::of(id.as_bytes())));
+        hand_over(&disk, &paths, node, cluster).unwrap();
+        let joined = hub.identity("https://hub:1", &Stream::new("dev", "drone", "all")).joined;
+        let mut ledger = Ledger::open(Arc::clone(&disk), &path(&paths)).unwrap().ledger;
+        ledger.write(&Stored { joined: Some(Joined { machine: node, ..joined }), pending: None }).unwrap();
+        hand_over(&disk, &paths, other, cluster).unwrap();
+        assert_eq!(Identity::read(&*disk, &paths).unwrap().unwrap().joined().machine, node);
+        hand_over(&disk, &paths, node, cluster).unwrap();
+        assert_eq!(Identity::read(&*disk, &paths).unwrap().unwrap().joined().machine, cluster);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //! What runs depends on nothing but the disk.
 
 pub mod agenda;
+pub mod alive;
 pub mod apply;
 pub mod archive;
 pub mod bind;
@@ -25,6 +26,7 @@ pub mod join;
 pub mod link;
 pub mod metrics;
 pub mod objects;
+pub mod observe;
 pub mod observed;
 pub mod paths;
 pub mod plan;

@@ -214,6 +214,20 @@ pub fn objects(record: &Record) -> BTreeSet<Digest> {
     named
 }
 
+/// What the objects of a cluster are made of, as far as a record needs it to go on: in a change also of what it changes from and to.
+pub fn contents(record: &Record) -> BTreeSet<Digest> {
+    let under_way = || record.transaction.iter();
+    let goals = record.running.iter().chain(under_way().filter_map(|one| one.wanted.as_deref()));
+    let mut named: BTreeSet<Digest> =
+        goals.flat_map(|running| &running.goal.objects).map(|object| object.content).collect();
+    for step in under_way().flat_map(|one| one.forward.iter().chain(&one.back)) {
+        if let Step::PutObjects { objects } = step {
+            named.extend(objects.iter().map(|object| object.content));
+        }
+    }
+    named
+}
+
 fn name_packages(packages: &Packages, named: &mut BTreeSet<Digest>) {
     for package in [&packages.platform, &packages.workload] {
         named.insert(package.digest);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kedge_durable::{Disk, Ledger, LedgerError};
-use kedge_model::wire::{ClusterId, Envelope, Heads, SigningKey, Timestamp, VerifyingKey};
+use kedge_model::wire::{ClusterId, Envelope, Heads, PackagesKey, SigningKey, Timestamp, VerifyingKey};
 use kedge_status::{Change, Condition, EventLog, Hold, Nonce, Report, Severity, StatusDocument, Warning, WriteError};
 
 use crate::clock::Clock;
@@ -128,6 +128,11 @@ impl Reporter {
         (reporter, told)
     }
 
+    /// Another process wrote until now, on another node: from here on it is a new epoch, as after compaction.
+    pub fn take_over(&mut self) {
+        (self.dirty, self.ahead) = (true, true);
+    }
+
     /// Takes what the engine says. Durable after `flush`.
     pub fn tell(&mut self, told: &Told) {
         match told {
@@ -220,6 +225,12 @@ impl Reporter {
     /// Of which something was told.
     pub fn assignments(&self) -> Vec<String> {
         self.document.reports().into_keys().collect()
+    }
+
+    /// What was last told to run, and its version.
+    pub fn running(&self, assignment: &str) -> Option<(PackagesKey, Option<String>)> {
+        let report = self.document.report(assignment)?;
+        Some((report.running?, report.version))
     }
 
     /// Seconds since the last full look at what runs.

@@ -5,9 +5,11 @@ mod desk;
 mod host;
 mod house;
 mod hub;
+pub mod kubernetes;
 pub mod lock;
 mod service;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
@@ -16,8 +18,12 @@ use std::time::Duration;
 
 use kedge_durable::{Disk, RealDisk};
 use kedge_model::kinds::Destination;
+use tokio::runtime::Handle;
 
 use crate::clock::{Clock, SystemClock};
+use crate::cluster::asking::AskError;
+use crate::cluster::keeper::KeeperError;
+use crate::cluster::{Cluster, ClusterError};
 use crate::config::Config;
 use crate::desired::Memory;
 use crate::holds::Holds;
@@ -31,10 +37,11 @@ use crate::records::Records;
 use crate::worker::pulse::Pulse;
 use crate::worker::{Heard, Worker};
 use desk::{Desk, Ended};
-use host::{HubLine, Workshop, chain};
+use host::{Ground, HubLine, Workshop, chain};
 pub use house::Signals;
-use house::{Event, House};
+use house::{Event, House, Outside};
 use lock::{Lock, LockError};
+use service::Service;
 
 /// What the whole loop shares.
 #[derive(Clone, Debug)]
@@ -46,6 +53,18 @@ pub(crate) struct Site {
     pub config: Config,
     /// What this agent applies to.
     pub place: Destination,
+    /// What is known of the cluster; none: it is a host.
+    pub cluster: Option<Surroundings>,
+}
+
+/// The cluster that this agent works for since it holds the Lease.
+#[derive(Clone, Debug)]
+pub(crate) struct Surroundings {
+    /// For the hub's page.
+    pub facts: BTreeMap<&'static str, String>,
+    /// For the observer, whose watches run where the others do.
+    pub cluster: Cluster,
+    pub runtime: Handle,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +77,14 @@ pub enum RunError {
     Begin(#[source] io::Error),
     #[error("the applier's thread has ended")]
     Deserted,
+    #[error("the cluster can't be reached")]
+    Cluster(#[source] ClusterError),
+    #[error("the cluster doesn't say which one it is")]
+    Facts(#[source] AskError),
+    #[error(transparent)]
+    Keeper(KeeperError),
+    #[error("{0}")]
+    Usage(&'static str),
 }
 
 /// What can't be read now may be readable again: a disk that was full, a join that a person is making.
@@ -75,6 +102,7 @@ impl RunError {
             {
                 Some("run it as root, or with --root and a folder of your own".to_owned())
             }
+            RunError::Cluster(_) => Some("run it as a pod with a service account, or give --kubeconfig".to_owned()),
             _ => None,
         }
     }
@@ -92,7 +120,19 @@ pub async fn run(config: Config, paths: Paths, signals: Signals) -> Result<(), R
         objects,
         config,
         place: Destination::Host,
+        cluster: None,
     };
+    work(&site, Ground::Host, signals, Service::new(), None).await
+}
+
+/// Applies and reports until the signals say stop.
+async fn work(
+    site: &Site,
+    ground: Ground,
+    signals: Signals,
+    service: Service,
+    outside: Option<Outside>,
+) -> Result<(), RunError> {
     let (pulse, line) = (Arc::new(Pulse::default()), HubLine::new());
     let workshop = Workshop {
         paths: site.paths.clone(),
@@ -101,13 +141,15 @@ pub async fn run(config: Config, paths: Paths, signals: Signals) -> Result<(), R
         objects: site.objects.clone(),
         pulse: Arc::clone(&pulse),
         line: line.clone(),
+        ground,
     };
     let worker = Worker::start(pulse, workshop.make()).map_err(RunError::Begin)?;
-    let mut house = House::new(worker, signals, site.config.look_interval).map_err(RunError::Begin)?;
+    let mut house =
+        House::new(worker, signals, service, site.config.look_interval, outside).map_err(RunError::Begin)?;
     tracing::info!(version = env!("CARGO_PKG_VERSION"), root = %site.paths.root().display(), "the agent runs");
     house.service.ready();
     let numbers = site.config.metrics.clone().map(|at| tokio::spawn(metrics::serve(at, site.paths.clone())));
-    let ended = live(&mut house, &site, &line).await;
+    let ended = live(&mut house, site, &line).await;
     if let Some(numbers) = numbers {
         numbers.abort();
     }

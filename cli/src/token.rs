@@ -1,5 +1,7 @@
 //! `kedge token`: join tokens, with which new clusters come in. Called by `main`.
 
+mod manifest;
+
 use anyhow::Result;
 use clap::Subcommand;
 use serde_json::{Map, Value, json};
@@ -8,6 +10,7 @@ use crate::error::Exit;
 use crate::get::{self, GetArgs};
 use crate::hub::HubArgs;
 use crate::output::{print_text, say};
+use manifest::{Manifest, Mode, parse_image, parse_name};
 
 /// Make, list and revoke join tokens for new clusters.
 ///
@@ -21,6 +24,12 @@ Examples:
 
   A token for a factory's worth of machines:
     kedge token create -e prod --cluster-type line --labels hall=7 --site north --uses 200 --expires 7d > line.token
+
+  Everything that a Kubernetes cluster needs to join, from the namespace to the agent:
+    kedge token create -e prod --cluster-type edge --manifest | kubectl apply -f -
+
+  The same for a cluster that Flux runs, with an image from the plant's own registry:
+    kedge token create -e prod -t edge --manifest --mode observe --image registry.plant.example/kedge-agent:0.1.0
 
   Which are there? Take one back:
     kedge token list
@@ -68,6 +77,29 @@ struct CreateArgs {
     /// How long it is good for
     #[arg(long, value_name = "DURATION", default_value = "1d")]
     expires: String,
+
+    /// Print what a Kubernetes cluster needs, with the token in it, for `kubectl apply -f -`
+    #[arg(long)]
+    manifest: bool,
+
+    /// What the agent may do in the cluster
+    #[arg(
+        long,
+        value_enum,
+        value_name = "MODE",
+        default_value = "apply",
+        requires = "manifest",
+        help_heading = "Manifest"
+    )]
+    mode: Mode,
+
+    /// Where its nodes find the agent's image [default: kedge-agent:VERSION]
+    #[arg(long, value_name = "NAME", requires = "manifest", value_parser = parse_image, help_heading = "Manifest")]
+    image: Option<String>,
+
+    /// What the cluster calls itself [default: a name made from its id]
+    #[arg(long, value_name = "NAME", requires = "manifest", value_parser = parse_name, help_heading = "Manifest")]
+    name: Option<String>,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -98,7 +130,7 @@ pub fn run(args: &TokenArgs) -> Result<Exit> {
                 "expires": create.expires,
             });
             let made = args.hub.open()?.post(&["join-tokens"], &body)?.document;
-            print_made(&made)
+            if create.manifest { print_manifest(create, &made) } else { print_made(&made) }
         }
         TokenCommand::List(list) => get::run(&GetArgs::tokens(list.output, args.hub.clone())),
         TokenCommand::Revoke(revoke) => {
@@ -109,15 +141,36 @@ pub fn run(args: &TokenArgs) -> Result<Exit> {
     }
 }
 
+/// Only the manifests on stdout: they go to kubectl.
+fn print_manifest(create: &CreateArgs, made: &Value) -> Result<Exit> {
+    let manifest = Manifest {
+        token: made["token"].as_str().unwrap_or_default(),
+        mode: create.mode,
+        image: create.image.as_deref(),
+        name: create.name.as_deref(),
+    };
+    print_text(&manifest.to_text())?;
+    say_made(made);
+    if create.uses > 1 {
+        say("every cluster that it is applied to joins with this token; each takes one use");
+    }
+    say("then look at it: kubectl -n kedge-system get pods, and kedge get clusters");
+    Ok(Exit::Success)
+}
+
 /// Only the token on stdout: it goes into a file or to an agent.
 pub fn print_made(made: &Value) -> Result<Exit> {
     print_text(&format!("{}\n", made["token"].as_str().unwrap_or_default()))?;
+    say_made(made);
+    Ok(Exit::Success)
+}
+
+fn say_made(made: &Value) {
     let until = match made["expiresAt"].as_str() {
         Some(_) => format!(", good until {}", get::columns::moment(&made["expiresAt"])),
         None => String::new(),
     };
     say(&format!("token {}{until}; it isn't shown again", made["id"].as_str().unwrap_or_default()));
-    Ok(Exit::Success)
 }
 
 pub fn parse_label(text: &str) -> Result<(String, String), String> {

@@ -14,7 +14,7 @@ declare -A triple_of=([amd64]=x86_64-unknown-linux-gnu [arm64]=aarch64-unknown-l
 # The agent is built for its size, the others as everywhere else.
 declare -A profile_of=([kedge-agent]=dist [kedge-hub]=release [kedge]=release)
 # The package of the workspace, and the folders that it is made of.
-declare -A sources_of=([kedge-agent]="agent crates" [kedge-hub]="hub crates packaging/schemas docs" [kedge]="cli crates packaging/schemas")
+declare -A sources_of=([kedge-agent]="agent crates" [kedge-hub]="hub crates packaging/schemas docs" [kedge]="cli crates packaging/schemas packaging/kubernetes")
 
 own_architecture() { dpkg --print-architecture; }
 

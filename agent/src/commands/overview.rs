@@ -12,6 +12,7 @@ use serde::{Serialize, Serializer};
 use super::daemon;
 use super::error::CommandError;
 use super::output::Time;
+use crate::alive::Standby;
 use crate::contact::Contact;
 use crate::desired::Memory;
 use crate::holds::{Held, Holds, Writer};
@@ -28,6 +29,9 @@ pub struct Overview {
     pub cluster: Option<Cluster>,
     /// The process that holds the state folder.
     pub daemon: Option<u32>,
+    /// On a cluster: it waits for its turn, and another one works.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub standby: Option<Standby>,
     pub hub: Hub,
     pub assignments: Vec<Assignment>,
     pub holds: Vec<Hold>,
@@ -123,6 +127,7 @@ impl Overview {
         (overview.records, overview.unreadable) = Records::read_all(&RealDisk, paths)
             .map_err(|error| CommandError::failed("what was done on this host can't be read", error))?;
         overview.daemon = daemon::holder(paths);
+        overview.standby = Standby::read(paths).filter(|_| overview.daemon.is_some());
         overview.read_holds(paths);
         let desired = overview.read_desired(paths);
         let reports = overview.read_status(paths);

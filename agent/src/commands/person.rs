@@ -3,7 +3,9 @@
 use kedge_durable::{LedgerError, RealDisk};
 use nix::unistd::{User, geteuid, getuid};
 
+use super::daemon;
 use super::error::CommandError;
+use crate::alive::Standby;
 use crate::identity::{Identity, IdentityError};
 use crate::paths::Paths;
 
@@ -11,6 +13,11 @@ use crate::paths::Paths;
 pub fn identity(paths: &Paths) -> Result<Identity, CommandError> {
     if paths.is_host() && !geteuid().is_root() {
         return Err(CommandError::NeedsRootToChange);
+    }
+    // What is typed at a node that stands by would be forgotten.
+    if let Some(standby) = Standby::read(paths).filter(|_| daemon::holder(paths).is_some()) {
+        let hint = standby.way("…");
+        return Err(CommandError::refused("this agent stands by, another one works for the cluster", hint));
     }
     match Identity::read(&RealDisk, paths) {
         Ok(Some(identity)) => Ok(identity),

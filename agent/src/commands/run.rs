@@ -1,6 +1,6 @@
 //! `kedge-agent run`: the daemon, as systemd starts it. Sets the process up and hands over to `crate::run`.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::signal::unix::{SignalKind, signal};
@@ -10,11 +10,15 @@ use super::error::{CommandError, Exit};
 use crate::config::{Config, ConfigError, Level};
 use crate::paths::Paths;
 use crate::run::Signals;
+use crate::run::kubernetes::{self, Settings};
 
 /// Run the agent until it is stopped.
 ///
 /// The Debian package's service does this. SIGTERM ends the step under way and stops; the journal keeps the rest for the next
 /// start. SIGHUP looks at everything at once.
+///
+/// With --kubernetes it is the agent of a cluster: of all that run on its nodes the one that holds the Lease works, and what it
+/// remembers is in Secrets of the agent's namespace.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,10 +26,36 @@ Examples:
     systemctl enable --now kedge-agent
 
   By hand, below a folder, without root:
-    kedge-agent run --root ~/kedge")]
-pub struct RunArgs {}
+    kedge-agent run --root ~/kedge
 
-pub fn run(_: &RunArgs, config: Option<&Path>, paths: Paths) -> Result<Exit, CommandError> {
+  In a pod, for its cluster:
+    kedge-agent run --kubernetes --root /var/lib/kedge
+
+  For a cluster, from outside of it:
+    kedge-agent run --kubernetes --kubeconfig ~/.kube/config --root ~/kedge")]
+pub struct RunArgs {
+    /// Apply to the Kubernetes cluster that this runs in, not to the host [also: kubernetes = true in agent.toml]
+    #[arg(long)]
+    kubernetes: bool,
+
+    /// How to reach the cluster [default: the pod's service account]
+    #[arg(long, value_name = "FILE", requires = "kubernetes")]
+    kubeconfig: Option<PathBuf>,
+
+    /// Where the Lease and the agent's Secrets are [default: the pod's own, or kedge-system]
+    #[arg(long, value_name = "NAME", requires = "kubernetes")]
+    namespace: Option<String>,
+
+    /// The Lease that the agents of a cluster share
+    #[arg(long, value_name = "NAME", requires = "kubernetes", default_value = kubernetes::LEASE)]
+    lease_name: String,
+
+    /// What this agent is called as the Lease's holder [default: $POD_NAME, or the host's name]
+    #[arg(long, value_name = "NAME", requires = "kubernetes")]
+    holder: Option<String>,
+}
+
+pub fn run(args: &RunArgs, config: Option<&Path>, paths: Paths) -> Result<Exit, CommandError> {
     let config = Config::load(config, &paths).map_err(|error| match error {
         ConfigError::Invalid { report } => CommandError::refused(report, ""),
         error => CommandError::failed("the settings can't be used", error),
@@ -35,10 +65,16 @@ pub fn run(_: &RunArgs, config: Option<&Path>, paths: Paths) -> Result<Exit, Com
     _ = nix::sys::prctl::set_thp_disable(true);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CommandError::failed("the runtime can't start", error))?;
-    runtime.block_on(serve(config, paths))
+    let settings = (args.kubernetes || config.kubernetes).then(|| Settings {
+        kubeconfig: args.kubeconfig.clone(),
+        namespace: args.namespace.clone(),
+        lease: Some(args.lease_name.clone()),
+        holder: args.holder.clone(),
+    });
+    runtime.block_on(serve(config, paths, settings))
 }
 
-async fn serve(config: Config, paths: Paths) -> Result<Exit, CommandError> {
+async fn serve(config: Config, paths: Paths, settings: Option<Settings>) -> Result<Exit, CommandError> {
     let failed = |error| CommandError::failed("signals can't be listened to", error);
     let (stop, shutdown) = watch::channel(false);
     let look = Arc::new(Notify::new());
@@ -58,7 +94,11 @@ async fn serve(config: Config, paths: Paths) -> Result<Exit, CommandError> {
             };
         }
     });
-    let ran = crate::run::run(config, paths, Signals { shutdown, look }).await;
+    let signals = Signals { shutdown, look };
+    let ran = match settings {
+        None => crate::run::run(config, paths, signals).await,
+        Some(settings) => kubernetes::run(config, paths, signals, settings).await,
+    };
     listener.abort();
     ran.map(|()| Exit::Success).map_err(|error| match error.hint() {
         Some(hint) => CommandError::refused(error.to_string(), hint),

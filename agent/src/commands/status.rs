@@ -5,9 +5,11 @@ use std::fmt::Write as _;
 use kedge_model::wire::{PackagesKey, Timestamp};
 use kedge_status::Severity;
 
+use super::daemon;
 use super::error::{CommandError, Exit};
 use super::output::{Format, Table, ago, duration, show, time};
 use super::overview::{Assignment, Overview};
+use crate::alive;
 use crate::clock::{Clock as _, SystemClock};
 use crate::paths::Paths;
 
@@ -32,12 +34,22 @@ pub struct StatusArgs {
     /// How to show it
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
+
+    /// Say only whether the agent runs and shows signs of life: for the probe of a pod
+    #[arg(long)]
+    alive: bool,
 }
 
 /// A clock that is wrong by less isn't worth a word.
 const CLOCK_TOLERANCE_MS: u64 = 5_000;
 
 pub fn run(args: &StatusArgs, paths: &Paths) -> Result<Exit, CommandError> {
+    if args.alive {
+        return match daemon::holder(paths).is_some() && alive::is_shown(paths) {
+            true => Ok(Exit::Success),
+            false => Err(CommandError::refused("the agent shows no sign of life", "kubectl logs says why")),
+        };
+    }
     let overview = Overview::read(paths)?;
     show(args.output, &overview, || text(&overview, SystemClock.now()))?;
     Ok(exit(&overview))
@@ -46,6 +58,10 @@ pub fn run(args: &StatusArgs, paths: &Paths) -> Result<Exit, CommandError> {
 fn exit(overview: &Overview) -> Exit {
     let converged = overview.assignments.iter().all(|assignment| assignment.condition == "Converged");
     let urgent = overview.warnings.iter().any(|warning| warning.severity == Severity::Error);
+    // Whoever works has more to say.
+    if overview.standby.is_some() {
+        return Exit::Success;
+    }
     match converged && !urgent && overview.unreadable.is_empty() && overview.cluster.is_some() {
         true => Exit::Success,
         false => Exit::Findings,
@@ -87,6 +103,15 @@ fn text(overview: &Overview, now: Timestamp) -> String {
 /// Who this is, whether the agent runs, and the hub.
 fn head(overview: &Overview, now: Timestamp) -> String {
     let mut text = String::new();
+    if let Some(standby) = &overview.standby {
+        let by = standby.holder.as_deref().unwrap_or("nobody yet");
+        _ = writeln!(
+            text,
+            "This agent stands by; the one that works for the cluster is {by}: {}",
+            standby.way("status")
+        );
+        text.push_str("What follows is what this node knew last.\n\n");
+    }
     match &overview.cluster {
         None => text.push_str("This host hasn't joined a hub: kedge-agent join --token-file FILE\n"),
         Some(cluster) => {

@@ -13,7 +13,8 @@ use super::problem::nearest;
 use super::{Config, Endpoint, LONGEST_LOOK, Level, MAX_NAME, Problem, SHORTEST_LOOK};
 
 /// Every key of the file.
-pub(super) const KEYS: [&str; 7] = ["name", "hub", "traffic", "look_interval", "disk_reserve", "metrics", "log"];
+pub(super) const KEYS: [&str; 8] =
+    ["name", "hub", "traffic", "look_interval", "disk_reserve", "metrics", "log", "kubernetes"];
 const TRAFFIC: [(&str, Profile); 2] = [("normal", Profile::Normal), ("low", Profile::Low)];
 const LEVELS: [(&str, Level); 4] =
     [("error", Level::Error), ("warn", Level::Warn), ("info", Level::Info), ("debug", Level::Debug)];
@@ -47,6 +48,7 @@ pub(super) fn read(text: &str) -> (Config, Vec<Problem>) {
     config.disk_reserve = reader.size("disk_reserve").unwrap_or(config.disk_reserve);
     config.metrics = reader.endpoint().or(config.metrics);
     config.log = reader.choice("log", &LEVELS).unwrap_or(config.log);
+    config.kubernetes = reader.flag("kubernetes").unwrap_or(config.kubernetes);
     reader.refuse_the_rest();
     (config, reader.problems)
 }
@@ -65,6 +67,20 @@ impl Reader<'_> {
             other => {
                 let message = format!("`{key}` is {}, not {what} in quotes", kind(&other));
                 self.wrong(span, message, format!("write {key} = \"{example}\""));
+                None
+            }
+        }
+    }
+
+    fn flag(&mut self, key: &str) -> Option<bool> {
+        let at = self.entries.iter().position(|(name, _)| name.get_ref() == key)?;
+        let (_, value) = self.entries.remove(at);
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Boolean(flag) => Some(flag),
+            other => {
+                let message = format!("`{key}` is {}, not true or false", kind(&other));
+                self.wrong(span, message, format!("write {key} = true"));
                 None
             }
         }

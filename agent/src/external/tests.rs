@@ -34,7 +34,7 @@ fn state(expected: Option<&str>) -> DesiredState {
 
 /// Condition, drift, and whether it runs what is desired.
 fn told(expected: Option<&str>, results: &BTreeMap<String, Reported>) -> (Condition, Option<String>, bool) {
-    let told = truths(&state(expected), results, Timestamp(1));
+    let told = truths(&state(expected), results, &Sightings::new(), Timestamp(1));
     let [Told::Truth { desired, running, condition, drift, .. }] = told.as_slice() else { panic!("{told:?}") };
     (condition.clone(), drift.clone(), running.is_some() && running == desired)
 }
@@ -82,6 +82,29 @@ fn a_failure_says_what_was_reported_and_what_still_runs() {
     assert_eq!(told(Some(COMMIT), &external.read().unwrap()), (failed, None, true));
     let (condition, _, runs) = told(Some("ffffffffff"), &reported("ffffffffff", false));
     assert!(matches!(condition, Condition::Failed { .. }) && !runs);
+}
+
+#[test]
+fn what_is_seen_counts_before_what_was_said_unless_it_is_hidden() {
+    let sighting = |condition| Sighting {
+        condition,
+        drift: None,
+        version: Some("dev@sha1:1".to_owned()),
+        reached: false,
+        since: Some(Timestamp(NOON.0 + 5)),
+    };
+    let said = reported(COMMIT, true);
+    let condition = |seen: Option<Sighting>| {
+        let seen = Sightings::from([("plc-line".to_owned(), seen)]);
+        let mut told = truths(&state(Some(COMMIT)), &said, &seen, NOON);
+        told.pop().map(|told| match told {
+            Told::Truth { condition, at, .. } => (condition, at),
+            told => panic!("{told:?}"),
+        })
+    };
+    assert_eq!(condition(Some(sighting(Condition::Converging))), Some((Condition::Converging, NOON)));
+    assert_eq!(condition(Some(sighting(Condition::Unknown))), Some((Condition::Converged, NOON)));
+    assert_eq!(condition(None), None, "what was told before stays until something is seen");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 mod agenda;
 mod content;
+mod observing;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ use crate::external::External;
 use crate::holds::Holds;
 use crate::identity::Identity;
 use crate::link::LinkError;
+use crate::observe::Observer;
 use crate::report::{Reporter, facts};
 use crate::told::Told;
 use crate::worker::{Heard, Job};
@@ -40,6 +42,8 @@ pub(super) struct Desk<H> {
     reporter: Reporter,
     holds: Holds,
     external: External,
+    /// None: nothing is seen of other reconcilers here.
+    observer: Option<Observer>,
     held: BTreeSet<String>,
     talk: Talk,
     content: Content,
@@ -70,21 +74,31 @@ impl<H: Hub> Desk<H> {
         let key = identity.signing_key().public();
         let (mut reporter, mut healed) = Reporter::open(&site.disk, &site.paths, key, Arc::clone(&site.clock));
         healed.extend(memory.healed);
-        for (name, value) in facts::gather(&site.paths) {
+        let facts = match &site.cluster {
+            None => facts::gather(&site.paths),
+            Some(cluster) => {
+                reporter.take_over();
+                cluster.facts.clone()
+            }
+        };
+        for (name, value) in facts {
             reporter.fact(name, &value);
         }
         let (holds, external) =
             (Holds::on(Arc::clone(&site.disk), &site.paths), External::on(Arc::clone(&site.disk), &site.paths));
+        let observer =
+            site.cluster.as_ref().map(|around| Observer::new(around.cluster.client().clone(), around.runtime.clone()));
         let mut desk = Desk {
             hub: None,
             memory: memory.memory,
             reporter,
             holds,
             external,
+            observer,
             held: BTreeSet::new(),
             talk: Talk::new(),
             content: Content::default(),
-            agenda: Agenda::new(),
+            agenda: Agenda::new(site.cluster.is_some()),
             flush_at: None,
             site,
             identity,
@@ -131,6 +145,7 @@ impl<H: Hub> Desk<H> {
                 },
                 sent = self.talk.send.end() => self.sent(sent),
                 fetched = self.content.fetch.end() => self.fetched(fetched),
+                () = observing::next(&mut self.observer) => self.agenda.soon(),
             }
         }
     }

@@ -1,5 +1,5 @@
-//! The real applier: the transaction engine on this host, with goals made from packages. It lives in the applier's thread and is made
-//! anew after a breakdown.
+//! The real applier: the transaction engine on this host or cluster, with goals made from packages. It lives in the applier's thread and
+//! is made anew after a breakdown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +11,8 @@ use kedge_status::Severity;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 
+use super::kubernetes::ClusterGround;
+use crate::apply::Host;
 use crate::apply::host::HostApplier;
 use crate::clock::Clock;
 use crate::engine::{Desired, Engine, Order, Scope};
@@ -37,6 +39,14 @@ pub(super) struct Workshop {
     pub objects: Objects,
     pub pulse: Arc<Pulse>,
     pub line: HubLine,
+    pub ground: Ground,
+}
+
+/// What is changed: this host, or the cluster that it is a node of.
+#[derive(Clone, Debug)]
+pub(super) enum Ground {
+    Host,
+    Cluster(ClusterGround),
 }
 
 /// The way to ask the hub from the applier's thread: the link, while there is one.
@@ -53,6 +63,7 @@ struct HostEngine {
     objects: Objects,
     tell: UnboundedSender<Told>,
     paths: Paths,
+    ground: Ground,
 }
 
 impl Workshop {
@@ -63,12 +74,18 @@ impl Workshop {
     fn applier(&self, tell: &UnboundedSender<Told>) -> Result<HostEngine, String> {
         let (records, found) = Records::open(Arc::clone(&self.disk), &self.paths).map_err(|error| chain(&error))?;
         warn_of(&found, tell);
-        let health = HealthContext::host(Some(Box::new(self.line.clone())));
-        let host = HostApplier::new(&self.paths, &self.objects, health);
+        let host: Box<dyn Host> = match &self.ground {
+            Ground::Host => {
+                let health = HealthContext::host(Some(Box::new(self.line.clone())));
+                Box::new(HostApplier::new(&self.paths, &self.objects, health))
+            }
+            Ground::Cluster(cluster) => Box::new(cluster.applier(&self.objects, &self.pulse)),
+        };
         let pause = Box::new(Breath::new(Arc::clone(&self.pulse)));
-        let engine = Engine::open(Box::new(host), records, Arc::clone(&self.clock), tell.clone(), pause, &self.paths);
+        let engine = Engine::open(host, records, Arc::clone(&self.clock), tell.clone(), pause, &self.paths);
         let holds = Holds::on(Arc::clone(&self.disk), &self.paths);
-        Ok(HostEngine { engine, holds, objects: self.objects.clone(), tell: tell.clone(), paths: self.paths.clone() })
+        let (objects, paths, ground) = (self.objects.clone(), self.paths.clone(), self.ground.clone());
+        Ok(HostEngine { engine, holds, objects, tell: tell.clone(), paths, ground })
     }
 }
 
@@ -141,9 +158,24 @@ impl HostEngine {
         let order = |wish: Wish| {
             let Wish { assignment, packages, restart, generation, membership, failure } = wish;
             let goal = failure.map_or_else(
-                || {
-                    let facts = facts::gather(&membership, &self.paths);
-                    content::goal_of(&assignment, &packages, &self.objects, &index, &facts, &self.paths)
+                || match &self.ground {
+                    Ground::Host => {
+                        let facts = facts::gather(&membership, &self.paths);
+                        content::goal_of(&assignment, &packages, &self.objects, &index, &facts, &self.paths)
+                    }
+                    Ground::Cluster(cluster) => {
+                        let facts = facts::of_cluster(&membership);
+                        let kinds = &*cluster.kinds;
+                        content::kubernetes::goal_of(
+                            &assignment,
+                            &packages,
+                            restart,
+                            &self.objects,
+                            &index,
+                            &facts,
+                            kinds,
+                        )
+                    }
                 },
                 Err,
             );

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kedge_model::wire::Timestamp;
+use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -27,10 +28,21 @@ pub struct Signals {
     pub look: Arc<Notify>,
 }
 
+/// What tells of changes beside the host's own files: the watches on a cluster's objects.
+pub(super) struct Outside {
+    /// Assignments at whose objects something happened.
+    pub noticed: UnboundedReceiver<BTreeSet<String>>,
+    /// Listens to what these records name from now on.
+    pub follow: Box<Follow>,
+}
+
+pub(super) type Follow = dyn FnMut(&BTreeMap<String, Record>);
+
 pub(super) struct House {
     pub worker: Worker,
     pub service: Service,
     watch: Watch,
+    outside: Option<Outside>,
     signals: Signals,
     look_interval: Duration,
     look_at: Instant,
@@ -57,11 +69,18 @@ pub(super) enum Event {
 }
 
 impl House {
-    pub(super) fn new(worker: Worker, signals: Signals, look_interval: Duration) -> io::Result<House> {
+    pub(super) fn new(
+        worker: Worker,
+        signals: Signals,
+        service: Service,
+        look_interval: Duration,
+        outside: Option<Outside>,
+    ) -> io::Result<House> {
         Ok(House {
             worker,
-            service: Service::new(),
+            service,
             watch: Watch::new()?,
+            outside,
             signals,
             look_interval,
             look_at: Instant::now(),
@@ -89,6 +108,11 @@ impl House {
                 None => Event::Deserted,
             },
             noticed = self.watch.next() => self.noticed(noticed),
+            assignments = next_outside(&mut self.outside) => {
+                let subjects = assignments.iter().cloned().map(Subject::Assignment).collect();
+                self.touched.extend(assignments);
+                Event::Noticed(subjects)
+            }
             () = self.signals.look.notified() => {
                 self.look_soon();
                 Event::Time
@@ -130,6 +154,9 @@ impl House {
             if let Some(running) = &record.running {
                 places.add_goal(assignment, &running.goal, paths);
             }
+        }
+        if let Some(outside) = &mut self.outside {
+            (outside.follow)(records);
         }
         if let Err(error) = self.watch.follow(&places) {
             tracing::warn!(%error, "not everything can be watched; the full look finds the rest");
@@ -208,11 +235,24 @@ pub(super) fn instant(at: Timestamp, clock: &dyn Clock) -> Instant {
     Instant::now() + Duration::from_millis(left).min(Duration::from_secs(86_400))
 }
 
-async fn stopped(shutdown: &mut watch::Receiver<bool>) {
+pub(super) async fn stopped(shutdown: &mut watch::Receiver<bool>) {
     if shutdown.wait_for(|stop| *stop).await.is_err() {
         // Nobody is left to say so.
         std::future::pending().await
     }
+}
+
+/// Events that come together are told together. Nobody outside: for ever.
+async fn next_outside(outside: &mut Option<Outside>) -> BTreeSet<String> {
+    let told = match outside {
+        Some(outside) => outside.noticed.recv().await,
+        None => None,
+    };
+    let (Some(mut assignments), Some(outside)) = (told, outside) else { return std::future::pending().await };
+    while let Ok(more) = outside.noticed.try_recv() {
+        assignments.extend(more);
+    }
+    assignments
 }
 
 async fn at(time: Option<Instant>) {
@@ -259,7 +299,7 @@ mod tests {
         let (_stop, shutdown) = watch::channel(false);
         let signals = Signals { shutdown, look: Arc::new(Notify::new()) };
         let worker = Worker::start(Arc::new(Pulse::default()), make).unwrap();
-        let mut house = House::new(worker, signals, Duration::from_secs(300)).unwrap();
+        let mut house = House::new(worker, signals, Service::new(), Duration::from_secs(300), None).unwrap();
         let began = Instant::now();
         house.keep_up(&["web".to_owned()].into());
         // The hold is taken back while the look is on its way.

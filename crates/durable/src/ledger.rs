@@ -263,6 +263,11 @@ fn checksum(sequence: u64, content: &[u8]) -> [u8; 32] {
     out
 }
 
+/// The number and the JSON of one copy's bytes; none: they aren't a whole copy. For who carries copies elsewhere.
+pub fn open_copy(bytes: &[u8]) -> Option<(u64, Vec<u8>)> {
+    decode(bytes).map(|copy| (copy.sequence, copy.content))
+}
+
 /// An error with its causes, on one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();

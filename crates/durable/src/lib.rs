@@ -8,4 +8,4 @@ mod file;
 pub mod ledger;
 
 pub use disk::{CountingDisk, Disk, FileLock, RealDisk};
-pub use ledger::{Ledger, LedgerError, Opened};
+pub use ledger::{Ledger, LedgerError, MAX_LEDGER, Opened, open_copy};

@@ -35,6 +35,9 @@ pub(super) const MAX_NAMESPACE: usize = 63;
 /// More objects than a reconciler's file has; a state lists them for every assignment.
 const MAX_OBJECTS: usize = 100;
 
+/// What Flux reads when nothing is said.
+const FLUX_BRANCH: &str = "master";
+
 pub fn read(bytes: &[u8], file: &Origin) -> Result<Purpose, Vec<Problem>> {
     let documents = node::parse_bytes(bytes, &Limits::default()).map_err(|error| {
         let problem = Problem::error("NotYaml", format!("reconciler.yaml can't be read as YAML: {}", error.message))
@@ -119,41 +122,77 @@ fn reference(document: &Node) -> Option<ObjectRef> {
     })
 }
 
-/// Where Flux's GitRepository or Argo CD's Application reads the workload; none when there are several.
+/// Where Flux's GitRepository or Argo CD's Application reads the workload; none when those are several places.
 fn observed_source(documents: &[Node]) -> Option<SourceName> {
-    let mut found = documents.iter().filter_map(|document| {
-        let version = text(document, &["apiVersion"])?;
-        match text(document, &["kind"])? {
-            "GitRepository" if version.starts_with("source.toolkit.fluxcd.io/") => flux(document),
-            "Application" if version.starts_with("argoproj.io/") => argo(document),
-            _ => None,
-        }
+    let unfolded = documents.iter().flat_map(|document| match text(document, &["kind"]) {
+        Some("List") => document.get("items").and_then(Node::items).unwrap_or_default(),
+        _ => std::slice::from_ref(document),
     });
-    match (found.next(), found.next()) {
-        (Some(source), None) => Some(source),
+    let mut found: Vec<SourceName> = Vec::new();
+    for document in unfolded {
+        let (Some(version), Some(kind)) = (text(document, &["apiVersion"]), text(document, &["kind"])) else {
+            continue;
+        };
+        let git = match kind {
+            "GitRepository" if version.starts_with("source.toolkit.fluxcd.io/") => vec![flux(document)],
+            "Application" if version.starts_with("argoproj.io/") => argo_sources(document).map(argo).collect(),
+            _ => continue,
+        };
+        // One that has no commit to know leaves nothing to expect of the whole.
+        found.extend(git.into_iter().collect::<Option<Vec<SourceName>>>()?);
+    }
+    found.dedup();
+    match found.as_slice() {
+        [source] => Some(source.clone()),
         _ => None,
     }
 }
 
+/// In the order in which Flux prefers them. None: what it leads to only Flux can say.
 fn flux(document: &Node) -> Option<SourceName> {
-    let named = |key: &str| text(document, &["spec", "ref", key]).map(str::to_owned);
-    // In the order in which Flux prefers them.
-    let reference = named("commit")
-        .map(Reference::Commit)
-        .or_else(|| named("tag").map(Reference::Tag))
-        .or_else(|| named("branch").map(Reference::Branch))?;
+    let named = |key: &str| text(document, &["spec", "ref", key]).filter(|text| !text.is_empty());
+    let reference = match (named("commit"), named("name"), named("semver"), named("tag"), named("branch")) {
+        (Some(commit), ..) => Reference::Commit(commit.to_owned()),
+        (_, Some(name), ..) => full_name(name)?,
+        (_, _, Some(_), ..) => return None,
+        (_, _, _, Some(tag), _) => Reference::Tag(tag.to_owned()),
+        (_, _, _, _, branch) => Reference::Branch(branch.unwrap_or(FLUX_BRANCH).to_owned()),
+    };
     Some(SourceName { repo: text(document, &["spec", "url"])?.to_owned(), reference, path: String::new() })
 }
 
-fn argo(document: &Node) -> Option<SourceName> {
-    let repo = text(document, &["spec", "source", "repoURL"])?.to_owned();
-    let revision = text(document, &["spec", "source", "targetRevision"]).filter(|revision| *revision != "HEAD")?;
+fn full_name(name: &str) -> Option<Reference> {
+    let branch = name.strip_prefix("refs/heads/").map(|branch| Reference::Branch(branch.to_owned()));
+    branch.or_else(|| name.strip_prefix("refs/tags/").map(|tag| Reference::Tag(tag.to_owned())))
+}
+
+/// Those of an Application that are in Git; a chart of a Helm repository has a version and no commit.
+fn argo_sources(document: &Node) -> impl Iterator<Item = &Node> {
+    let several = document.get("spec").and_then(|spec| spec.get("sources")).and_then(Node::items).unwrap_or_default();
+    let one = document.get("spec").and_then(|spec| spec.get("source"));
+    one.into_iter().chain(several).filter(|source| text(source, &["chart"]).is_none())
+}
+
+fn argo(source: &Node) -> Option<SourceName> {
+    let repo = text(source, &["repoURL"])?.to_owned();
+    let revision = text(source, &["targetRevision"]).filter(|revision| !matches!(*revision, "" | "HEAD"))?;
     let is_commit = revision.len() == 40 && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let reference = match is_commit {
         true => Reference::Commit(revision.to_owned()),
-        false => Reference::Branch(revision.to_owned()),
+        // A range of versions: only Argo CD knows which one it is.
+        false if revision.contains(['*', '<', '>', '=', '^', '~', ' ']) => return None,
+        false if is_version(revision) => Reference::Tag(revision.to_owned()),
+        false => full_name(revision).unwrap_or_else(|| Reference::Branch(revision.to_owned())),
     };
     Some(SourceName { repo, reference, path: String::new() })
+}
+
+/// `1.2.3` or `v1.2.3`, also with what may follow: nobody calls a branch so.
+fn is_version(revision: &str) -> bool {
+    let numbers: Vec<&str> = revision.trim_start_matches('v').splitn(3, '.').collect();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    matches!(numbers.as_slice(), [major, minor, patch] if is_number(major) && is_number(minor)
+        && patch.starts_with(|letter: char| letter.is_ascii_digit()))
 }
 
 pub(super) fn text<'a>(document: &'a Node, path: &[&str]) -> Option<&'a str> {
@@ -226,6 +265,60 @@ mod tests {
         let yaml = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec: {source: {repoURL: https://h/a, targetRevision: v1, path: x}}\n";
         let Purpose::Observe { source, .. } = read(yaml.as_bytes(), &origin()).unwrap() else { panic!() };
         assert_eq!(source.unwrap().reference, Reference::Branch("v1".to_owned()));
+    }
+
+    fn source_of(yaml: &str) -> Option<SourceName> {
+        match read(yaml.as_bytes(), &origin()).unwrap() {
+            Purpose::Observe { source, .. } => source,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn repository(name: &str, reference: &str) -> String {
+        format!(
+            "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {{name: {name}}}\nspec: {{url: https://h/hello{reference}}}\n---\n"
+        )
+    }
+
+    #[test]
+    fn a_source_of_flux_is_read_as_flux_reads_it() {
+        let of = |reference: &str| source_of(&repository("a", reference)).map(|source| source.reference);
+        assert_eq!(of(""), Some(Reference::Branch("master".to_owned())));
+        assert_eq!(of(", ref: {name: refs/heads/prod, branch: dev}"), Some(Reference::Branch("prod".to_owned())));
+        assert_eq!(of(", ref: {name: refs/tags/v1}"), Some(Reference::Tag("v1".to_owned())));
+        assert_eq!(of(", ref: {tag: v1, branch: dev}"), Some(Reference::Tag("v1".to_owned())));
+        assert_eq!(of(", ref: {semver: '>=1.0', tag: v1}"), None);
+        assert_eq!(of(", ref: {name: refs/pull/4/head}"), None);
+    }
+
+    #[test]
+    fn several_places_leave_no_commit_to_expect_and_one_place_twice_does() {
+        let (dev, prod) = (", ref: {branch: dev}", ", ref: {branch: prod}");
+        assert!(source_of(&(repository("a", dev) + &repository("b", dev))).is_some());
+        assert_eq!(source_of(&(repository("a", dev) + &repository("b", prod))), None);
+        assert_eq!(source_of(&(repository("a", dev) + &repository("b", ", ref: {semver: '1'}"))), None);
+    }
+
+    #[test]
+    fn a_chart_is_no_commit_and_the_values_beside_it_are() {
+        let application = |sources: &str| {
+            source_of(&format!(
+                "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {{name: a}}\nspec: {{{sources}}}\n"
+            ))
+        };
+        let chart = "{repoURL: https://charts/x, chart: x, targetRevision: 1.2.0}";
+        assert_eq!(application(&format!("source: {chart}")), None);
+        let values = "{repoURL: https://h/values, targetRevision: refs/heads/dev, ref: values}";
+        let found = application(&format!("sources: [{chart}, {values}]")).unwrap();
+        assert_eq!((found.repo.as_str(), found.reference), ("https://h/values", Reference::Branch("dev".to_owned())));
+        let at = |revision: &str| {
+            application(&format!("source: {{repoURL: https://h/a, targetRevision: {revision}}}"))
+                .map(|source| source.reference)
+        };
+        assert_eq!(at("HEAD"), None);
+        assert_eq!(at("'1.2.*'"), None);
+        assert_eq!(at("v1.2.3"), Some(Reference::Tag("v1.2.3".to_owned())));
+        assert_eq!(at("release-1.2"), Some(Reference::Branch("release-1.2".to_owned())));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::Finding;
 use crate::command;
 use crate::commands::overview::Overview;
+use crate::identity::machine;
 use crate::paths::Paths;
 
 const UNIT: &str = "kedge-agent.service";
@@ -19,7 +20,15 @@ pub fn check(paths: &Paths, overview: &Overview) -> Vec<Finding> {
         findings.extend(others(Path::new("/proc"), overview.daemon));
     }
     let token = paths.settings().join("join-token");
-    if overview.cluster.is_some() && token.exists() {
+    if machine::is_of_cluster(paths) {
+        findings.push(match &overview.standby {
+            Some(standby) => {
+                let by = standby.holder.as_deref().unwrap_or("nobody yet");
+                Finding::ok("lease", format!("this agent stands by, {by} works for the cluster"))
+            }
+            None => Finding::ok("lease", "this agent works for the cluster"),
+        });
+    } else if overview.cluster.is_some() && token.exists() {
         let message = format!("{} is still there although this host has joined; it is a secret", token.display());
         findings.push(Finding::problem("join token", message, format!("sudo rm {}", token.display())));
     }

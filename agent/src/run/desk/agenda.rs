@@ -14,9 +14,8 @@ use super::super::hub::Hub;
 use super::Desk;
 use crate::agenda::{Task, agenda};
 use crate::engine::Desired;
-use crate::external;
 use crate::record::Record;
-use crate::records::Records;
+use crate::records::{self, Records};
 use crate::told::Told;
 use crate::worker::{Job, Wish};
 
@@ -29,11 +28,13 @@ pub(super) struct Agenda {
     given: BTreeSet<String>,
     /// The membership whose name and labels what runs was bound to.
     bound: Option<Sequence>,
+    /// What runs was applied from another node: what this one lacks of it is fetched and made again, once.
+    adopting: bool,
 }
 
 impl Agenda {
-    pub(super) fn new() -> Agenda {
-        Agenda { at: None, desire: None, given: BTreeSet::new(), bound: None }
+    pub(super) fn new(adopting: bool) -> Agenda {
+        Agenda { at: None, desire: None, given: BTreeSet::new(), bound: None, adopting }
     }
 
     pub(super) fn soon(&mut self) {
@@ -66,7 +67,7 @@ impl Agenda {
         self.desire = None;
     }
 
-    fn not_after(&mut self, time: Instant) {
+    pub(super) fn not_after(&mut self, time: Instant) {
         self.at = Some(self.at.map_or(time, |at| at.min(time)));
     }
 }
@@ -88,9 +89,15 @@ impl<H: Hub> Desk<H> {
         let tasks = agenda(self.memory.state(), self.memory.membership(), &records, &self.held, now, self.site.place);
         let (mut wishes, mut mass_removal) = (Vec::new(), None);
         let rebind = self.is_newly_bound();
+        let adopting = std::mem::take(&mut self.agenda.adopting);
+        let lacks = |record: &Record| records::contents(record).iter().any(|content| !self.site.objects.has(content));
+        let lacking: BTreeSet<&String> =
+            records.iter().filter(|(_, record)| adopting && lacks(record)).map(|(name, _)| name).collect();
         for task in tasks {
             match task {
-                Task::Keep { assignment } if rebind && !self.agenda.given.contains(&assignment) => {
+                Task::Keep { assignment }
+                    if (rebind || lacking.contains(&assignment)) && !self.agenda.given.contains(&assignment) =>
+                {
                     wishes.extend(self.running_entry(&assignment, &records).and_then(|entry| self.wish(entry)));
                 }
                 Task::Apply(entry) if !self.agenda.given.contains(&entry.assignment) => {
@@ -168,24 +175,6 @@ impl<H: Hub> Desk<H> {
             at: self.site.clock.now(),
         };
         self.tell(&told);
-    }
-
-    /// What other reconcilers said of the assignments that are theirs; and what neither they nor we have any more.
-    fn tell_observed(&mut self, records: &BTreeMap<String, Record>) {
-        let Some(state) = self.memory.state() else { return };
-        let now = self.site.clock.now();
-        let mut told = match self.external.read() {
-            Ok(results) => external::truths(state, &results, now),
-            Err(error) => {
-                tracing::error!(error = chain(&error), "what other reconcilers reported can't be read");
-                Vec::new()
-            }
-        };
-        let named: BTreeSet<&str> = state.entries.iter().map(|entry| entry.assignment.as_str()).collect();
-        let gone = |name: &String| !named.contains(name.as_str()) && !records.contains_key(name);
-        let gone = self.reporter.assignments().into_iter().filter(gone);
-        told.extend(gone.map(|assignment| Told::Gone { assignment, at: now }));
-        told.iter().for_each(|told| self.tell(told));
     }
 }
 

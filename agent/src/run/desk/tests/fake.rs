@@ -20,6 +20,7 @@ use tokio::sync::{Notify, watch};
 use super::super::super::Site;
 use super::super::super::house::{House, Signals};
 use super::super::super::hub::Hub;
+use super::super::super::service::Service;
 use super::super::Desk;
 use crate::clock::SystemClock;
 use crate::config::Config;
@@ -142,11 +143,12 @@ impl World {
             objects,
             config,
             place: Destination::Host,
+            cluster: None,
         };
         let (_stop, shutdown) = watch::channel(false);
         let signals = Signals { shutdown, look: Arc::new(Notify::new()) };
         let worker = Worker::start(Arc::new(Pulse::default()), self.make()).unwrap();
-        let mut house = House::new(worker, signals, site.config.look_interval).unwrap();
+        let mut house = House::new(worker, signals, Service::new(), site.config.look_interval, None).unwrap();
         let identity = Identity::read(&*self.disk, &self.paths).unwrap().unwrap();
         let memory = Memory::open(Arc::clone(&self.disk), &self.paths, &identity).unwrap();
         let mut desk = Desk::open(site, identity, memory, Ok(Arc::clone(&self.hub)));

@@ -1,0 +1,279 @@
+//! The agent of a Kubernetes cluster: every node runs one, the one that holds the Lease works as the agent of a host does, and the others
+//! stand by. What it remembers is in Secrets. Called by the command `run`; it owns the thread that talks to the API server.
+
+mod facts;
+mod post;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kedge_durable::{Disk, RealDisk};
+use kedge_model::kinds::Destination;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::unbounded_channel;
+use tokio::sync::watch;
+
+use super::house::{Outside, Signals, stopped};
+use super::service::Service;
+use super::{Ground, Lock, RunError, Site, Surroundings, chain, work};
+use crate::alive::{self, Standby};
+use crate::apply::kubernetes::KubernetesApplier;
+use crate::clock::SystemClock;
+use crate::cluster::Cluster;
+use crate::cluster::keeper::{KeeperDisk, Secrets};
+use crate::cluster::kinds::Discovered;
+use crate::cluster::lease::{Gate, Standing};
+use crate::cluster::watches::{KindKey, Watches};
+use crate::config::Config;
+use crate::identity::{self, machine};
+use crate::objects::Objects;
+use crate::paths::Paths;
+use crate::record::Record;
+use crate::worker::pulse::Pulse;
+use post::Post;
+
+/// What the command line says of the cluster.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// None: the pod's service account.
+    pub kubeconfig: Option<PathBuf>,
+    /// Of the Lease and the Secrets. None: the service account's, or the usual one.
+    pub namespace: Option<String>,
+    pub lease: Option<String>,
+    /// Under which name the Lease is held. None: the pod's, or the host's.
+    pub holder: Option<String>,
+}
+
+/// What the applier's thread needs of the cluster.
+#[derive(Clone)]
+pub(super) struct ClusterGround {
+    pub kinds: Arc<Discovered>,
+    cluster: Cluster,
+    watches: Watches,
+    runtime: Handle,
+    gate: Arc<Gate>,
+}
+
+/// How a term went.
+enum Term {
+    /// The agent is told to stop.
+    Stopped,
+    /// Another agent works now, or may.
+    Lost,
+}
+
+/// The agent's own namespace where nobody says another.
+pub const NAMESPACE: &str = "kedge-system";
+pub const LEASE: &str = "kedge-agent";
+/// What can't be taken over now may be a moment later.
+const AGAIN: Duration = Duration::from_secs(2);
+
+/// Runs until the signals say stop. Must be called in a runtime of one thread.
+pub async fn run(config: Config, paths: Paths, signals: Signals, settings: Settings) -> Result<(), RunError> {
+    if paths.is_host() {
+        return Err(RunError::Usage(
+            "an agent of a cluster keeps its cache below a folder of its own: give --root with it",
+        ));
+    }
+    let _lock = Lock::take(&paths)?;
+    let folder = paths.objects();
+    let objects = Objects::open(&folder).map_err(|source| RunError::Folder { path: folder, source })?;
+    let mut post = Post::start(&settings)?;
+    let home = Home { config, paths, objects };
+    let (mut service, mut shutdown) = (Service::of_pod(&home.paths), signals.shutdown.clone());
+    let mut ended = Ok(());
+    while let Some(term) = home.stand_by(&mut post, &mut shutdown, &mut service).await {
+        match home.lead(&post, term, &signals).await {
+            Ok(Term::Stopped) => break,
+            Ok(Term::Lost) => tracing::warn!("this agent no longer works for the cluster; it stands by"),
+            Err(error @ RunError::Deserted) => {
+                ended = Err(error);
+                break;
+            }
+            Err(error) => {
+                tracing::warn!(error = chain(&error), "the cluster can't be taken over yet; trying again");
+                if rest(&mut shutdown).await {
+                    break;
+                }
+            }
+        }
+    }
+    // Nothing is written any more: another one may take the Lease.
+    post.close();
+    Standby::end(&home.paths);
+    ended
+}
+
+/// What stays the same from term to term.
+struct Home {
+    config: Config,
+    paths: Paths,
+    objects: Objects,
+}
+
+impl Home {
+    /// Waits for the Lease. The term; none: the agent is told to stop.
+    async fn stand_by(
+        &self,
+        post: &mut Post,
+        shutdown: &mut watch::Receiver<bool>,
+        service: &mut Service,
+    ) -> Option<u64> {
+        let mut told = None;
+        loop {
+            service.beat(true);
+            let standing = post.standing.borrow_and_update().clone();
+            match standing {
+                Standing::Holds { term } if post.gate.is_held() => {
+                    Standby::end(&self.paths);
+                    return Some(term);
+                }
+                Standing::Holds { .. } => {}
+                Standing::By { holder } => {
+                    let standby = Standby { holder, namespace: post.place.namespace.clone() };
+                    if told.as_ref() != Some(&standby) {
+                        if let Some(holder) = &standby.holder {
+                            tracing::info!(holder, "another agent works for this cluster; this one stands by");
+                        }
+                        if let Err(error) = standby.write(&self.paths) {
+                            tracing::debug!(%error, "that this agent stands by can't be noted");
+                        }
+                        told = Some(standby);
+                    }
+                }
+            }
+            tokio::select! {
+                () = stopped(shutdown) => return None,
+                changed = post.standing.changed() => {
+                    // The thread of the API server has ended: nobody will ever hold anything.
+                    changed.ok()?;
+                }
+                () = tokio::time::sleep(alive::EVERY.min(AGAIN)) => {}
+            }
+        }
+    }
+
+    /// Works for the cluster until the term ends.
+    async fn lead(&self, post: &Post, term: u64, signals: &Signals) -> Result<Term, RunError> {
+        let (fenced, mut is_fenced) = watch::channel(false);
+        let surroundings = facts::gather(post).await?;
+        let failed = |source| RunError::Folder { path: self.paths.state(), source };
+        self.become_cluster(&surroundings.id).map_err(failed)?;
+        let vault =
+            Arc::new(Secrets::new(post.cluster.client().clone(), post.handle.clone(), post.place.namespace.clone()));
+        let gate = Arc::clone(&post.gate);
+        let writer = format!("{}/{term}/{:08x}", post.place.holder, rand::random::<u32>());
+        let held = Arc::new(move || gate.is_held());
+        let (disk, hydrated) =
+            KeeperDisk::take_over(vault, &self.paths, &self.objects, writer, held, fenced).map_err(RunError::Keeper)?;
+        tracing::info!(
+            term,
+            holder = post.place.holder,
+            ledgers = hydrated.ledgers,
+            changed = hydrated.changed,
+            "this agent works for the cluster"
+        );
+        let mut config = self.config.clone();
+        config.name = config.name.or_else(|| Some(surroundings.name()));
+        let site = Site {
+            paths: self.paths.clone(),
+            disk: Arc::new(disk),
+            clock: Arc::new(SystemClock),
+            objects: self.objects.clone(),
+            config,
+            place: Destination::Kubernetes,
+            cluster: Some(Surroundings {
+                facts: surroundings.facts,
+                cluster: post.cluster.clone(),
+                runtime: post.handle.clone(),
+            }),
+        };
+        let (ground, outside) = self.ground(post);
+        // The loop hears one word: stop. Why is asked afterwards.
+        let (stop, told) = watch::channel(false);
+        let inner = Signals { shutdown: told, look: Arc::clone(&signals.look) };
+        let (mut standing, mut shutdown) = (post.standing.clone(), signals.shutdown.clone());
+        let overseer = tokio::spawn(async move {
+            let lost = |standing: &Standing| *standing != Standing::Holds { term };
+            tokio::select! {
+                () = stopped(&mut shutdown) => {}
+                _ = standing.wait_for(lost) => {}
+                _ = is_fenced.wait_for(|fenced| *fenced) => {}
+            }
+            stop.send_replace(true);
+        });
+        let worked = work(&site, ground, inner, Service::of_pod(&self.paths), Some(outside)).await;
+        overseer.abort();
+        worked?;
+        Ok(if *signals.shutdown.borrow() { Term::Stopped } else { Term::Lost })
+    }
+
+    /// From now on this folder is the cluster's. What joined by hand in it before is taken along.
+    fn become_cluster(&self, id: &str) -> io::Result<()> {
+        let node = machine::digest(&self.paths);
+        let first = !machine::is_of_cluster(&self.paths);
+        machine::remember_cluster(&self.paths, id)?;
+        let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+        let cluster = machine::digest(&self.paths);
+        if first && let Err(error) = identity::hand_over(&disk, &self.paths, node, cluster) {
+            tracing::warn!(error = chain(&error), "what joined here before can't be taken along");
+        }
+        Ok(())
+    }
+
+    fn ground(&self, post: &Post) -> (Ground, Outside) {
+        let (tell, noticed) = unbounded_channel();
+        // Whatever is spawned belongs to the thread of the API server.
+        let _entered = post.handle.enter();
+        let watches = Watches::start(post.cluster.clone(), tell);
+        let kinds = Arc::new(Discovered::new(post.cluster.clone(), post.handle.clone()));
+        let ground = ClusterGround {
+            kinds,
+            cluster: post.cluster.clone(),
+            watches: watches.clone(),
+            runtime: post.handle.clone(),
+            gate: Arc::clone(&post.gate),
+        };
+        let follow = Box::new(move |records: &BTreeMap<String, Record>| watches.follow(&kinds_of(records)));
+        (Ground::Cluster(ground), Outside { noticed, follow })
+    }
+}
+
+impl ClusterGround {
+    /// One for each start of the applier.
+    pub(super) fn applier(&self, objects: &Objects, pulse: &Arc<Pulse>) -> KubernetesApplier {
+        let (gate, pulse) = (Arc::clone(&self.gate), Arc::clone(pulse));
+        let may = Arc::new(move || gate.is_held() && !pulse.is_stopping());
+        KubernetesApplier::new(
+            self.cluster.clone(),
+            Arc::clone(&self.kinds),
+            self.watches.clone(),
+            objects.clone(),
+            self.runtime.clone(),
+            may,
+        )
+    }
+}
+
+impl std::fmt::Debug for ClusterGround {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ClusterGround").field("cluster", &self.cluster).finish_non_exhaustive()
+    }
+}
+
+/// Of everything that runs or is being brought to run.
+fn kinds_of(records: &BTreeMap<String, Record>) -> BTreeSet<KindKey> {
+    let goals = records.values().flat_map(|record| {
+        let wanted = record.transaction.as_ref().and_then(|transaction| transaction.wanted.as_deref());
+        record.running.iter().chain(wanted)
+    });
+    goals.flat_map(|running| &running.goal.objects).map(|object| KindKey::of(&object.id)).collect()
+}
+
+/// True: the agent is told to stop.
+async fn rest(shutdown: &mut watch::Receiver<bool>) -> bool {
+    tokio::time::timeout(AGAIN, stopped(shutdown)).await.is_ok()
+}

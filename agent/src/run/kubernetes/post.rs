@@ -1,0 +1,109 @@
+//! The thread that talks to the API server: the Lease is renewed in it whatever the loop and the applier wait for, and their requests
+//! run in it. There is one, from the agent's start to its end.
+
+use std::io;
+use std::sync::{Arc, mpsc};
+use std::thread::{self, JoinHandle};
+
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::watch;
+
+use super::super::RunError;
+use super::{LEASE, NAMESPACE, Settings};
+use crate::cluster::lease::{self, Gate, Place, Standing};
+use crate::cluster::{Cluster, ClusterError};
+
+pub(super) struct Post {
+    pub cluster: Cluster,
+    pub handle: Handle,
+    pub place: Place,
+    pub gate: Arc<Gate>,
+    pub standing: watch::Receiver<Standing>,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Requests nest little; some of the default of 2 MiB would become resident.
+const STACK: usize = 512 * 1024;
+
+impl Post {
+    /// Connects, and tries to get the Lease from now on.
+    pub(super) fn start(settings: &Settings) -> Result<Post, RunError> {
+        let (gate, (stop, stopped)) = (Arc::new(Gate::default()), watch::channel(false));
+        let (tell, standing) = watch::channel(Standing::By { holder: None });
+        let (settings, shared) = (settings.clone(), Arc::clone(&gate));
+        let (ready, begun) = mpsc::sync_channel::<Result<(Cluster, Handle, Place), RunError>>(1);
+        let body = move || {
+            let runtime = match Builder::new_current_thread().enable_all().build() {
+                Ok(runtime) => runtime,
+                Err(error) => {
+                    _ = ready.send(Err(RunError::Begin(error)));
+                    return;
+                }
+            };
+            runtime.block_on(async move {
+                let connected = Cluster::connect(settings.kubeconfig.as_deref()).await;
+                let cluster = match connected {
+                    Ok(cluster) => cluster,
+                    Err(error) => {
+                        _ = ready.send(Err(error.into()));
+                        return;
+                    }
+                };
+                let place = settings.place(&cluster);
+                _ = ready.send(Ok((cluster.clone(), Handle::current(), place.clone())));
+                lease::keep(cluster.client().clone(), place, shared, tell, stopped).await;
+            });
+        };
+        let thread = thread::Builder::new().name("api".to_owned()).stack_size(STACK).spawn(body);
+        let thread = thread.map_err(RunError::Begin)?;
+        let gone = |_| RunError::Begin(io::Error::other("the thread of the API server ended"));
+        let (cluster, handle, place) = begun.recv().map_err(gone)??;
+        Ok(Post { cluster, handle, place, gate, standing, stop, thread: Some(thread) })
+    }
+
+    /// Gives the Lease back and ends the thread.
+    pub(super) fn close(&mut self) {
+        self.stop.send_replace(true);
+        if let Some(thread) = self.thread.take() {
+            // A panic was told when it happened.
+            _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Post {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Settings {
+    fn place(&self, cluster: &Cluster) -> Place {
+        let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let host = || nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+        // A kubeconfig's context mostly says `default`, which is nobody's.
+        let own = Some(cluster.namespace()).filter(|_| self.kubeconfig.is_none()).map(str::to_owned);
+        Place {
+            namespace: self
+                .namespace
+                .clone()
+                .or_else(|| said("POD_NAMESPACE"))
+                .or(own)
+                .unwrap_or_else(|| NAMESPACE.to_owned()),
+            lease: self.lease.clone().unwrap_or_else(|| LEASE.to_owned()),
+            holder: self
+                .holder
+                .clone()
+                .or_else(|| said("POD_NAME"))
+                .or_else(host)
+                .unwrap_or_else(|| "kedge-agent".to_owned()),
+        }
+    }
+}
+
+impl From<ClusterError> for RunError {
+    fn from(error: ClusterError) -> RunError {
+        RunError::Cluster(error)
+    }
+}
