@@ -17,7 +17,8 @@ pub(super) fn plan(question: &Question<'_>) -> Objects {
     let runs = question.running.map_or(&[][..], |running| &running.goal.objects);
     let ran = |one: &ObjectGoal| runs.iter().find(|other| other.id.is_same(&one.id));
     let stands = |one: &ObjectGoal| match question.observed.objects.get(&one.id) {
-        Some(ObjectState::AsApplied) => true,
+        // Who is ignored isn't looked at: that says nothing of one that was never applied.
+        Some(ObjectState::AsApplied) => one.drift != OnDrift::Ignore || ran(one).is_some(),
         Some(ObjectState::Absent | ObjectState::Differs(_)) => one.drift != OnDrift::Repair && ran(one).is_some(),
         None => false,
     };
@@ -176,6 +177,14 @@ mod tests {
             ("seen", ObjectState::Absent),
         ];
         assert_eq!(told(&run(Some(&running), Some(&running), &states).forward), ["put gone edited"]);
+    }
+
+    #[test]
+    fn an_object_whose_drift_is_ignored_is_applied_once() {
+        let wanted = [ObjectGoal { drift: OnDrift::Ignore, ..rest("mine", "1") }];
+        let states = [("mine", ObjectState::AsApplied)];
+        assert_eq!(told(&run(Some(&wanted), None, &states).forward), ["put mine"]);
+        assert!(told(&run(Some(&wanted), Some(&wanted), &states).forward).is_empty());
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use kedge_tests::lab::await_true;
 use kedge_tests::world::harbour::manifests::{Manifests, annotated, config_map, secret};
 use kedge_tests::world::harbour::{CHANGED_WITHIN, Harbour};
 
@@ -26,16 +27,18 @@ fn a_deleted_and_a_changed_object_are_back_within_seconds_and_the_hub_is_told_wh
 
     harbour.kubectl("shop", &["set", "image", "deployment/web", "main=registry.example.com/app:hacked"]);
     harbour.await_version("shop", "web", "1");
-    harbour.await_so("the hub is told what differed", CHANGED_WITHIN, |harbour| {
-        let told = format!("{:?} {}", harbour.history("shop"), harbour.story());
-        told.contains("image") && told.contains("app:hacked")
-    });
+    let (assignment, agent) = (harbour.assignment("shop"), &harbour.agents[0]);
+    let why = || {
+        let ran = agent.command(&["why", &assignment]).output().unwrap();
+        String::from_utf8_lossy(&ran.stdout).into_owned()
+    };
+    await_true("what differed is told", CHANGED_WITHIN, || why().contains("app:hacked") && why().contains("image"));
 
     harbour.kubectl("shop", &["patch", "secret", "login", "-p", "{\"stringData\":{\"password\":\"guessed-secret-2\"}}"]);
     let password = harbour.path("shop", "/api/v1", "secrets", "login");
     harbour.kubernetes.await_object(&password, "is as it was", |object| object["data"]["password"] == "a2VwdC1zZWNyZXQtMQ==");
     harbour.await_converged("shop");
-    let told = format!("{:?} {} {}", harbour.history("shop"), harbour.story(), harbour.agents[0].log());
+    let told = format!("{:?} {} {} {}", harbour.history("shop"), harbour.story(), agent.log(), why());
     for value in ["kept-secret-1", "guessed-secret-2", "Z3Vlc3NlZC1zZWNyZXQtMg", "a2VwdC1zZWNyZXQtMQ"] {
         assert!(!told.contains(value), "a secret's value was told: {value}");
     }

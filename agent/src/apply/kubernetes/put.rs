@@ -55,6 +55,8 @@ const MAX_OBJECT: u64 = 4 * 1024 * 1024;
 const ESTABLISHED: Duration = Duration::from_secs(60);
 /// A kind whose definition came just before is served this soon.
 const SERVED: Duration = Duration::from_secs(15);
+/// The server's authorizer hears of a role that came just before this soon: the account's rights are often in the same change.
+const AUTHORIZED: Duration = Duration::from_secs(5);
 /// What is being deleted when it should be applied.
 const DYING: Duration = Duration::from_secs(10);
 const LONGEST_GAP: Duration = Duration::from_secs(1);
@@ -81,6 +83,12 @@ impl Desk {
                 Ok(applied) => applied,
                 Err(Trouble::Api(ApiError::Refused(refusal)))
                     if refusal::is_unserved(&refusal) && began.elapsed() < SERVED =>
+                {
+                    tokio::time::sleep(backoff.gap()).await;
+                    continue;
+                }
+                Err(Trouble::Api(ApiError::Refused(refusal)))
+                    if refusal.code == 403 && goal.account.is_some() && began.elapsed() < AUTHORIZED =>
                 {
                     tokio::time::sleep(backoff.gap()).await;
                     continue;

@@ -133,6 +133,8 @@ impl ControlPlane {
                 "--allow-privileged=true",
                 "--profiling=false",
                 "--shutdown-delay-duration=0s",
+                // Debian's etcd can't tell how far a watch is, which lists by watches need: kwok would be refused again and again.
+                "--feature-gates=WatchList=false",
             ]);
         let mut part = Part::start("kube-apiserver", &mut command, &files.join("kube-apiserver.log"));
         let (client, ready) = (http::client(), format!("https://{}/readyz", self.address()));
@@ -162,7 +164,7 @@ impl ControlPlane {
         kwok.arg(format!("--server-address={}", self.ports.kwok.address()));
         let all = [("kube-controller-manager", controllers), ("kube-scheduler", scheduler), ("kwok", kwok)];
         for (name, mut command) in all {
-            // Debian's etcd can't tell how far a watch is: who asks for lists by watches is refused again and again.
+            // See the API server's feature gate.
             command.env("HOME", self.folder.path()).env("KUBE_FEATURE_WatchListClient", "false");
             self.others.push(Part::start(name, &mut command, &self.folder.path().join(format!("{name}.log"))));
         }

@@ -139,8 +139,8 @@ impl Request {
 
     /// A write that isn't the agent's own bookkeeping, nor a question how an object would look.
     pub fn changes_objects(&self) -> bool {
-        let own = ["/leases/", "/secrets/kedge-", "dryRun=All", "selfsubject"];
-        self.is_write() && !own.iter().any(|part| self.path.contains(part)) && !self.path.contains("/secrets?")
+        let own = ["/leases", "/namespaces/kedge-", "dryRun=All", "selfsubject"];
+        self.is_write() && !own.iter().any(|part| self.path.contains(part))
     }
 
     pub fn is_watch(&self) -> bool {

@@ -183,8 +183,8 @@ impl Harbour {
         let commit = gitops.commit("Change what runs");
         gitops.push("dev");
         for (target, _) in changes {
-            await_true(&format!("the hub wants {commit} for {target}"), SOON, || {
-                self.entry(target).is_some_and(|entry| entry["workload"]["commit"] == commit.as_str())
+            self.await_so(&format!("the hub wants {commit} for {target}"), SOON, |harbour| {
+                harbour.entry(target).is_some_and(|entry| entry["workload"]["commit"] == commit.as_str())
             });
         }
         commit
@@ -254,7 +254,7 @@ impl Harbour {
         let digest = || Some(self.entry(target)?["platform"]["digest"].clone());
         let before = digest();
         self.write_setting(key, value);
-        await_true(&format!("the hub wants {key} for {target}"), SOON, || digest() != before);
+        self.await_so(&format!("the hub wants {key} for {target}"), SOON, |_| digest() != before);
     }
 
     fn write_setting(&self, key: &str, value: &str) -> String {
@@ -265,7 +265,7 @@ impl Harbour {
         let new = format!("  {key}: {value:?}");
         match text.lines().find(|line| line.trim_start().starts_with(&format!("{key}:"))) {
             Some(line) => edit(control, SETTINGS, line, &new),
-            None => control.change(SETTINGS, &text.replacen("data:\n", &format!("data:\n{new}\n"), 1)),
+            None => control.change(SETTINGS, &text.replacen("\ndata:\n", &format!("\ndata:\n{new}\n"), 1)),
         }
     }
 
