@@ -233,6 +233,12 @@ impl Reporter {
         Some((report.running?, report.version))
     }
 
+    /// Since when what was last told of it is true.
+    pub fn since(&self, assignment: &str) -> Option<Timestamp> {
+        let report = self.document.report(assignment)?;
+        Some(self.clocks.here(report.clock, report.since))
+    }
+
     /// Seconds since the last full look at what runs.
     pub fn look_age(&self) -> u64 {
         since_start(&self.reading()).saturating_sub(self.looked).as_secs()

@@ -120,7 +120,8 @@ fn await_converged(harbour: &Harbour, count: usize) {
     let began = Instant::now();
     let mut said = Instant::now();
     loop {
-        let cluster = harbour.world.api.ask(http::Method::GET, &format!("/api/v1/clusters/{CLUSTER}"), None, &[]).json();
+        let cluster =
+            harbour.world.api.ask(http::Method::GET, &format!("/api/v1/clusters/{CLUSTER}"), None, &[]).json();
         let conditions = cluster["conditions"].as_array().cloned().unwrap_or_default();
         let converged = conditions.iter().filter(|one| one["condition"] == "Converged").count();
         if converged >= count {

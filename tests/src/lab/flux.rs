@@ -84,7 +84,11 @@ impl Controller {
         command.args(["--enable-leader-election=false", "--events-addr=", "--watch-all-namespaces=false"]);
         command.env("KUBECONFIG", kubernetes.kubeconfig()).env("RUNTIME_NAMESPACE", namespace);
         // It keeps clones and builds in temporary folders.
-        command.env("HOME", folder).env("TMPDIR", folder).env("KUBE_FEATURE_WatchListClient", "false").current_dir(folder);
+        command
+            .env("HOME", folder)
+            .env("TMPDIR", folder)
+            .env("KUBE_FEATURE_WatchListClient", "false")
+            .current_dir(folder);
         command
     }
 }

@@ -60,7 +60,9 @@ fn an_application_is_reported_with_its_revision_health_and_message() {
     kubernetes.apply(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n"));
     let reconciler = RECONCILER.replace("@ARGO@", &namespace);
     let terms = Terms { reconciler: Some(reconciler), access: Access::Observe, ..Terms::default() };
-    let Some(mut harbour) = Harbour::prepare(kubernetes, &terms, &[("shop", Manifests::web("1"))], |_, _| {}) else { return };
+    let Some(mut harbour) = Harbour::prepare(kubernetes, &terms, &[("shop", Manifests::web("1"))], |_, _| {}) else {
+        return;
+    };
     harbour.add_agent();
     let name = harbour.assignment("shop");
     harbour.await_so("nothing of it is known", CHANGED_WITHIN, |harbour| {
@@ -75,12 +77,15 @@ fn an_application_is_reported_with_its_revision_health_and_message() {
     let head = harbour.world.git.head("hello-gitops", "dev").unwrap();
     let write = |status: &Value| {
         let text = status.to_string();
-        let arguments = ["patch", "applications.argoproj.io", &name, "--type=merge", "-p", &text, "--namespace", &namespace];
+        let arguments =
+            ["patch", "applications.argoproj.io", &name, "--type=merge", "-p", &text, "--namespace", &namespace];
         harbour.kubernetes.kubectl(&arguments);
     };
     write(&status("Synced", "Healthy", "Succeeded", "successfully synced (all tasks run)", &head));
     harbour.await_so("the hub knows that it runs", CHANGED_WITHIN, |harbour| {
-        harbour.seen("shop").is_some_and(|seen| seen.condition == "Converged" && seen.whole.to_string().contains(&head[..7]))
+        harbour
+            .seen("shop")
+            .is_some_and(|seen| seen.condition == "Converged" && seen.whole.to_string().contains(&head[..7]))
     });
     let why = "one or more objects failed to apply, reason: admission webhook denied the request";
     write(&status("OutOfSync", "Degraded", "Failed", why, &head));

@@ -94,7 +94,8 @@ fn flux_brings_what_the_hub_published_and_the_agent_reports_the_same_revision_an
     });
 
     // A broken commit: what Flux says of it is what the hub says.
-    let broken = Manifests::web("3").file("broken.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: [not, a, map]\n");
+    let broken = Manifests::web("3")
+        .file("broken.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: [not, a, map]\n");
     harbour.push_observed("shop", &broken);
     harbour.await_so("the hub says Failed in Flux's own words", CHANGED_WITHIN, |harbour| {
         let (status, message, _) = flux_says(harbour, &namespace, "shop");

@@ -1,7 +1,9 @@
 //! What is applied, how, in which order, and what the hub knows of it.
 
 use kedge_tests::lab::kubernetes::Request;
-use kedge_tests::world::harbour::manifests::{ID, Manifests, annotated, config_map, widget, widget_definition, widget_group};
+use kedge_tests::world::harbour::manifests::{
+    ID, Manifests, annotated, config_map, widget, widget_definition, widget_group,
+};
 use kedge_tests::world::harbour::{CHANGED_WITHIN, Harbour, Terms};
 use serde_json::{Value, json};
 
@@ -41,7 +43,10 @@ fn both_packages_are_applied_as_who_they_should_be_and_the_hub_knows_what_runs()
         asked.iter().filter(|one| one.verb == "patch" && one.uri.contains(&path)).collect::<Vec<_>>()
     };
     let (workload, platform) = (of("deployments"), of("configmaps"));
-    assert!(!workload.is_empty() && workload.iter().all(|one| one.impersonated.as_deref() == Some(&deployer)), "{workload:?}");
+    assert!(
+        !workload.is_empty() && workload.iter().all(|one| one.impersonated.as_deref() == Some(&deployer)),
+        "{workload:?}"
+    );
     assert!(!platform.is_empty() && platform.iter().all(|one| one.impersonated.is_none()), "{platform:?}");
 
     let seen = harbour.seen("shop").unwrap().whole;
@@ -91,7 +96,8 @@ fn a_definition_and_its_object_in_one_package_are_applied_in_the_order_that_they
     let at = |what: &str| {
         writes.iter().position(|subject| subject.contains(what)).unwrap_or_else(|| panic!("{what} in {writes:?}"))
     };
-    let (namespace, definition, settings) = (harbour.namespace("shop"), at("customresourcedefinitions/"), at("configmaps/settings"));
+    let (namespace, definition, settings) =
+        (harbour.namespace("shop"), at("customresourcedefinitions/"), at("configmaps/settings"));
     assert_eq!(at(&format!("namespaces/{namespace}")), 0, "{writes:?}");
     let rest = [at("deployments/web"), at("services/web"), at("widgets/one")];
     let hook = at("validatingwebhookconfigurations/");

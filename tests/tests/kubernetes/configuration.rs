@@ -7,7 +7,10 @@ use serde_json::Value;
 /// What a Deployment's pods were made for, and its generation.
 fn rolled(harbour: &Harbour, name: &str) -> (Value, Value) {
     let object = harbour.deployment("shop", name).unwrap();
-    (object["spec"]["template"]["metadata"]["annotations"]["kedge.dev/config"].clone(), object["metadata"]["generation"].clone())
+    (
+        object["spec"]["template"]["metadata"]["annotations"]["kedge.dev/config"].clone(),
+        object["metadata"]["generation"].clone(),
+    )
 }
 
 #[test]

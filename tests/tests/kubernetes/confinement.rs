@@ -79,7 +79,8 @@ fn a_kind_that_the_account_may_not_touch_is_named_and_the_rest_is_applied() {
     let quota = json!({
         "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "generous"}, "spec": {"hard": {"pods": "9000"}},
     });
-    let Some(harbour) = Harbour::start_with(&Terms::delivery("rollback: never"), &[("shop", Manifests::web("1"))]) else {
+    let Some(harbour) = Harbour::start_with(&Terms::delivery("rollback: never"), &[("shop", Manifests::web("1"))])
+    else {
         return;
     };
     harbour.await_converged("shop");

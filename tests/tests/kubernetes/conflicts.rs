@@ -34,7 +34,8 @@ fn a_field_of_another_manager_fails_by_name_and_what_runs_stays() {
 
 #[test]
 fn a_delivery_that_takes_gets_the_field() {
-    let Some(harbour) = Harbour::start_with(&Terms::delivery("conflicts: take"), &[("shop", Manifests::web("1"))]) else {
+    let Some(harbour) = Harbour::start_with(&Terms::delivery("conflicts: take"), &[("shop", Manifests::web("1"))])
+    else {
         return;
     };
     harbour.await_converged("shop");

@@ -34,9 +34,12 @@ fn a_deleted_and_a_changed_object_are_back_within_seconds_and_the_hub_is_told_wh
     };
     await_true("what differed is told", CHANGED_WITHIN, || why().contains("app:hacked") && why().contains("image"));
 
-    harbour.kubectl("shop", &["patch", "secret", "login", "-p", "{\"stringData\":{\"password\":\"guessed-secret-2\"}}"]);
+    harbour
+        .kubectl("shop", &["patch", "secret", "login", "-p", "{\"stringData\":{\"password\":\"guessed-secret-2\"}}"]);
     let password = harbour.path("shop", "/api/v1", "secrets", "login");
-    harbour.kubernetes.await_object(&password, "is as it was", |object| object["data"]["password"] == "a2VwdC1zZWNyZXQtMQ==");
+    harbour
+        .kubernetes
+        .await_object(&password, "is as it was", |object| object["data"]["password"] == "a2VwdC1zZWNyZXQtMQ==");
     harbour.await_converged("shop");
     let told = format!("{:?} {} {} {}", harbour.history("shop"), harbour.story(), agent.log(), why());
     for value in ["kept-secret-1", "guessed-secret-2", "Z3Vlc3NlZC1zZWNyZXQtMg", "a2VwdC1zZWNyZXQtMQ"] {

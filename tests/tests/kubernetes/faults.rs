@@ -12,8 +12,7 @@ use nix::sys::signal::Signal;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-const EXPIRED: &str =
-    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"too old resource version\",\"reason\":\"Expired\",\"code\":410}";
+const EXPIRED: &str = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"Failure\",\"message\":\"too old resource version\",\"reason\":\"Expired\",\"code\":410}";
 
 #[test]
 fn a_minute_without_the_api_server_delays_a_change_and_breaks_nothing() {
@@ -46,7 +45,10 @@ fn expired_watches_are_begun_again_and_nothing_is_missed() {
     let refused = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&refused);
     harbour.proxy.judge(move |request| {
-        match request.is_watch() && !request.path.contains("sendInitialEvents") && count.fetch_add(1, Ordering::Relaxed) < 3 {
+        match request.is_watch()
+            && !request.path.contains("sendInitialEvents")
+            && count.fetch_add(1, Ordering::Relaxed) < 3
+        {
             true => Verdict::Answer(410, None, EXPIRED.to_owned()),
             false => Verdict::Pass,
         }
@@ -55,14 +57,17 @@ fn expired_watches_are_begun_again_and_nothing_is_missed() {
     // Nobody watches at this moment.
     harbour.kubectl("shop", &["delete", "deployment", "web", "--wait=false"]);
     harbour.proxy.mend();
-    harbour.await_so("what was missed is repaired", CHANGED_WITHIN, |harbour| harbour.deployment("shop", "web").is_some());
+    harbour
+        .await_so("what was missed is repaired", CHANGED_WITHIN, |harbour| harbour.deployment("shop", "web").is_some());
     assert!(refused.load(Ordering::Relaxed) > 0, "no watch was begun again");
     harbour.await_converged("shop");
 }
 
 #[test]
 fn an_api_server_that_asks_to_wait_or_answers_slowly_is_waited_for() {
-    let Some(harbour) = Harbour::start_with(&Terms::default().timeout("60s"), &[("shop", Manifests::web("1"))]) else { return };
+    let Some(harbour) = Harbour::start_with(&Terms::default().timeout("60s"), &[("shop", Manifests::web("1"))]) else {
+        return;
+    };
     harbour.await_converged("shop");
     let counted = AtomicU32::new(0);
     harbour.proxy.judge(move |request| {
@@ -71,7 +76,11 @@ fn an_api_server_that_asks_to_wait_or_answers_slowly_is_waited_for() {
         }
         match counted.fetch_add(1, Ordering::Relaxed) % 5 {
             0 => Verdict::Answer(429, Some(1), "{}".to_owned()),
-            1 => Verdict::Answer(500, None, "{\"kind\":\"Status\",\"message\":\"etcdserver: leader changed\",\"code\":500}".to_owned()),
+            1 => Verdict::Answer(
+                500,
+                None,
+                "{\"kind\":\"Status\",\"message\":\"etcdserver: leader changed\",\"code\":500}".to_owned(),
+            ),
             2 => Verdict::Break,
             3 => Verdict::Answer(503, None, "{}".to_owned()),
             _ => Verdict::Pass,

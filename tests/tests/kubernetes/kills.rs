@@ -22,9 +22,11 @@ fn is_step(request: &Request) -> bool {
 /// Two contents that differ in everything that a transaction can do: change, make and prune.
 fn content(round: u32) -> Manifests {
     let other = if round.is_multiple_of(2) { "even" } else { "odd" };
-    Manifests::web(&round.to_string())
-        .with(&config_map(other, "round", &round.to_string()))
-        .with(&config_map("always", "round", &round.to_string()))
+    Manifests::web(&round.to_string()).with(&config_map(other, "round", &round.to_string())).with(&config_map(
+        "always",
+        "round",
+        &round.to_string(),
+    ))
 }
 
 /// Upgrades again and again, each time with a kill at the next of this share of the steps.

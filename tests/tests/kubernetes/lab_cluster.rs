@@ -42,9 +42,11 @@ fn deployments_become_available_and_jobs_end_as_their_pods_do() {
     kubernetes.await_object(&good, "available", |object| object["status"]["availableReplicas"] == 1);
     kubernetes.await_object(&done, "complete", |object| object["status"]["succeeded"] == 1);
     kubernetes.await_object(&failed, "failed", |object| object["status"]["failed"] == 1);
-    for (name, outcome, reason) in
-        [("pull", "image-pull", "ImagePullBackOff"), ("crash", "crash-loop", "CrashLoopBackOff"), ("slow", "never-ready", "running")]
-    {
+    for (name, outcome, reason) in [
+        ("pull", "image-pull", "ImagePullBackOff"),
+        ("crash", "crash-loop", "CrashLoopBackOff"),
+        ("slow", "never-ready", "running"),
+    ] {
         make(&kubernetes, &own, with_outcome(deployment(name, "1"), outcome));
         let pods = format!("/api/v1/namespaces/{own}/pods?labelSelector=app={name}");
         kubernetes.await_object(&pods, reason, |list| {
@@ -59,7 +61,15 @@ fn a_service_account_may_do_what_its_role_says_and_is_written_down() {
     let Some(kubernetes) = Kubernetes::shared() else { return };
     let own = namespace(&kubernetes);
     kubernetes.kubectl(&["create", "serviceaccount", "reader", "-n", &own]);
-    kubernetes.kubectl(&["create", "rolebinding", "reader", "--clusterrole=view", "-n", &own, &format!("--serviceaccount={own}:reader")]);
+    kubernetes.kubectl(&[
+        "create",
+        "rolebinding",
+        "reader",
+        "--clusterrole=view",
+        "-n",
+        &own,
+        &format!("--serviceaccount={own}:reader"),
+    ]);
     let token = kubernetes.token(&own, "reader");
     let client = kedge_tests::lab::http::client();
     let proxy = kubernetes.proxy();

@@ -44,7 +44,10 @@ fn a_killed_leader_is_replaced_by_one_that_knows_all_it_knew() {
     harbour.push("shop", &Manifests::web("2"));
     harbour.await_converged("shop");
     assert_eq!(harbour.version("shop", "web").as_deref(), Some("2"));
-    assert!(!harbour.kubernetes.exists(&harbour.path("shop", "/api/v1", "configmaps", "old")), "the inventory was known");
+    assert!(
+        !harbour.kubernetes.exists(&harbour.path("shop", "/api/v1", "configmaps", "old")),
+        "the inventory was known"
+    );
     assert_eq!(clusters(&harbour), 1, "it didn't join again");
     assert_eq!(before.condition, "Converged");
 
@@ -54,7 +57,11 @@ fn a_killed_leader_is_replaced_by_one_that_knows_all_it_knew() {
     harbour.agents[1].stop();
     let began = Instant::now();
     await_holder(&harbour, 0);
-    assert!(began.elapsed() < Duration::from_secs(10), "a Lease that was given back is taken at once: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(10),
+        "a Lease that was given back is taken at once: {:?}",
+        began.elapsed()
+    );
     harbour.push("shop", &Manifests::web("3"));
     harbour.await_converged("shop");
     assert_eq!((harbour.version("shop", "web").as_deref(), clusters(&harbour)), (Some("3"), 1));

@@ -1,6 +1,8 @@
 //! Readiness by kind, and the reasons when it doesn't come: the change is rolled back to what ran, pruned accordingly.
 
-use kedge_tests::world::harbour::manifests::{Manifests, config_map, deployment, job, pod_spec, widget, widget_definition, with_outcome};
+use kedge_tests::world::harbour::manifests::{
+    Manifests, config_map, deployment, job, pod_spec, widget, widget_definition, with_outcome,
+};
 use kedge_tests::world::harbour::{Harbour, Terms};
 use serde_json::{Value, json};
 
@@ -66,7 +68,17 @@ fn every_kind_is_ready_in_its_own_way() {
             "path": "/", "pathType": "Prefix", "backend": {"service": {"name": "web", "port": {"number": 80}}},
         }]}}]},
     });
-    let all = [replicas, set, workload("DaemonSet", "each"), cron, pod, job("once"), ingress, widget_definition(), widget("one")];
+    let all = [
+        replicas,
+        set,
+        workload("DaemonSet", "each"),
+        cron,
+        pod,
+        job("once"),
+        ingress,
+        widget_definition(),
+        widget("one"),
+    ];
     let manifests = all.iter().fold(Manifests::web("1"), Manifests::with);
     let terms = Terms::delivery("scope: cluster").as_itself();
     let Some(harbour) = Harbour::start_with(&terms, &[("shop", manifests)]) else { return };
@@ -94,7 +106,10 @@ fn a_custom_object_is_ready_when_its_conditions_say_so_of_the_current_generation
             "lastTransitionTime": "2026-01-01T00:00:00Z",
         }]}});
         let resource = format!("widget.{group}");
-        harbour.kubectl("shop", &["patch", &resource, "one", "--subresource=status", "--type=merge", "-p", &status.to_string()]);
+        harbour.kubectl(
+            "shop",
+            &["patch", &resource, "one", "--subresource=status", "--type=merge", "-p", &status.to_string()],
+        );
     };
     say(1, "True", "Fine");
     let mut larger = widget("one");

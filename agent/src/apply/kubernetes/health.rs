@@ -29,6 +29,8 @@ struct Found {
     /// None: it was ready.
     why: Option<Box<Failure>>,
     at: Instant,
+    /// Since when it isn't ready.
+    since: Instant,
 }
 
 /// Asks from the applier's thread.
@@ -45,7 +47,9 @@ struct List {
 }
 
 /// An object that isn't ready has pods, which change without it.
-const STALE: Duration = Duration::from_secs(3);
+const STALE: Duration = Duration::from_secs(2);
+/// Most become ready sooner; only what takes longer is asked why.
+const UNEXPLAINED: Duration = Duration::from_secs(2);
 /// Pods that are looked at for a reason.
 const MOST_PODS: usize = 20;
 const MOST_EVENTS: usize = 100;
@@ -57,7 +61,7 @@ impl Readied {
     /// An answer of the server that came anyway.
     pub(super) fn note(&self, id: &ObjectId, live: &Value) {
         if ready::ready(id, live) == Readiness::Ready {
-            self.set(id, metadata(live).stamp().version, None);
+            self.set(id, metadata(live).stamp().version, None, Instant::now());
         } else {
             self.forget(id);
         }
@@ -105,15 +109,25 @@ impl Readied {
                 return known.map_or_else(unknown, |known| known.result());
             }
         };
-        let judged = ready::explain(id, &live, &Neighbours { desk, runtime }).into_result();
-        self.set(id, metadata(&live).stamp().version, judged.clone().err());
+        let since = known.filter(|known| known.why.is_some()).map_or_else(Instant::now, |known| known.since);
+        let judged = match since.elapsed() < UNEXPLAINED && can_wait(id) {
+            true => ready::ready(id, &live),
+            false => ready::explain(id, &live, &Neighbours { desk, runtime }),
+        };
+        let judged = judged.into_result();
+        self.set(id, metadata(&live).stamp().version, judged.clone().err(), since);
         judged
     }
 
-    fn set(&self, id: &ObjectId, version: u64, why: Option<Failure>) {
-        let found = Found { version, why: why.map(Box::new), at: Instant::now() };
+    fn set(&self, id: &ObjectId, version: u64, why: Option<Failure>, since: Instant) {
+        let found = Found { version, why: why.map(Box::new), at: Instant::now(), since };
         self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(digest(id), found);
     }
+}
+
+/// A claim may be ready by what is around it.
+fn can_wait(id: &ObjectId) -> bool {
+    id.kind != "PersistentVolumeClaim"
 }
 
 impl Found {

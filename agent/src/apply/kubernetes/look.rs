@@ -85,7 +85,7 @@ impl Desk {
     async fn compare(&self, goal: &ObjectGoal, stamp: Option<Stamp>) -> Result<Option<ObjectState>, Failure> {
         let (account, body) = (goal.account.as_deref(), self.content(goal)?);
         if stamp.is_none() {
-            match self.get(&goal.id, account).await {
+            match self.ask(&goal.id, account, Mode::Dry.patience()).await {
                 Ok(_) => {}
                 // It was done, and the cluster has cleared it away as it was told to.
                 Err(error) if error.code() == Some(404) && ends_by_itself(goal, &body) => {
@@ -112,7 +112,7 @@ impl Desk {
         }
         let live: Value = match applied.live {
             Some(live) => live,
-            None => match self.get(&goal.id, account).await {
+            None => match self.ask(&goal.id, account, Mode::Dry.patience()).await {
                 Ok(live) => live,
                 Err(error) if error.code() == Some(404) => return Ok(Some(ObjectState::Absent)),
                 Err(error) => return untold(goal, error),

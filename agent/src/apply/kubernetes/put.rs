@@ -48,6 +48,8 @@ pub(super) enum Trouble {
 
 /// What passes is tried again for so long within a step.
 pub(super) const PATIENCE: Duration = Duration::from_secs(120);
+/// A look is repeated anyway, and nothing else happens meanwhile.
+const LOOK_PATIENCE: Duration = Duration::from_secs(20);
 /// The server refuses more than 3 MiB, etcd more than 1.5.
 const MAX_OBJECT: u64 = 4 * 1024 * 1024;
 const ESTABLISHED: Duration = Duration::from_secs(60);
@@ -58,6 +60,15 @@ const AUTHORIZED: Duration = Duration::from_secs(5);
 /// What is being deleted when it should be applied.
 const DYING: Duration = Duration::from_secs(10);
 const LONGEST_GAP: Duration = Duration::from_secs(1);
+
+impl Mode {
+    pub(super) fn patience(self) -> Duration {
+        match self {
+            Mode::Real => PATIENCE,
+            Mode::Dry => LOOK_PATIENCE,
+        }
+    }
+}
 
 impl Desk {
     /// The object as the server has it now.
@@ -124,7 +135,7 @@ impl Desk {
             Err(ApiError::Refused(refusal)) if refusal.code == 409 => refusal,
             Err(error) => return Err(Trouble::Api(error)),
         };
-        let live: Value = self.get(&goal.id, goal.account.as_deref()).await.map_err(Trouble::Api)?;
+        let live = self.ask(&goal.id, goal.account.as_deref(), mode.patience()).await.map_err(Trouble::Api)?;
         let (body, left) = settle(&refusal, &live, body, rights)?;
         let object = self.patch(&goal.id, goal.account.as_deref(), body, mode, true).await.map_err(Trouble::Api)?;
         Ok(Applied { object, live: Some(live), left })
@@ -141,12 +152,16 @@ impl Desk {
         let dry = if mode == Mode::Dry { "&dryRun=All" } else { "" };
         let path = format!("{}?fieldManager={MANAGER}&force={force}{dry}", address(id));
         let call = Call::patch(path, body).by(account);
-        persist(PATIENCE, &*self.gate, || self.cluster.call(&call)).await
+        persist(mode.patience(), &*self.gate, || self.cluster.call(&call)).await
     }
 
     pub(super) async fn get(&self, id: &ObjectId, account: Option<&str>) -> Result<Value, ApiError> {
+        self.ask(id, account, PATIENCE).await
+    }
+
+    pub(super) async fn ask(&self, id: &ObjectId, account: Option<&str>, time: Duration) -> Result<Value, ApiError> {
         let call = Call::get(address(id)).by(account);
-        persist(PATIENCE, &*self.gate, || self.cluster.call(&call)).await
+        persist(time, &*self.gate, || self.cluster.call(&call)).await
     }
 
     /// Watches kinds that are applied or looked at.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_model::wire::Timestamp;
 use kedge_status::Severity;
 
 use super::super::host::chain;
@@ -41,6 +42,7 @@ impl<H: Hub> Desk<H> {
         told.extend(gone.map(|assignment| Told::Gone { assignment, at: now }));
         for mut told in told {
             self.keep_running(&mut told);
+            self.keep_order(&mut told, now);
             self.tell(&told);
         }
     }
@@ -52,6 +54,15 @@ impl<H: Hub> Desk<H> {
             && before == *version
         {
             *running = Some(key);
+        }
+    }
+
+    /// What became true after something else can't be older than that.
+    fn keep_order(&self, told: &mut Told, now: Timestamp) {
+        if let Told::Truth { assignment, at, .. } = told
+            && let Some(since) = self.reporter.since(assignment)
+        {
+            *at = (*at).max(since.min(now));
         }
     }
 

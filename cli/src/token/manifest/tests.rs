@@ -24,8 +24,7 @@ fn manifest(mode: Mode) -> Manifest<'static> {
 
 /// Each object as `Kind name`, with its value.
 fn objects(text: &str) -> Vec<(String, Value)> {
-    let documents =
-        kedge_goyaml::split(text).into_iter().map(|(text, _)| kedge_goyaml::decode(text).unwrap());
+    let documents = kedge_goyaml::split(text).into_iter().map(|(text, _)| kedge_goyaml::decode(text).unwrap());
     let named = documents.filter(|value| *value != Value::Null).map(|value| {
         let kind = value.get("kind").and_then(Value::as_str).unwrap().to_owned();
         let name = value.get("metadata").and_then(|metadata| metadata.get("name")?.as_str()).unwrap().to_owned();

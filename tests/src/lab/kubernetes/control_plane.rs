@@ -88,8 +88,14 @@ impl ControlPlane {
         fs::write(files.join("stages.yaml"), STAGES).unwrap();
         fs::write(files.join(ADDRESS), ports.api.address().to_string()).unwrap();
         let etcd = start_etcd(programs, &ports, files);
-        let mut plane =
-            ControlPlane { others: Vec::new(), api_server: None, _etcd: etcd, programs: programs.clone(), ports, folder };
+        let mut plane = ControlPlane {
+            others: Vec::new(),
+            api_server: None,
+            _etcd: etcd,
+            programs: programs.clone(),
+            ports,
+            folder,
+        };
         plane.start_api_server();
         plane.start_others();
         plane.add_node();
@@ -139,7 +145,13 @@ impl ControlPlane {
         let mut part = Part::start("kube-apiserver", &mut command, &files.join("kube-apiserver.log"));
         let (client, ready) = (http::client(), format!("https://{}/readyz", self.address()));
         part.await_ready(READY_WITHIN, |_| {
-            client.get(&ready).bearer_auth(ADMIN_TOKEN).send().ok().filter(|answer| answer.status().is_success()).map(drop)
+            client
+                .get(&ready)
+                .bearer_auth(ADMIN_TOKEN)
+                .send()
+                .ok()
+                .filter(|answer| answer.status().is_success())
+                .map(drop)
         });
         self.api_server = Some(part);
     }
@@ -151,7 +163,9 @@ impl ControlPlane {
     fn start_others(&mut self) {
         let admin = named("--kubeconfig", &self.folder.path().join(ADMIN));
         let mut controllers = Command::new(self.programs.controller_manager());
-        controllers.args([&admin, "--leader-elect=false", "--secure-port=0"]).arg(format!("--controllers={}", controllers_flag()));
+        controllers
+            .args([&admin, "--leader-elect=false", "--secure-port=0"])
+            .arg(format!("--controllers={}", controllers_flag()));
         controllers.arg(named("--root-ca-file", &Certificates::of(self.folder.path()).authority()));
         controllers.args(["--concurrent-deployment-syncs=10", "--concurrent-namespace-syncs=10", "--kube-api-qps=200"]);
         controllers.arg("--kube-api-burst=400");
@@ -199,7 +213,12 @@ fn start_etcd(programs: &Programs, ports: &Ports, files: &Path) -> Part {
     let (clients, peers) = (format!("http://{}", ports.etcd.address()), format!("http://{}", ports.peers.address()));
     let data: PathBuf = files.join("etcd");
     let mut command = Command::new(&programs.etcd);
-    command.arg(named("--data-dir", &data)).args(["--name=lab", "--unsafe-no-fsync", "--log-level=warn", "--logger=zap"]);
+    command.arg(named("--data-dir", &data)).args([
+        "--name=lab",
+        "--unsafe-no-fsync",
+        "--log-level=warn",
+        "--logger=zap",
+    ]);
     command.args([format!("--listen-client-urls={clients}"), format!("--advertise-client-urls={clients}")]);
     command.args([format!("--listen-peer-urls={peers}"), format!("--initial-advertise-peer-urls={peers}")]);
     command.arg(format!("--initial-cluster=lab={peers}"));

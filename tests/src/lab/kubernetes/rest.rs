@@ -64,7 +64,8 @@ impl Kubernetes {
 
     /// The same; none when nobody answers.
     pub fn try_ask(&self, method: Method, path: &str, body: Option<&Value>) -> Option<(u16, Value)> {
-        let mut request = self.client.request(method, format!("https://{}{path}", self.address)).bearer_auth(ADMIN_TOKEN);
+        let mut request =
+            self.client.request(method, format!("https://{}{path}", self.address)).bearer_auth(ADMIN_TOKEN);
         if let Some(body) = body {
             request = request.json(body);
         }

@@ -21,7 +21,13 @@ pub enum Access {
 const ACCOUNT: &str = "kedge-agent";
 
 /// Makes the account; a kubeconfig for it that leads to the API server's address, or a proxy's.
-pub(super) fn grant(kubernetes: &Kubernetes, access: Access, namespace: &str, folder: &Path, server: SocketAddr) -> PathBuf {
+pub(super) fn grant(
+    kubernetes: &Kubernetes,
+    access: Access,
+    namespace: &str,
+    folder: &Path,
+    server: SocketAddr,
+) -> PathBuf {
     kubernetes.apply(&text(access, namespace));
     let token = kubernetes.token(namespace, ACCOUNT);
     kubernetes.kubeconfig_for(folder, &token, server)

@@ -32,7 +32,12 @@ impl Harbour {
         let conditions = cluster["conditions"].as_array()?;
         let own = conditions.iter().find(|one| one["assignment"] == assignment.as_str())?;
         let text = |key: &str| own[key].as_str().unwrap_or_default().to_owned();
-        Some(Seen { condition: text("condition"), reason: text("reason"), message: text("message"), whole: own.clone() })
+        Some(Seen {
+            condition: text("condition"),
+            reason: text("reason"),
+            message: text("message"),
+            whole: own.clone(),
+        })
     }
 
     /// Looks until it is so; else the test fails with what is known.
@@ -62,7 +67,9 @@ impl Harbour {
     pub fn await_converged(&self, target: &str) {
         self.await_so(&format!("{target} is Converged"), CHANGED_WITHIN, |harbour| {
             let wanted = harbour.entry(target);
-            harbour.seen(target).is_some_and(|seen| seen.condition == "Converged" && is_of(&seen.whole, wanted.as_ref()))
+            harbour
+                .seen(target)
+                .is_some_and(|seen| seen.condition == "Converged" && is_of(&seen.whole, wanted.as_ref()))
         });
     }
 

@@ -113,7 +113,9 @@ pub(super) fn reshape(sample: &Sample, terms: &Terms) {
     }
     // Room for what tests run: a quota counts pods that have ended for a while.
     let settings = fs::read_to_string(control.path(SETTINGS)).unwrap();
-    let settings = settings.replace("memory: 256Mi", "memory: 64Gi").replace("pods: \"5\"", "cpu: \"64\"\n    disk: 64Gi\n    pods: \"500\"");
+    let settings = settings
+        .replace("memory: 256Mi", "memory: 64Gi")
+        .replace("pods: \"5\"", "cpu: \"64\"\n    disk: 64Gi\n    pods: \"500\"");
     control.write(SETTINGS, &settings);
     let base = fs::read_to_string(control.path("base-repo.yaml")).unwrap();
     control.write("base-repo.yaml", &base.replace(&old, &main));
