@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
+use serde_json::Value;
 use tokio::runtime::Handle;
 
 use super::Cluster;
@@ -106,6 +107,20 @@ impl Discovered {
             }));
         }
         Ok(all)
+    }
+
+    /// Whether what a definition's spec promises is served by now.
+    pub async fn serves(&self, spec: &Value) -> bool {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let (group, plural) = (text(&spec["group"]), text(&spec["names"]["plural"]));
+        let versions = spec["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+        for version in versions.iter().filter(|version| version["served"] == true) {
+            let found = self.resources(&group, &text(&version["name"])).await;
+            if !found.is_ok_and(|found| found.iter().any(|one| one.name == plural)) {
+                return false;
+            }
+        }
+        true
     }
 
     fn remembered(&self, api_version: &str, kind: &str) -> Option<KindInfo> {

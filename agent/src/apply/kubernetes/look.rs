@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream;
 use serde_json::Value;
@@ -28,6 +29,8 @@ enum First {
     Unknown,
 }
 
+/// Controllers write to what they have just seen.
+const TRIES: usize = 5;
 /// A kind is listed once, when it is first named.
 const LISTED: Duration = Duration::from_secs(15);
 
@@ -98,33 +101,56 @@ impl Desk {
                 Err(error) => return untold(goal, error),
             }
         }
-        let rights = Rights { take: goal.take, again: true };
-        let applied = match self.apply(goal, &body, Mode::Dry, rights).await {
-            Ok(applied) => applied,
-            Err(Trouble::Conflict(what)) => return Ok(Some(ObjectState::Differs(format!("conflicts: {what}")))),
-            Err(Trouble::Api(error)) => return untold(goal, error),
-        };
-        let about = metadata(&applied.object);
-        let unchanged = applied.live.is_none() && stamp.is_some_and(|stamp| stamp.is_same(&about.stamp()));
-        if unchanged {
-            self.watches.approve(&goal.id, &about, &goal.content);
-            return Ok(Some(ObjectState::AsApplied));
+        for _ in 0..TRIES {
+            if let Some(state) = self.compare_once(goal, &body, stamp).await? {
+                return Ok(state);
+            }
         }
-        let live: Value = match applied.live {
+        // It changes all the time: the next event asks again.
+        Ok(None)
+    }
+
+    /// None: somebody wrote between both answers, so they can't be compared.
+    async fn compare_once(
+        &self,
+        goal: &ObjectGoal,
+        body: &Bytes,
+        stamp: Option<Stamp>,
+    ) -> Result<Option<Option<ObjectState>>, Failure> {
+        let rights = Rights { take: goal.take, again: true };
+        let applied = match self.apply(goal, body, Mode::Dry, rights).await {
+            Ok(applied) => applied,
+            Err(Trouble::Conflict(what)) => {
+                return Ok(Some(Some(ObjectState::Differs(format!("conflicts: {what}")))));
+            }
+            Err(Trouble::Api(error)) => return untold(goal, error).map(Some),
+        };
+        let would = metadata(&applied.object);
+        let unchanged = applied.live.is_none() && stamp.is_some_and(|stamp| stamp.is_same(&would.stamp()));
+        if unchanged {
+            self.watches.approve(&goal.id, &would, &goal.content);
+            return Ok(Some(Some(ObjectState::AsApplied)));
+        }
+        let live = match applied.live {
             Some(live) => live,
-            None => match self.ask(&goal.id, account, Mode::Dry.patience()).await {
+            None => match self.ask(&goal.id, goal.account.as_deref(), Mode::Dry.patience()).await {
                 Ok(live) => live,
-                Err(error) if error.code() == Some(404) => return Ok(Some(ObjectState::Absent)),
-                Err(error) => return untold(goal, error),
+                Err(error) if error.code() == Some(404) => return Ok(Some(Some(ObjectState::Absent))),
+                Err(error) => return untold(goal, error).map(Some),
             },
         };
-        Ok(Some(match compare::difference(&live, &applied.object) {
+        let is = metadata(&live);
+        // What would be done names the version that it would be done to.
+        if (&is.uid, &is.resource_version) != (&would.uid, &would.resource_version) {
+            return Ok(None);
+        }
+        Ok(Some(Some(match compare::difference(&live, &applied.object) {
             Some(what) => ObjectState::Differs(what),
             None => {
-                self.watches.approve(&goal.id, &metadata(&live), &goal.content);
+                self.watches.approve(&goal.id, &is, &goal.content);
                 ObjectState::AsApplied
             }
-        }))
+        })))
     }
 }
 

@@ -199,6 +199,11 @@ impl Desk {
             object = live.map_err(|error| refusal::failure(&goal.id.to_string(), error))?;
         }
         self.kinds.refresh();
+        // Other assignments may name its kind at once.
+        let served = Instant::now() + SERVED;
+        while !self.kinds.serves(&object["spec"]).await && Instant::now() < served {
+            tokio::time::sleep(backoff.gap()).await;
+        }
         self.watches.retry_unserved();
         Ok(object)
     }

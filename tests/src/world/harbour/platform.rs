@@ -207,7 +207,7 @@ impl Harbour {
         await_true(&format!("{path} is published"), SOON, || {
             self.world.sample.gitops.fetch();
             self.world.git.head("gitops", "dev").is_some()
-                && self.world.sample.gitops.files("origin/dev").iter().any(|file| *file == path)
+                && self.world.sample.gitops.files("origin/dev").contains(&path)
         });
     }
 
