@@ -11,7 +11,7 @@ use super::{Engine, Repairs};
 use crate::agenda::wait;
 use crate::goal::{Goal, OnDrift};
 use crate::observed::{Observed, Subjects};
-use crate::plan::difference::{differences, sentence};
+use crate::plan::difference::{differences, is_only_told, sentence};
 use crate::plan::subjects;
 use crate::record::Cause;
 use crate::told::Told;
@@ -30,6 +30,9 @@ const FIRST_REPAIR_GAP: Duration = Duration::from_secs(5);
 /// …up to this. After so long without it, it is new again.
 const LONGEST_REPAIR_GAP: Duration = Duration::from_secs(3600);
 
+/// A change may wait for minutes; a look that finds it still under way costs nothing.
+const AFTER_CHANGE: Duration = Duration::from_secs(1);
+
 /// Longer than systemd lets a start take.
 const LONG_START: Duration = Duration::from_secs(100);
 
@@ -46,7 +49,12 @@ impl Engine {
             Scope::Only(names) => names.contains(name),
         };
         let (mut names, mut all) = (Vec::new(), Subjects::default());
+        let mut again: Option<Timestamp> = None;
         for record in self.records.all().values().filter(|record| within(&record.assignment)) {
+            // Somebody may touch what a change has done and now waits for: that is seen once it has ended.
+            if record.transaction.is_some() && self.host.is_patient() {
+                again = Some(self.later(AFTER_CHANGE));
+            }
             let Some(running) = record.running.as_ref().filter(|_| record.transaction.is_none()) else { continue };
             let Subjects { paths, debs, units, users, objects } = subjects::of(Some(&running.goal), None);
             all.paths.extend(paths);
@@ -65,20 +73,20 @@ impl Engine {
             }
         };
         self.warn("LookFailed", Severity::Warning, None);
-        let mut again: Option<Timestamp> = None;
         for name in names {
             if self.pause.stopping() {
                 return None;
             }
             let Some(running) = self.records.get(&name).and_then(|record| record.running.as_ref()) else { continue };
             let mut found = differences(&running.goal, &observed, &self.objects);
+            let told = !found.is_empty() && is_only_told(&running.goal, &observed, &self.objects);
             let hopeless = found.is_empty() && {
                 let goal = running.goal.clone();
                 found = self.unsteady(&goal, &observed);
                 !found.is_empty()
             };
             // systemd starts such a unit again by itself: there is nothing to repair.
-            let next = self.settle_drift(&name, &found, hopeless || held.contains(&name));
+            let next = self.settle_drift(&name, &found, hopeless || told || held.contains(&name));
             again = [again, next].into_iter().flatten().min();
             if *scope == Scope::All {
                 self.measure(&name);
@@ -122,11 +130,15 @@ impl Engine {
             return Some(until);
         }
         if let Some(left) = self.repair_gap(assignment, &what) {
-            let millis = i64::try_from(left.as_millis()).unwrap_or(i64::MAX);
-            return Some(Timestamp(self.now().0.saturating_add(millis)));
+            return Some(self.later(left));
         }
         self.transact(assignment, Cause::Drift(what), Some(running));
         None
+    }
+
+    fn later(&self, after: Duration) -> Timestamp {
+        let millis = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+        Timestamp(self.now().0.saturating_add(millis))
     }
 
     /// Units that were starting at the last look too: they don't stay up.

@@ -61,6 +61,16 @@ pub fn differences(goal: &Goal, observed: &Observed, objects: &Path) -> Vec<Stri
     all
 }
 
+/// Whether all that differs is of objects whose own word is to tell of it only: there is nothing to repair.
+pub fn is_only_told(goal: &Goal, observed: &Observed, objects: &Path) -> bool {
+    if goal.objects.iter().all(|object| object.drift != OnDrift::Report) {
+        return false;
+    }
+    let mut rest = goal.clone();
+    rest.objects.retain(|object| object.drift != OnDrift::Report);
+    differences(&rest, observed, objects).is_empty()
+}
+
 /// One text of several sentences.
 pub fn sentence(differences: &[String]) -> String {
     let mut text = differences.iter().take(MAX_SENTENCES).cloned().collect::<Vec<_>>().join("; ");

@@ -18,7 +18,9 @@ const EXPIRED: &str = "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"status\":\"F
 fn a_minute_without_the_api_server_delays_a_change_and_breaks_nothing() {
     let Some(kubernetes) = Kubernetes::start() else { return };
     let targets = [("shop", Manifests::web("1"))];
-    let Some(mut harbour) = Harbour::prepare(kubernetes, &Terms::default(), &targets, |_, _| {}) else { return };
+    // The controllers too were away: they look again after gaps that have grown.
+    let terms = Terms::default().timeout("2m");
+    let Some(mut harbour) = Harbour::prepare(kubernetes, &terms, &targets, |_, _| {}) else { return };
     harbour.add_agent();
     harbour.await_converged("shop");
     harbour.kubernetes.control_plane().stop_api_server(Signal::SIGKILL);
