@@ -184,6 +184,6 @@ suite metrics heavy "$cores" '^kedge-tests/metrics::' "numbers in a real Prometh
 suite up heavy 2 '^kedge-tests/up::' "kedge up: a whole fleet on one machine, and the commands that it suggests"
 suite web heavy "$cores" '^kedge-tests/web::' "the page in a real Chromium, with a fleet of real agents; pictures go to KEDGE_PICTURES"
 suite debian heavy $((cores + 1)) '^kedge-tests/debian::' "the agent on a booted Debian host, with a real hub, an apt repository and power cuts"
-suite kubernetes heavy $((cores + 1)) '^kedge-tests/kubernetes::' "the agent in a real Kubernetes: API server, controllers, scheduler and a node of kwok"
+suite kubernetes heavy $((cores + 2)) '^kedge-tests/kubernetes::' "the agent in a real Kubernetes: API server, controllers, scheduler and a node of kwok"
 suite flux heavy "$cores" '^kedge-tests/flux::' "real Flux follows what a hub published while the agent observes it; Argo CD's objects likewise"
 suite arm alone "$cores" '^kedge-tests/arm::' "the agent's packages for ARM, started under qemu"
