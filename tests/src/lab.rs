@@ -30,6 +30,8 @@ use std::time::{Duration, Instant};
 
 /// How often a condition that announces itself by nothing is looked at again.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
+/// Asking a hub, Git or a cluster costs more than a look at a file.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Tells the runner that this test can't run here, and why; the test then returns.
 pub fn skip(reason: &str) {
@@ -51,4 +53,24 @@ pub fn await_some<T>(what: &str, within: Duration, mut look: impl FnMut() -> Opt
 /// The same for a condition without a value.
 pub fn await_true(what: &str, within: Duration, mut look: impl FnMut() -> bool) {
     await_some(what, within, || look().then_some(()));
+}
+
+/// Looks until it is so; after `within` the test fails with what is known then. For questions that cost more than a look at a file.
+#[track_caller]
+pub fn await_or_tell(what: &str, within: Duration, story: impl Fn() -> String, mut look: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !look() {
+        assert!(began.elapsed() <= within, "{what}: not after {within:?}\n{}", story());
+        thread::sleep(ASK_AGAIN);
+    }
+}
+
+/// It stays so for a while: what must not happen doesn't.
+#[track_caller]
+pub fn stays_or_tell(what: &str, during: Duration, story: impl Fn() -> String, mut look: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while began.elapsed() < during {
+        assert!(look(), "{what}: no longer after {:?}\n{}", began.elapsed(), story());
+        thread::sleep(ASK_AGAIN);
+    }
 }

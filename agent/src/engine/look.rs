@@ -11,7 +11,7 @@ use super::{Engine, Repairs};
 use crate::agenda::wait;
 use crate::goal::{Goal, OnDrift};
 use crate::observed::{Observed, Subjects};
-use crate::plan::difference::{differences, is_only_told, sentence};
+use crate::plan::difference::{differences, only_told, sentence};
 use crate::plan::subjects;
 use crate::record::Cause;
 use crate::told::Told;
@@ -79,7 +79,7 @@ impl Engine {
             }
             let Some(running) = self.records.get(&name).and_then(|record| record.running.as_ref()) else { continue };
             let mut found = differences(&running.goal, &observed, &self.objects);
-            let told = !found.is_empty() && is_only_told(&running.goal, &observed, &self.objects);
+            let told = !found.is_empty() && only_told(&running.goal, &observed) == found.len();
             let hopeless = found.is_empty() && {
                 let goal = running.goal.clone();
                 found = self.unsteady(&goal, &observed);

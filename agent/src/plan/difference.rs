@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::link_target;
 use super::units::{is_triggered, is_up};
-use crate::goal::{Goal, OnDrift, Owner};
+use crate::goal::{Goal, ObjectId, OnDrift, Owner};
 use crate::observed::{DebState, ObjectState, Observed, PathState, UnitState};
 
 /// More sentences than this are only counted.
@@ -61,14 +61,11 @@ pub fn differences(goal: &Goal, observed: &Observed, objects: &Path) -> Vec<Stri
     all
 }
 
-/// Whether all that differs is of objects whose own word is to tell of it only: there is nothing to repair.
-pub fn is_only_told(goal: &Goal, observed: &Observed, objects: &Path) -> bool {
-    if goal.objects.iter().all(|object| object.drift != OnDrift::Report) {
-        return false;
-    }
-    let mut rest = goal.clone();
-    rest.objects.retain(|object| object.drift != OnDrift::Report);
-    differences(&rest, observed, objects).is_empty()
+/// How many of the differences are of objects whose own word is to tell of it only.
+pub fn only_told(goal: &Goal, observed: &Observed) -> usize {
+    let differs =
+        |id: &ObjectId| matches!(observed.objects.get(id), Some(ObjectState::Absent | ObjectState::Differs(_)));
+    goal.objects.iter().filter(|object| object.drift == OnDrift::Report && differs(&object.id)).count()
 }
 
 /// One text of several sentences.

@@ -1,3 +1,5 @@
+//! Who leads when: decisions over made-up Leases and clocks.
+
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use proptest::prelude::*;

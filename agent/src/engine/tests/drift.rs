@@ -182,3 +182,16 @@ fn a_failed_removal_isn_t_forgotten_by_a_look() {
     lab.engine.look(&Scope::All, &nobody());
     assert!(lab.record("w").upkeep.is_some());
 }
+
+#[test]
+fn an_object_of_which_is_only_to_be_told_keeps_its_words_and_is_left_alone() {
+    let mut lab = running(|goal| goal.objects[1].drift = crate::goal::OnDrift::Report);
+    let deployment = goal("w", "1").objects[1].id.clone();
+    lab.host.change(|world| _ = world.objects.insert(deployment.clone(), Digest::of(b"by hand")));
+    for _ in 0..2 {
+        lab.engine.look(&Scope::All, &nobody());
+    }
+    let drift = Some(format!("{deployment} was edited"));
+    assert_eq!(lab.conditions("w"), [("Converged".to_owned(), Some("1".to_owned()), drift)], "told once");
+    assert_eq!(lab.host.done(), Vec::<String>::new());
+}

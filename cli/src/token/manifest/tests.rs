@@ -1,3 +1,5 @@
+//! What `--manifest` prints, and that the chart says the same.
+
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::collections::BTreeSet;

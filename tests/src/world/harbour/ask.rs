@@ -1,18 +1,15 @@
 //! What tests of a harbour wait for: the hub's word about an assignment, and what is in the cluster.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kedge_model::wire::{Digest, PackagesKey};
 use serde_json::Value;
 
 use super::{CLUSTER, Harbour};
+use crate::lab::{await_or_tell, stays_or_tell};
 
 /// A change with readiness and soak, or a failure with its timeout and the way back, on a busy machine.
 pub const CHANGED_WITHIN: Duration = Duration::from_secs(90);
-
-/// Asking the hub costs more than a look at a file.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// What the hub knows of an assignment in the cluster.
 #[derive(Debug, Clone)]
@@ -43,23 +40,13 @@ impl Harbour {
     /// Looks until it is so; else the test fails with what is known.
     #[track_caller]
     pub fn await_so(&self, what: &str, within: Duration, mut look: impl FnMut(&Harbour) -> bool) {
-        let began = Instant::now();
-        while !look(self) {
-            if began.elapsed() > within {
-                panic!("{what}: not after {within:?}\n{}", self.story());
-            }
-            thread::sleep(LOOK_AGAIN);
-        }
+        await_or_tell(what, within, || self.story(), || look(self));
     }
 
     /// It stays so for a while: what must not happen doesn't.
     #[track_caller]
     pub fn stays_so(&self, what: &str, during: Duration, mut look: impl FnMut(&Harbour) -> bool) {
-        let began = Instant::now();
-        while began.elapsed() < during {
-            assert!(look(self), "{what}: no longer after {:?}\n{}", began.elapsed(), self.story());
-            thread::sleep(LOOK_AGAIN);
-        }
+        stays_or_tell(what, during, || self.story(), || look(self));
     }
 
     /// The hub knows that the target runs what it should, in the newest content.

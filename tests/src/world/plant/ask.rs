@@ -1,10 +1,10 @@
 //! What people ask the plant's hub, and what tests wait for.
 
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::lab::{await_or_tell, stays_or_tell};
 use crate::world::kedge::Run;
 
 use super::{Plant, assignment};
@@ -15,30 +15,17 @@ pub const MOVED_WITHIN: Duration = Duration::from_secs(60);
 /// A promise is broken and known to be.
 pub const AWAY_WITHIN: Duration = Duration::from_secs(90);
 
-/// Asking the hub or Git costs more than a look at a file.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
 impl Plant {
     /// Looks until it is so; else the test fails with what is known of all rollouts.
     #[track_caller]
     pub fn await_so(&self, what: &str, within: Duration, mut look: impl FnMut(&Plant) -> bool) {
-        let began = Instant::now();
-        while !look(self) {
-            if began.elapsed() > within {
-                panic!("{what}: not after {within:?}\n{}", self.story());
-            }
-            thread::sleep(LOOK_AGAIN);
-        }
+        await_or_tell(what, within, || self.story(), || look(self));
     }
 
     /// It stays so for a while: what must not happen doesn't.
     #[track_caller]
     pub fn stays_so(&self, what: &str, during: Duration, mut look: impl FnMut(&Plant) -> bool) {
-        let began = Instant::now();
-        while began.elapsed() < during {
-            assert!(look(self), "{what}: no longer after {:?}\n{}", began.elapsed(), self.story());
-            thread::sleep(LOOK_AGAIN);
-        }
+        stays_or_tell(what, during, || self.story(), || look(self));
     }
 
     /// The environment's first files are on its GitOps branch.
