@@ -98,12 +98,17 @@ impl Gatekeeper<'_> {
             }
         };
         let newest = newest.filter(|commit| self.newer(commit));
+        let fresh = |commit: &String| newest.iter().all(|newest| self.order.place(commit) < self.order.place(newest));
         let named = self.facts.named.as_ref().map(|named| named.commit.clone()).filter(|commit| {
-            let fresh = newest.as_ref().is_none_or(|newest| self.order.place(commit) < self.order.place(newest));
             self.newer(commit)
                 && self.chain.permits(&self.rules.name, commit)
-                && (fresh || self.chain.policy.promoter == Promoter::External || self.held(commit, None).is_empty())
+                && (fresh(commit)
+                    || self.chain.policy.promoter == Promoter::External
+                    || self.held(commit, None).is_empty())
         });
+        if named.as_ref().is_some_and(fresh) {
+            return named.into_iter().collect();
+        }
         newest.into_iter().chain(named).collect()
     }
 

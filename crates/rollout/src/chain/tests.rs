@@ -237,6 +237,20 @@ fn an_override_lets_a_commit_in_and_stays_with_it() {
 }
 
 #[test]
+fn what_an_override_and_the_branch_put_ahead_is_the_only_one_that_waits() {
+    let mut world = World::new(policy());
+    world.commit("a").go(0).outcome("dev", "a", COMPLETE).go(1).outcome("qa", "a", OutcomeState::Held);
+    world.commit("b").go(2).outcome("dev", "b", COMPLETE).go(3).commit("c");
+    world.name("qa", "c", 3).say("qa", Some("c"), "ben", Say::Override { ring: None }).unwrap();
+    world.go(4).go(5);
+    assert_eq!(world.phase("qa", "b"), &PromotionPhase::Superseded { by: "c".to_owned() });
+    assert_eq!(world.phase("qa", "c"), &PromotionPhase::Waiting);
+    assert_eq!(world.chain.environments["qa"].promotions.len(), 3);
+    world.outcome("qa", "a", COMPLETE).go(6);
+    assert_eq!(world.current("qa"), Some("c"));
+}
+
+#[test]
 fn failures_fail_it_and_a_good_outcome_later_passes_it() {
     let mut world = World::new(policy());
     world.commit("a").go(0).outcome("dev", "a", failed()).go(1);
