@@ -43,6 +43,7 @@ fn membership() -> Membership {
         issued_at: NOW,
         remove: Vec::new(),
         unmanage: Vec::new(),
+        relay: false,
         retired: false,
         requires: Vec::new(),
     }

@@ -12,6 +12,8 @@ pub mod keys;
 pub mod membership;
 pub mod packages;
 pub mod poll;
+pub mod presence;
+pub mod site;
 
 pub use desired::{
     ApplyParameters, BlobRef, DesiredState, Entry, Mode, ObjectRef, Observation, PackageRef, Packages, PlatformSource,
@@ -26,6 +28,8 @@ pub use keys::{Key, KeySet, KeySetError, KeyState};
 pub use membership::Membership;
 pub use packages::{PackagesKey, PackagesKeyError};
 pub use poll::{Heads, PollAnswer, PollRequest, Problem as WireProblem, Profile};
+pub use presence::Presence;
+pub use site::{MemberAnswer, SiteAnswer, SiteRequest};
 
 /// The version of all messages here; it is part of every payload type and every path (`/agent/v1`).
 pub const VERSION: u32 = 1;

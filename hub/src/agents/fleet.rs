@@ -253,6 +253,7 @@ impl Fleet {
             issued_at: at,
             remove: parting.remove,
             unmanage: parting.unmanage,
+            relay: false,
             retired: row.state == ClusterState::Retired,
             requires: Vec::new(),
         };

@@ -61,6 +61,7 @@ mod tests {
             issued_at: Timestamp(0),
             remove: parting.remove.clone(),
             unmanage: parting.unmanage.clone(),
+            relay: false,
             retired: false,
             requires: Vec::new(),
         }

@@ -34,6 +34,7 @@ pub async fn add(
         issued_at: at,
         remove: Vec::new(),
         unmanage: Vec::new(),
+        relay: false,
         retired: false,
         requires: Vec::new(),
     };

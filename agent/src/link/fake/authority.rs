@@ -100,6 +100,7 @@ impl Authority {
             issued_at: now(),
             remove: Vec::new(),
             unmanage: Vec::new(),
+            relay: false,
             retired: false,
             requires: Vec::new(),
         }

@@ -24,6 +24,9 @@ pub struct Membership {
     /// Assignments of the stream before that stay and are no longer ours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unmanage: Vec<String>,
+    /// It may have what the site's other streams name, to carry it to them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub relay: bool,
     /// The cluster is retired: it should stop, and what runs stays.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub retired: bool,

@@ -134,9 +134,9 @@ pub fn desired_state() -> impl Strategy<Value = DesiredState> {
 pub fn membership() -> impl Strategy<Value = Membership> {
     let labels = prop::collection::btree_map(text(), text(), 0..3).prop_map(|map| map.into_iter().collect::<Labels>());
     let lists = (texts(), texts(), texts());
-    let rest = (any::<u64>(), time(), any::<bool>());
+    let rest = (any::<u64>(), time(), any::<bool>(), any::<bool>());
     (cluster(), text(), stream(), labels, some_text(), lists, rest).prop_map(
-        |(cluster, name, stream, labels, site, (remove, unmanage, requires), (sequence, issued_at, retired))| {
+        |(cluster, name, stream, labels, site, (remove, unmanage, requires), (sequence, issued_at, relay, retired))| {
             Membership {
                 cluster,
                 name,
@@ -147,6 +147,7 @@ pub fn membership() -> impl Strategy<Value = Membership> {
                 issued_at,
                 remove,
                 unmanage,
+                relay,
                 retired,
                 requires,
             }

@@ -62,6 +62,7 @@ fn membership() -> Membership {
         issued_at: TIME,
         remove: vec!["old-shop-prod".to_owned()],
         unmanage: Vec::new(),
+        relay: false,
         retired: false,
         requires: Vec::new(),
     }
