@@ -97,7 +97,7 @@ fn next(overview: &Overview, assignment: &Assignment, record: Option<&Record>, n
             }
         }
         Some(attempt) => format!(
-            "the same packages ({}) aren't tried again: new content, or a restart asked for at the hub, begins the next try",
+            "the same packages ({}) aren't tried again: new content, or `kedge reapply` at the hub, begins the next try",
             short(&attempt.key)
         ),
         None if assignment.running == assignment.desired => "nothing: what is desired runs".to_owned(),

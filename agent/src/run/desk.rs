@@ -212,7 +212,8 @@ impl<H: Hub> Desk<H> {
 
     /// True: the host joined again.
     fn notice(&mut self, subjects: &BTreeSet<Subject>, house: &mut House) -> bool {
-        if subjects.contains(&Subject::Holds) {
+        // A hold of a moment ago counts before what was touched since is looked at.
+        if subjects.contains(&Subject::Holds) || self.holds.held().is_ok_and(|held| !held.keys().eq(&self.held)) {
             let released = self.read_holds();
             for assignment in released {
                 // A person has worked on it: what failed before may go well now.

@@ -9,6 +9,7 @@ use std::time::Duration;
 use fake::{World, entry};
 use kedge_model::wire::{Timestamp, Tombstone};
 
+use crate::drift::Subject;
 use crate::holds::Holds;
 use crate::report;
 
@@ -125,6 +126,17 @@ async fn a_held_assignment_is_left_alone_until_it_is_released() {
             assert!(world.jobs().contains(&"retry web".to_owned()));
         })
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_touched_right_after_a_hold_is_left_alone() {
+    let world = World::new();
+    let (_stop, mut house, mut desk) = world.furnish();
+    Holds::of(&world.paths).hold(world.key(), "web", "mia", "new sensor", Timestamp(1)).unwrap();
+    assert!(desk.held.is_empty());
+    desk.notice(&[Subject::Assignment("web".to_owned())].into(), &mut house);
+    assert_eq!(desk.held, ["web".to_owned()].into());
+    house.close(|_| {}).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -134,6 +134,19 @@ impl World {
 
     /// Runs the loop while the script goes on.
     pub async fn run(&self, script: impl Future<Output = ()>) {
+        let (_stop, mut house, mut desk) = self.furnish();
+        let limit = tokio::time::sleep(Duration::from_secs(60 * 86_400));
+        tokio::select! {
+            ended = desk.serve(&mut house) => panic!("the loop ended: {ended:?}"),
+            () = script => {}
+            () = limit => panic!("two months went by; jobs: {:?}", self.jobs()),
+        }
+        self.release();
+        house.close(|heard| desk.last_word(heard)).await;
+    }
+
+    /// A desk that doesn't serve yet; with what stops its house.
+    pub fn furnish(&self) -> (watch::Sender<bool>, House, Desk<FakeHub>) {
         let objects = Objects::open(&self.paths.objects()).unwrap();
         let config = Config { disk_reserve: 0, ..Config::default() };
         let site = Site {
@@ -145,21 +158,13 @@ impl World {
             place: Destination::Host,
             cluster: None,
         };
-        let (_stop, shutdown) = watch::channel(false);
+        let (stop, shutdown) = watch::channel(false);
         let signals = Signals { shutdown, look: Arc::new(Notify::new()) };
         let worker = Worker::start(Arc::new(Pulse::default()), self.make()).unwrap();
-        let mut house = House::new(worker, signals, Service::new(), site.config.look_interval, None).unwrap();
+        let house = House::new(worker, signals, Service::new(), site.config.look_interval, None).unwrap();
         let identity = Identity::read(&*self.disk, &self.paths).unwrap().unwrap();
         let memory = Memory::open(Arc::clone(&self.disk), &self.paths, &identity).unwrap();
-        let mut desk = Desk::open(site, identity, memory, Ok(Arc::clone(&self.hub)));
-        let limit = tokio::time::sleep(Duration::from_secs(60 * 86_400));
-        tokio::select! {
-            ended = desk.serve(&mut house) => panic!("the loop ended: {ended:?}"),
-            () = script => {}
-            () = limit => panic!("two months went by; jobs: {:?}", self.jobs()),
-        }
-        self.release();
-        house.close(|heard| desk.last_word(heard)).await;
+        (stop, house, Desk::open(site, identity, memory, Ok(Arc::clone(&self.hub))))
     }
 
     pub fn key(&self) -> &SigningKey {
