@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 use kedge_model::wire::Digest;
 use serde::{Deserialize, Serialize};
@@ -27,10 +29,15 @@ pub struct Goal {
     pub objects: Vec<ObjectGoal>,
 }
 
-/// An object of the API server. Its content is an object of the store: JSON, with names bound and our labels set.
+/// An object of the API server, shared by the goal, its steps and the way back: a cluster has thousands.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ObjectGoal(Arc<ObjectTerms>);
+
+/// Which object, and how it is applied. Its content is an object of the store: JSON, with names bound and our labels set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ObjectGoal {
+pub struct ObjectTerms {
     pub id: ObjectId,
     pub content: Digest,
     pub part: Part,
@@ -39,13 +46,13 @@ pub struct ObjectGoal {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
     /// `conflicts: take`: fields that somebody else manages become ours.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub take: bool,
     /// `kedge.dev/prune: never`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keep: bool,
     /// `kedge.dev/recreate: "true"`: deleted and made again where a field can't be changed.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub recreate: bool,
     /// The object's own word, or the assignment's.
     #[serde(default)]
@@ -194,6 +201,30 @@ pub struct HostFacts {
     pub arch: String,
     /// Of the interface with the default route; none while there is no network.
     pub ip: Option<String>,
+}
+
+impl From<ObjectTerms> for ObjectGoal {
+    fn from(terms: ObjectTerms) -> ObjectGoal {
+        ObjectGoal(Arc::new(terms))
+    }
+}
+
+impl Deref for ObjectGoal {
+    type Target = ObjectTerms;
+
+    fn deref(&self) -> &ObjectTerms {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+impl ObjectGoal {
+    /// The same one on other terms.
+    pub fn with(&self, change: impl FnOnce(&mut ObjectTerms)) -> ObjectGoal {
+        let mut terms = ObjectTerms::clone(self);
+        change(&mut terms);
+        terms.into()
+    }
 }
 
 impl ObjectId {

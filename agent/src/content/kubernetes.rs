@@ -20,7 +20,7 @@ use kedge_model::wire::{ApplyParameters, Digest, Packages};
 
 use super::package::{Package, disk};
 use super::{bounds, said};
-use crate::goal::{Goal, HostFacts, ObjectGoal, ObjectId, Part};
+use crate::goal::{Goal, HostFacts, ObjectId, ObjectTerms, Part};
 use crate::objects::{Batch, Objects};
 use crate::record::Failure;
 use crate::store::index::PackageIndex;
@@ -139,7 +139,7 @@ impl Making<'_> {
             Part::Platform => None,
             Part::Workload => self.confinement.account.clone(),
         };
-        self.goal.objects.push(ObjectGoal {
+        let terms = ObjectTerms {
             stage: stage::of(&id.group, &id.kind),
             id,
             content,
@@ -149,7 +149,8 @@ impl Making<'_> {
             keep: document.notes.keep,
             recreate: document.notes.recreate,
             drift: bounds::of_object(self.parameters.drift, document.notes.drift),
-        });
+        };
+        self.goal.objects.push(terms.into());
     }
 
     /// The object as it is sent.

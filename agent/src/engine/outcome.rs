@@ -87,7 +87,7 @@ fn conclude(record: &mut Record, mut transaction: Transaction, outcome: &Outcome
             wanted.goal = Default::default();
             wanted.original = Default::default();
         }
-        transaction.back = Vec::new();
+        (transaction.forward, transaction.back) = (Vec::new(), Vec::new());
     }
     record.last = Some(transaction);
 }

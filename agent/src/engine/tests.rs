@@ -20,7 +20,8 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::fake::{FakeHost, FakeTime, World};
 use super::*;
 use crate::goal::{
-    Bounds, Check, FileGoal, FolderGoal, ObjectGoal, ObjectId, OnDrift, Owner, Part, Probe, Stage, UnitGoal,
+    Bounds, Check, FileGoal, FolderGoal, ObjectGoal, ObjectId, ObjectTerms, OnDrift, Owner, Part, Probe, Stage,
+    UnitGoal,
 };
 use crate::observed::PathState;
 use crate::record::{Outcome, Record};
@@ -100,7 +101,7 @@ fn object(name: &str, kind: &str, stage: Stage, content: &str) -> ObjectGoal {
         namespace: (stage != Stage::Namespaces).then(|| name.to_owned()),
         name: name.to_owned(),
     };
-    ObjectGoal {
+    let terms = ObjectTerms {
         id,
         content: Digest::of(content.as_bytes()),
         part: Part::Workload,
@@ -110,7 +111,8 @@ fn object(name: &str, kind: &str, stage: Stage, content: &str) -> ObjectGoal {
         keep: false,
         recreate: false,
         drift: OnDrift::Repair,
-    }
+    };
+    terms.into()
 }
 
 fn order(name: &str, version: &str) -> Order {

@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
     use crate::apply::DebPlan;
-    use crate::goal::{Goal, ObjectId, Stage};
+    use crate::goal::{Goal, ObjectId, ObjectTerms, Stage};
     use crate::observed::Observed;
     use crate::plan::{self, Others, Planned};
     use crate::record::Original;
@@ -93,7 +93,8 @@ mod tests {
         };
         let content = Digest::of(content.as_bytes());
         let (account, drift) = (None, OnDrift::Repair);
-        ObjectGoal { id, content, part, stage, account, take: false, keep: false, recreate: false, drift }
+        let terms = ObjectTerms { id, content, part, stage, account, take: false, keep: false, recreate: false, drift };
+        terms.into()
     }
 
     fn rest(name: &str, content: &str) -> ObjectGoal {
@@ -106,7 +107,7 @@ mod tests {
             (goal.map(whole), running.map(whole).map(|goal| plan::tests::running(&goal, Original::default())));
         let mut observed = Observed::default();
         for (name, state) in states {
-            observed.objects.insert(rest(name, "").id, state.clone());
+            observed.objects.insert(rest(name, "").id.clone(), state.clone());
         }
         let question = plan::Question {
             goal: goal.as_ref(),
@@ -168,7 +169,7 @@ mod tests {
 
     #[test]
     fn drift_is_repaired_where_that_is_wanted() {
-        let reported = ObjectGoal { drift: OnDrift::Report, ..rest("seen", "1") };
+        let reported = rest("seen", "1").with(|terms| terms.drift = OnDrift::Report);
         let running = [rest("gone", "1"), rest("edited", "1"), rest("same", "1"), reported];
         let states = [
             ("gone", ObjectState::Absent),
@@ -181,7 +182,7 @@ mod tests {
 
     #[test]
     fn an_object_whose_drift_is_ignored_is_applied_once() {
-        let wanted = [ObjectGoal { drift: OnDrift::Ignore, ..rest("mine", "1") }];
+        let wanted = [rest("mine", "1").with(|terms| terms.drift = OnDrift::Ignore)];
         let states = [("mine", ObjectState::AsApplied)];
         assert_eq!(told(&run(Some(&wanted), None, &states).forward), ["put mine"]);
         assert!(told(&run(Some(&wanted), Some(&wanted), &states).forward).is_empty());
@@ -189,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_removal_leaves_what_is_to_be_kept() {
-        let running = [rest("web", "1"), ObjectGoal { keep: true, ..rest("data", "1") }];
+        let running = [rest("web", "1"), rest("data", "1").with(|terms| terms.keep = true)];
         let planned = run(None, Some(&running), &[]);
         assert_eq!(told(&planned.forward), ["remove web"]);
         assert_eq!(told(&planned.back), ["put web"]);

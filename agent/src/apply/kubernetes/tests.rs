@@ -26,7 +26,7 @@ use crate::cluster::kinds::Discovered;
 use crate::cluster::request::{ApiError, Call, JSON, address};
 use crate::cluster::watches::Watches;
 use crate::content::kubernetes::Kinds as _;
-use crate::goal::{Check, ObjectGoal, ObjectId, OnDrift, Part, Probe, Stage};
+use crate::goal::{Check, ObjectGoal, ObjectId, ObjectTerms, OnDrift, Part, Probe, Stage};
 use crate::objects::Objects;
 use crate::observed::{ObjectState, Subjects};
 use crate::record::{Failure, Traced};
@@ -116,7 +116,8 @@ impl Trial {
         };
         let content = self.objects.put(object.to_string().as_bytes()).unwrap();
         let (part, account, drift) = (Part::Workload, None, OnDrift::Repair);
-        ObjectGoal { id, content, part, stage, account, take: false, keep: false, recreate: false, drift }
+        let terms = ObjectTerms { id, content, part, stage, account, take: false, keep: false, recreate: false, drift };
+        terms.into()
     }
 
     pub fn put(&mut self, objects: &[&ObjectGoal]) -> (Result<(), Failure>, Vec<Traced>) {

@@ -185,7 +185,8 @@ fn a_failed_removal_isn_t_forgotten_by_a_look() {
 
 #[test]
 fn an_object_of_which_is_only_to_be_told_keeps_its_words_and_is_left_alone() {
-    let mut lab = running(|goal| goal.objects[1].drift = crate::goal::OnDrift::Report);
+    let mut lab =
+        running(|goal| goal.objects[1] = goal.objects[1].with(|terms| terms.drift = crate::goal::OnDrift::Report));
     let deployment = goal("w", "1").objects[1].id.clone();
     lab.host.change(|world| _ = world.objects.insert(deployment.clone(), Digest::of(b"by hand")));
     for _ in 0..2 {

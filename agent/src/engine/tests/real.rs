@@ -137,6 +137,6 @@ fn a_change_of_a_small_workload_costs_little() {
     let last = place.engine.records().get("w").unwrap().last.clone().unwrap();
     assert_eq!(last.outcome, Some(Outcome::Committed));
     // Begin, each step, health, commit: three each.
-    assert_eq!(place.disk.syncs() - syncs, 3 * (last.forward.len() as u64 + 3));
+    assert_eq!(place.disk.syncs() - syncs, 3 * (last.begun as u64 + 3));
     assert_eq!(place.time.elapsed(), Duration::from_secs(2 * 2));
 }

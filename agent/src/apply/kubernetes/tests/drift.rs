@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Trial, deployment, settings};
-use crate::goal::{ObjectGoal, OnDrift};
+use crate::goal::OnDrift;
 use crate::observed::ObjectState;
 
 #[test]
@@ -85,7 +85,7 @@ fn scaled_replicas_are_left_to_the_autoscaler() {
 fn a_status_and_an_ignored_object_ask_for_nothing() {
     let Some(mut trial) = Trial::begin("status") else { return };
     let web = trial.goal(deployment("web", "shop:1"));
-    let ignored = ObjectGoal { drift: OnDrift::Ignore, ..trial.goal(settings("loose", "red")) };
+    let ignored = trial.goal(settings("loose", "red")).with(|terms| terms.drift = OnDrift::Ignore);
     trial.put(&[&web, &ignored]).0.unwrap();
     trial.edit(&web.id, &json!({"metadata": {"annotations": {"somebody": "else"}}}));
     assert!(trial.is_quiet(Duration::from_millis(500)), "a field that isn't ours");

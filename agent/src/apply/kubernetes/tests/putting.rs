@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Trial, deployment, settings};
-use crate::goal::ObjectGoal;
 use crate::observed::ObjectState;
 
 #[test]
@@ -20,7 +19,7 @@ fn a_conflict_names_the_manager_and_the_field() {
     assert!(failure.message.contains("data.colour is managed by kubectl-create"), "{}", failure.message);
     assert!(trace.iter().any(|line| line.failed.is_some()), "{trace:?}");
     assert_eq!(trial.get(&map.id).unwrap()["data"]["colour"], "blue");
-    let take = ObjectGoal { take: true, ..map };
+    let take = map.with(|terms| terms.take = true);
     trial.put(&[&take]).0.unwrap();
     assert_eq!(trial.get(&take.id).unwrap()["data"]["colour"], "red");
 }
@@ -57,7 +56,7 @@ fn an_immutable_field_fails_or_is_made_again() {
     let failure = trial.put(&[&second]).0.unwrap_err();
     println!("{failure:?}");
     assert!(failure.reason == "Immutable" && failure.message.contains("kedge.dev/recreate"), "{failure:?}");
-    let again = ObjectGoal { recreate: true, ..second };
+    let again = second.with(|terms| terms.recreate = true);
     trial.put(&[&again]).0.unwrap();
     let live = trial.get(&again.id).unwrap();
     assert!(live["data"]["colour"] == "blue" && live["metadata"]["uid"] != uid, "{live}");
@@ -78,11 +77,11 @@ fn a_changed_job_says_which_field_cannot_be_changed() {
     println!("{failure:?}");
     assert!(failure.reason == "Immutable" && failure.message.contains("spec.template"), "{failure:?}");
     assert!(failure.message.len() < 400, "{failure:?}");
-    let broken = ObjectGoal { recreate: true, ..trial.goal(job("")) };
+    let broken = trial.goal(job("")).with(|terms| terms.recreate = true);
     let failure = trial.put(&[&broken]).0.unwrap_err();
     assert_eq!(failure.reason, "Rejected", "{failure:?}");
     assert_eq!(trial.get(&first.id).unwrap()["spec"]["template"]["spec"]["containers"][0]["image"], "a:1");
-    let again = ObjectGoal { recreate: true, ..second };
+    let again = second.with(|terms| terms.recreate = true);
     trial.put(&[&again]).0.unwrap();
     assert_eq!(trial.get(&first.id).unwrap()["spec"]["template"]["spec"]["containers"][0]["image"], "a:2");
 }
@@ -91,7 +90,7 @@ fn a_changed_job_says_which_field_cannot_be_changed() {
 fn a_forbidden_object_is_told_with_verb_and_kind_and_the_rest_is_applied() {
     let Some(mut trial) = Trial::begin("forbidden") else { return };
     let account = Some(format!("system:serviceaccount:{}:nobody", trial.namespace));
-    let web = ObjectGoal { account, ..trial.goal(deployment("web", "shop:1")) };
+    let web = trial.goal(deployment("web", "shop:1")).with(|terms| terms.account = account);
     let map = trial.goal(settings("colours", "red"));
     let (failed, trace) = trial.put(&[&web, &map]);
     let failure = failed.unwrap_err();
@@ -165,8 +164,7 @@ fn what_the_server_rejects_is_told_in_its_words_at_once() {
     let failure = trial.put(&[&wrong]).0.unwrap_err();
     println!("{failure:?}");
     assert!(failure.reason == "Rejected" && failure.message.contains("replicaz"), "{failure:?}");
-    let mut nowhere = trial.goal(settings("colours", "red"));
-    nowhere.id.namespace = Some("nowhere".to_owned());
+    let nowhere = trial.goal(settings("colours", "red")).with(|terms| terms.id.namespace = Some("nowhere".to_owned()));
     let failure = trial.put(&[&nowhere]).0.unwrap_err();
     println!("{failure:?}");
     assert_eq!(failure.reason, "Rejected");
@@ -181,7 +179,7 @@ fn what_the_server_rejects_is_told_in_its_words_at_once() {
 #[test]
 fn many_objects_are_applied_quickly() {
     let Some(mut trial) = Trial::begin("many") else { return };
-    let goals: Vec<ObjectGoal> = (0..500).map(|at| trial.goal(settings(&format!("map-{at}"), "red"))).collect();
+    let goals: Vec<_> = (0..500).map(|at| trial.goal(settings(&format!("map-{at}"), "red"))).collect();
     let began = Instant::now();
     trial.put(&goals.iter().collect::<Vec<_>>()).0.unwrap();
     println!("500 objects applied in {:?}", began.elapsed());

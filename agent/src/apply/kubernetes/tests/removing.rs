@@ -51,7 +51,8 @@ fn inside(trial: &Trial, goal: &crate::goal::ObjectGoal, namespace: &str) -> cra
     let mut object: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     object["metadata"]["namespace"] = json!(namespace);
     let content = trial.objects.put(object.to_string().as_bytes()).unwrap();
-    let mut goal = crate::goal::ObjectGoal { content, ..goal.clone() };
-    goal.id.namespace = Some(namespace.to_owned());
-    goal
+    goal.with(|terms| {
+        terms.content = content;
+        terms.id.namespace = Some(namespace.to_owned());
+    })
 }
