@@ -16,7 +16,7 @@ use crate::chance::Chance;
 use crate::lie::{Lie, Taken};
 use crate::message::{MAX_BLOBS, Message};
 use crate::name::{Name, Version};
-use crate::pace::{GOSSIP_ALONE_EVERY, MAX_PEERS};
+use crate::pace::{CARRY_EVERY, FIRST_PARTNERS, GOSSIP_ALONE_EVERY, MAX_PEERS, NEWS_AFTER};
 use crate::shelf::Shelf;
 use peer::Peer;
 pub use peer::{PeerView, Told};
@@ -184,12 +184,16 @@ impl Node {
             self.make_room();
             self.peers.insert(peer, Peer::new(peer, &self.settings.site, now));
         }
-        let first = self.chance.around(crate::pace::NEWS_AFTER);
+        let partners = self.peers.values().filter(|known| known.due.is_some() || known.last_exchange.is_some()).count();
+        let first = self.chance.around(NEWS_AFTER);
         if let Some(known) = self.peers.get_mut(&peer)
             && !known.present
         {
             known.present = true;
-            known.soon(after(now, first));
+            // Enough to hear of everything; the others come in turn, so that a site that wakes up doesn't talk each with each.
+            if partners < FIRST_PARTNERS {
+                known.soon(after(now, first));
+            }
         }
     }
 
@@ -219,7 +223,7 @@ impl Node {
         for sign in self.presences.values_mut() {
             sign.carried &= !envelopes.contains(&sign.envelope);
         }
-        self.next_carry = after(now, self.chance.around(2 * crate::pace::CARRY_EVERY));
+        self.next_carry = after(now, self.chance.around(2 * CARRY_EVERY));
     }
 
     /// Something that the driver saw a peer do, such as bytes that aren't what their digest says.

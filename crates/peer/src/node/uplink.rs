@@ -35,6 +35,8 @@ impl Node {
             return;
         }
         self.uplink = chosen;
+        // Who carries now, or that somebody is looked for, is worth telling at once.
+        self.news.site = true;
         if chosen == Some(self.settings.me) {
             // What agents of the site wrote while nobody carried. Status documents the hub asks for itself, where it lacks them.
             let held = self.shelf.documents().filter(|(name, ..)| matches!(name, Name::Holds { .. }));
