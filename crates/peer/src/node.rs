@@ -60,6 +60,8 @@ pub struct Node {
     /// Whether that was lately.
     reaches_hub: bool,
     uplink: Option<ClusterId>,
+    /// The next best but me: an uplink's word isn't all there is.
+    second: Option<ClusterId>,
     /// The own sign of life.
     presence: Option<(Timestamp, Envelope)>,
     /// The others', newest of each, and whether they were carried.
@@ -70,8 +72,8 @@ pub struct Node {
     next_want: Option<Timestamp>,
     has: BTreeSet<Digest>,
     next_gossip: Timestamp,
-    /// Gossip goes to the next of the ring and to anybody, in turn.
-    ring_turn: bool,
+    /// Gossip goes to the next of the ring, to anybody and to a second carrier, in turn.
+    turn: Turn,
     /// Something came that others should hear of.
     news: News,
     refused: BTreeMap<Name, (Version, Timestamp)>,
@@ -91,6 +93,13 @@ struct Uploads {
     /// The hub asked for it before it was here.
     asked: BTreeSet<ClusterId>,
     sent: BTreeMap<Name, Version>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    Ring,
+    Anybody,
+    Second,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +124,7 @@ impl Node {
             contact: None,
             reaches_hub: false,
             uplink: None,
+            second: None,
             presence: None,
             presences: BTreeMap::new(),
             next_carry: now,
@@ -123,7 +133,7 @@ impl Node {
             next_want: None,
             has: BTreeSet::new(),
             next_gossip,
-            ring_turn: false,
+            turn: Turn::Second,
             news: News::default(),
             refused: BTreeMap::new(),
         }

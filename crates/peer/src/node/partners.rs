@@ -2,7 +2,7 @@
 
 use kedge_model::wire::{ClusterId, Digest, Timestamp};
 
-use super::{Action, News, Node, after};
+use super::{Action, News, Node, Turn, after};
 use crate::name::Name;
 use crate::pace::{
     EXCHANGE_MOST, FANOUT, FRESH, GOSSIP_ALONE_EVERY, GOSSIP_EVERY, MAX_IN_FLIGHT, MAX_PEERS, NEWS_AFTER, UPLINK_EVERY,
@@ -45,13 +45,13 @@ impl Node {
             let own = uplink == self.settings.me;
             let contact = if own { self.contact } else { self.peers.get(&uplink).and_then(|peer| peer.view.contact) };
             next = contact.map_or(next, |contact| next.min(after(contact, FRESH)));
-            if own && self.presences.values().any(|sign| !sign.carried) {
-                next = next.min(self.next_carry);
-            }
         }
-        let carries = self.uplink == Some(self.settings.me);
+        let carries = self.reaches_hub && self.settings.carries;
         if self.news.site || self.news.uplink || (carries && !self.uploads.waiting.is_empty()) {
             next = Timestamp(i64::MIN);
+        }
+        if carries && self.presences.values().any(|sign| !sign.carried) {
+            next = next.min(self.next_carry);
         }
         self.next_want.map_or(next, |want| next.min(want))
     }
@@ -164,8 +164,16 @@ impl Node {
         let every = if self.uplink.is_some() { GOSSIP_EVERY } else { GOSSIP_ALONE_EVERY };
         self.next_gossip = after(now, self.chance.around(every));
         let usable = self.usable(now);
-        self.ring_turn = !self.ring_turn;
-        let partner = if self.ring_turn { self.next_of_ring(&usable) } else { self.chance.some(usable, 1).pop() };
+        self.turn = match self.turn {
+            Turn::Ring => Turn::Anybody,
+            Turn::Anybody if self.second.is_some() && !self.reaches_hub => Turn::Second,
+            Turn::Anybody | Turn::Second => Turn::Ring,
+        };
+        let partner = match self.turn {
+            Turn::Ring => self.next_of_ring(&usable),
+            Turn::Anybody => self.chance.some(usable, 1).pop(),
+            Turn::Second => self.second,
+        };
         if let Some(peer) = partner.and_then(|partner| self.peers.get_mut(&partner)) {
             peer.soon(now);
         }

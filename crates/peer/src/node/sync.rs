@@ -65,11 +65,12 @@ impl Node {
         let mut message = self.word(to, now);
         message.presences = envelopes;
         message.wants = self.wants.clone();
-        // The uplink knows that it is one. One entry is enough: who carries is what a site must agree on.
-        if let Some(uplink) = self.uplink.filter(|uplink| uplink != to && *uplink != self.settings.me)
-            && let Some(contact) = self.peers.get(&uplink).and_then(|peer| peer.view.contact)
-        {
-            message.reachable.push((uplink, seconds(contact, now)));
+        // The uplink knows that it is one. Two entries are enough: who carries, and who else could.
+        if self.uplink != Some(*to) {
+            for carrier in self.uplink.into_iter().chain(self.second).filter(|carrier| carrier != to) {
+                let contact = self.peers.get(&carrier).and_then(|peer| peer.view.contact);
+                message.reachable.extend(contact.map(|contact| (carrier, seconds(contact, now))));
+            }
         }
         if let Some(peer) = self.peers.get_mut(to) {
             message.has = peer.asked.intersection(&self.has).copied().take(MAX_BLOBS).collect();
