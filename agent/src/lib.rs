@@ -37,6 +37,7 @@ pub mod report;
 pub mod run;
 pub mod step;
 pub mod store;
+pub mod swarm;
 pub mod told;
 pub mod trace;
 pub mod worker;
