@@ -11,6 +11,7 @@ pub mod man;
 pub mod names;
 pub mod output;
 pub mod overview;
+pub mod peers;
 mod person;
 pub mod report;
 pub mod run;
@@ -73,6 +74,7 @@ enum Command {
     Join(join::JoinArgs),
     Run(run::RunArgs),
     Status(status::StatusArgs),
+    Peers(peers::PeersArgs),
     Why(why::WhyArgs),
     Logs(logs::LogsArgs),
     Hold(hold::HoldArgs),
@@ -93,6 +95,7 @@ impl Cli {
             Command::Join(args) => join::run(&args, &paths),
             Command::Run(args) => run::run(&args, self.config.as_deref(), paths),
             Command::Status(args) => status::run(&args, &paths),
+            Command::Peers(args) => peers::run(&args, &paths),
             Command::Why(args) => why::run(&args, &paths),
             Command::Logs(args) => logs::run(&args, &paths),
             Command::Hold(args) => hold::run(&args, &paths),

@@ -29,6 +29,7 @@ pub mod objects;
 pub mod observe;
 pub mod observed;
 pub mod paths;
+pub mod peers;
 pub mod plan;
 pub mod policy;
 pub mod record;
