@@ -3,6 +3,7 @@
 
 mod agenda;
 mod content;
+mod inbox;
 mod observing;
 mod talk;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use super::Site;
 use super::host::chain;
 use super::house::{Event, House};
 use super::hub::Hub;
+use crate::airgap::looked;
 use crate::desired::{Memory, OpenedMemory};
 use crate::drift::Subject;
 use crate::external::External;
@@ -50,6 +52,8 @@ pub(super) struct Desk<H> {
     agenda: Agenda,
     /// When what was told is tried to be written once more.
     flush_at: Option<Instant>,
+    /// When the inbox is looked into once more.
+    inbox_at: Option<Instant>,
 }
 
 /// Why the loop ended.
@@ -100,6 +104,8 @@ impl<H: Hub> Desk<H> {
             content: Content::default(),
             agenda: Agenda::new(site.cluster.is_some()),
             flush_at: None,
+            // What came while nobody was here.
+            inbox_at: Some(Instant::now()),
             site,
             identity,
         };
@@ -160,6 +166,9 @@ impl<H: Hub> Desk<H> {
 
     /// Begins whatever is due.
     fn work(&mut self, house: &mut House) {
+        if self.inbox_at.is_some_and(|at| Instant::now() >= at) {
+            self.read_inbox(house);
+        }
         if self.agenda.is_due() {
             self.refresh(house);
         }
@@ -169,7 +178,7 @@ impl<H: Hub> Desk<H> {
 
     fn wake(&self) -> Option<Instant> {
         let talk = if self.hub.is_some() { self.talk.wake() } else { None };
-        [self.agenda.due(), talk, self.content.wake(), self.flush_at].into_iter().flatten().min()
+        [self.agenda.due(), talk, self.content.wake(), self.flush_at, self.inbox_at].into_iter().flatten().min()
     }
 
     fn hear(&mut self, heard: Heard, house: &mut House) {
@@ -205,8 +214,9 @@ impl<H: Hub> Desk<H> {
 
     fn tell(&mut self, told: &Told) {
         self.reporter.tell(told);
-        if !matches!(told, Told::Looked { .. }) {
-            self.talk.news();
+        match told {
+            Told::Looked { at } => looked::note(&self.site.paths, *at),
+            _ => self.talk.news(),
         }
     }
 
@@ -221,6 +231,9 @@ impl<H: Hub> Desk<H> {
             }
             house.look_soon();
             self.agenda.soon();
+        }
+        if subjects.contains(&Subject::Inbox) {
+            self.read_inbox(house);
         }
         if subjects.contains(&Subject::External) {
             self.agenda.soon();

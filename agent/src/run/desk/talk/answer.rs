@@ -47,7 +47,7 @@ impl<H: Hub> Desk<H> {
         accepted.changed()
     }
 
-    fn follow(&mut self, accepted: &Accepted, answer: &PollAnswer, house: &mut House) {
+    pub(in crate::run::desk) fn follow(&mut self, accepted: &Accepted, answer: &PollAnswer, house: &mut House) {
         let came = [
             ("KeySetRefused", !answer.key_sets.is_empty()),
             ("MembershipRefused", answer.membership.is_some()),
