@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::access::AccessArgs;
 use crate::audit::AuditArgs;
+use crate::bundle::BundleArgs;
 use crate::cluster::ClusterArgs;
 use crate::compare::CompareArgs;
 use crate::completions::CompletionsArgs;
@@ -93,6 +94,7 @@ pub enum Command {
     Describe(DescribeArgs),
     Compare(CompareArgs),
     Token(TokenArgs),
+    Bundle(BundleArgs),
     Access(AccessArgs),
     Cluster(ClusterArgs),
     Hold(HoldArgs),
