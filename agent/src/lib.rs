@@ -2,6 +2,7 @@
 //! What runs depends on nothing but the disk.
 
 pub mod agenda;
+pub mod airgap;
 pub mod alive;
 pub mod apply;
 pub mod archive;

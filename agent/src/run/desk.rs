@@ -3,6 +3,7 @@
 
 mod agenda;
 mod content;
+mod inbox;
 mod observing;
 mod sharing;
 mod talk;
@@ -20,6 +21,7 @@ use super::Site;
 use super::host::chain;
 use super::house::{Event, House};
 use super::hub::Hub;
+use crate::airgap::looked;
 use crate::desired::{Memory, OpenedMemory};
 use crate::drift::Subject;
 use crate::external::External;
@@ -53,6 +55,8 @@ pub(super) struct Desk<H> {
     sharing: Sharing,
     /// When what was told is tried to be written once more.
     flush_at: Option<Instant>,
+    /// When the inbox is looked into once more.
+    inbox_at: Option<Instant>,
 }
 
 /// Why the loop ended.
@@ -104,6 +108,8 @@ impl<H: Hub> Desk<H> {
             agenda: Agenda::new(site.cluster.is_some()),
             sharing: Sharing::default(),
             flush_at: None,
+            // What came while nobody was here.
+            inbox_at: Some(Instant::now()),
             site,
             identity,
         };
@@ -165,6 +171,9 @@ impl<H: Hub> Desk<H> {
 
     /// Begins whatever is due.
     fn work(&mut self, house: &mut House) {
+        if self.inbox_at.is_some_and(|at| Instant::now() >= at) {
+            self.read_inbox(house);
+        }
         if self.agenda.is_due() {
             self.refresh(house);
         }
@@ -175,7 +184,8 @@ impl<H: Hub> Desk<H> {
 
     fn wake(&self) -> Option<Instant> {
         let talk = if self.hub.is_some() { self.talk.wake() } else { None };
-        [self.agenda.due(), talk, self.content.wake(), self.sharing.wake(), self.flush_at].into_iter().flatten().min()
+        let shared = [self.sharing.wake(), self.inbox_at].into_iter().flatten().min();
+        [self.agenda.due(), talk, self.content.wake(), shared, self.flush_at].into_iter().flatten().min()
     }
 
     fn hear(&mut self, heard: Heard, house: &mut House) {
@@ -212,8 +222,9 @@ impl<H: Hub> Desk<H> {
     fn tell(&mut self, told: &Told) {
         self.reporter.tell(told);
         self.sharing.soon();
-        if !matches!(told, Told::Looked { .. }) {
-            self.talk.news();
+        match told {
+            Told::Looked { at } => looked::note(&self.site.paths, *at),
+            _ => self.talk.news(),
         }
     }
 
@@ -228,6 +239,9 @@ impl<H: Hub> Desk<H> {
             }
             house.look_soon();
             self.agenda.soon();
+        }
+        if subjects.contains(&Subject::Inbox) {
+            self.read_inbox(house);
         }
         if subjects.contains(&Subject::External) {
             self.agenda.soon();
