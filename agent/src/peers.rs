@@ -29,6 +29,7 @@ use crate::swarm::{Server, Swarm};
 use content::Board;
 pub use content::Content;
 use driver::Driver;
+use shown::Shown;
 
 /// The running part. Ends when it is dropped.
 #[derive(Debug)]
@@ -36,6 +37,7 @@ pub struct Peers {
     own: watch::Sender<Arc<Own>>,
     news: mpsc::Receiver<News>,
     content: Content,
+    paths: Paths,
     task: JoinHandle<()>,
 }
 
@@ -103,8 +105,9 @@ impl Peers {
         let (lies, lied) = mpsc::channel(LIES);
         let board = Arc::new(Board::new(Arc::clone(&place.link), lies));
         let content = Content::new(Swarm::new(&place.paths), Arc::clone(&board));
+        let paths = place.paths.clone();
         let task = tokio::spawn(keep(place, board, listen, tell, lied));
-        Peers { own, news, content, task }
+        Peers { own, news, content, paths, task }
     }
 
     pub fn tell(&self, own: Own) {
@@ -128,6 +131,7 @@ impl Peers {
 impl Drop for Peers {
     fn drop(&mut self) {
         self.task.abort();
+        Shown::end(&self.paths);
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod actions;
 mod carry;
+mod files;
 mod find;
 mod keep;
 mod relay;
@@ -30,6 +31,7 @@ use super::table::Table;
 use super::{News, Own, Place};
 use crate::link::{FetchError, LinkError};
 use crate::swarm::{Lie as ContentLie, Server};
+use files::Files;
 use find::Fixed;
 
 pub struct Driver {
@@ -50,6 +52,7 @@ pub struct Driver {
     probes: VecDeque<SocketAddr>,
     probing: usize,
     fixed: Vec<Fixed>,
+    files: Files,
     presence_at: Instant,
     /// What the last sign of life said.
     last_said: Option<PollRequest>,
@@ -119,6 +122,7 @@ impl Driver {
             probes: VecDeque::new(),
             probing: 0,
             fixed,
+            files: Files::new(now),
             presence_at: now,
             last_said: None,
             unreachable_until: None,
@@ -176,7 +180,6 @@ impl Driver {
                 () = tokio::time::sleep_until(wake) => {}
             }
         }
-        Shown::end(&self.place.paths);
         Ok(())
     }
 
@@ -185,6 +188,7 @@ impl Driver {
         self.reach();
         self.live();
         self.find_more();
+        self.mind_files();
         let now = self.now();
         let actions = self.node.tick(now);
         self.perform(actions);
@@ -275,7 +279,7 @@ impl Driver {
         // The hub says that there is such a one: whether it is there is found out when it is talked to.
         if self.node.shelf().member(&cluster).is_some() {
             self.node.found(cluster, now);
-        } else if new {
+        } else if new || !self.node.peers().any(|peer| peer.cluster == cluster) {
             self.probe_soon(address);
         }
     }

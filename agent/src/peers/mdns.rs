@@ -80,7 +80,6 @@ pub async fn run(settings: Settings, tell: mpsc::Sender<Heard>) {
             () = tell.closed() => break,
         }
     }
-    voice.say(false).await;
 }
 
 /// The hash that stands for a site's name on the LAN.
@@ -102,7 +101,7 @@ impl Voice {
             if self.said < FIRST.len() {
                 self.ask().await;
             }
-            self.say(true).await;
+            self.say().await;
             self.said += 1;
             let wait = FIRST.get(self.said).copied().unwrap_or(EVERY);
             self.say_at = now + wait.mul_f64(rand::random_range(0.8..1.2));
@@ -136,11 +135,14 @@ impl Voice {
         self.send(&packet::question()).await;
     }
 
-    async fn say(&mut self, stays: bool) {
-        let Settings { cluster, site, port, .. } = &self.settings;
-        let said = Announcement { cluster: *cluster, site: site.clone(), port: *port, stays };
-        self.send(&packet::announcement(&said)).await;
+    async fn say(&mut self) {
+        self.send(&self.words(true)).await;
         self.last = Some(Instant::now());
+    }
+
+    fn words(&self, stays: bool) -> Vec<u8> {
+        let Settings { cluster, site, port, .. } = &self.settings;
+        packet::announcement(&Announcement { cluster: *cluster, site: site.clone(), port: *port, stays })
     }
 
     async fn send(&self, bytes: &[u8]) {
@@ -168,6 +170,16 @@ impl Voice {
                 // Who floods the LAN is heard as far as there is room.
                 _ = tell.try_send(Heard { cluster: said.cluster, address, stays: said.stays });
             }
+        }
+    }
+}
+
+impl Drop for Voice {
+    /// Says goodbye, so that others needn't find out.
+    fn drop(&mut self) {
+        let goodbye = self.words(false);
+        for ear in &self.ears {
+            _ = ear.socket.try_send_to(&goodbye, SocketAddr::from((GROUP, PORT)));
         }
     }
 }

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use kedge_durable::RealDisk;
 use kedge_model::kinds::{Conflicts, Destination, Drift, Rollback, Scope};
 use kedge_model::wire::{
-    ApplyParameters, ClusterId, DesiredState, Digest, Entry, Generation, Heads, Mode, PackageRef, Packages, Profile,
-    Sequence, Stream, Timestamp,
+    ApplyParameters, ClusterId, DesiredState, Digest, Entry, Generation, Heads, MemberAnswer, Mode, PackageRef,
+    Packages, Presence, Profile, Sequence, SiteAnswer, SiteRequest, Stream, Timestamp,
 };
 use tokio::net::TcpListener;
 
@@ -17,7 +17,7 @@ use super::dial::{self, DialError};
 use super::listener::{self, Asked, Door};
 use super::*;
 use crate::clock::SystemClock;
-use crate::link::fake::Authority;
+use crate::link::fake::{Authority, FakeHub, Reply};
 
 const PACKAGE: &[u8] = b"a package of the press";
 
@@ -32,9 +32,13 @@ struct Agent {
 
 impl Agent {
     fn new(authority: &Authority, name: &str, stream: &Stream) -> Agent {
+        Agent::at("https://127.0.0.1:1", authority, name, stream)
+    }
+
+    fn at(hub: &str, authority: &Authority, name: &str, stream: &Stream) -> Agent {
         let folder = tempfile::tempdir().unwrap();
         let paths = Paths::below(folder.path());
-        let identity = authority.member("https://127.0.0.1:1", name, stream, "plant");
+        let identity = authority.member(hub, name, stream, "plant");
         let own = own_of(authority, identity.joined().membership.clone());
         let authorities = authority.keys.authorities.clone();
         let link =
@@ -257,4 +261,41 @@ async fn what_is_no_message_is_refused_and_shown() {
     .await;
     let lies: BTreeSet<usize> = shown.peers.iter().map(|peer| peer.lies.len()).collect();
     assert_eq!(lies, BTreeSet::from([1]));
+}
+
+#[tokio::test]
+async fn nothing_is_shared_with_whom_the_hub_has_revoked() {
+    let authority = Authority::new();
+    let hub = FakeHub::start(&authority, |request| {
+        let asked: SiteRequest = serde_json::from_slice(&request.body).unwrap();
+        let cluster = Presence::open(&asked.presences[0]).unwrap().cluster;
+        let refused = Some("Revoked".to_owned());
+        let member = MemberAnswer { cluster, membership: None, holds: None, want_status: false, refused };
+        let (time, members) = (Timestamp(1), vec![member]);
+        Reply::ok(&SiteAnswer { time, next: 60, key_sets: Vec::new(), states: Vec::new(), members })
+    })
+    .await;
+    let mut near = Agent::at(&hub.address, &authority, "near", &press());
+    let far = Agent::new(&authority, "far", &press());
+    near.own.online = true;
+    let (_first, second) = (near.start(&[]), far.start(&[near.port]));
+    within(async {
+        while hub.requests().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    drop(second);
+    let address = SocketAddr::from(([127, 0, 0, 1], near.port));
+    let mut line = dial::dial(&far.link.mutual().unwrap(), address).await.unwrap();
+    within(async {
+        loop {
+            let said = line.sync(br#"{"version":1}"#.to_vec().into()).await;
+            if matches!(said, Err(crate::link::LinkError::Refused { status: 403, .. })) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    })
+    .await;
 }

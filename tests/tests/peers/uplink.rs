@@ -46,9 +46,12 @@ fn hosts_that_only_one_can_carry_for_converge_and_are_seen_and_another_carries_w
     site.set_uplink(0, true);
     plant.agents.iter_mut().for_each(|agent| agent.start_again());
     let converged = |plant: &Plant, host: usize| plant.condition(&name(host)) == "Converged";
-    kedge_tests::lab::await_or_tell("all three are Converged on the hub", SETTLED, || story(&plant), || {
-        (0..3).all(|host| converged(&plant, host))
-    });
+    kedge_tests::lab::await_or_tell(
+        "all three are Converged on the hub",
+        SETTLED,
+        || story(&plant),
+        || (0..3).all(|host| converged(&plant, host)),
+    );
     for host in [1, 2] {
         assert_eq!(via(&plant, host).as_deref(), Some(name(0).as_str()), "{}", plant.seen(&name(host)));
         let shown = plant.agents[host].command(&["status"]).output().unwrap();
@@ -62,7 +65,10 @@ fn hosts_that_only_one_can_carry_for_converge_and_are_seen_and_another_carries_w
     site.set_uplink(2, true);
     plant.agents[2].stop();
     plant.agents[2].start_again();
-    kedge_tests::lab::await_or_tell("another one carries", TAKEN_OVER, || story(&plant), || {
-        via(&plant, 1).as_deref() == Some(name(2).as_str()) && converged(&plant, 1) && converged(&plant, 2)
-    });
+    kedge_tests::lab::await_or_tell(
+        "another one carries",
+        TAKEN_OVER,
+        || story(&plant),
+        || via(&plant, 1).as_deref() == Some(name(2).as_str()) && converged(&plant, 1) && converged(&plant, 2),
+    );
 }

@@ -43,11 +43,10 @@ impl Driver {
         tracing::debug!(signs = signs.len(), "carried for the site");
         let SiteAnswer { key_sets, states, members, .. } = answer;
         // In this order: each is judged by what came before it.
-        key_sets.into_iter().for_each(|envelope| self.put(envelope));
-        for member in &members {
-            member.membership.iter().for_each(|envelope| self.put(envelope.clone()));
+        let memberships: Vec<Envelope> = members.iter().filter_map(|member| member.membership.clone()).collect();
+        for envelope in key_sets.into_iter().chain(memberships).chain(states) {
+            self.put(envelope);
         }
-        states.into_iter().for_each(|envelope| self.put(envelope));
         members.into_iter().for_each(|member| self.take_member(member));
     }
 
@@ -77,12 +76,19 @@ impl Driver {
         }
     }
 
-    /// What the hub said; it is judged as if anybody had.
-    fn put(&mut self, envelope: Envelope) {
+    /// What the hub or a file said; it is judged as if anybody had.
+    pub(super) fn put(&mut self, envelope: Envelope) -> Option<Taken> {
         match self.node.put(envelope) {
-            Ok(Taken::New(name)) => self.arrived(&name),
-            Ok(_) => {}
-            Err(why) => tracing::debug!(%why, "what the hub said for another isn't taken"),
+            Ok(taken) => {
+                if let Taken::New(name) = &taken {
+                    self.arrived(name);
+                }
+                Some(taken)
+            }
+            Err(why) => {
+                tracing::debug!(%why, "what was said for another isn't taken");
+                None
+            }
         }
     }
 

@@ -35,7 +35,10 @@ impl Driver {
         }
         self.node.want(own.wants.iter().map(|blob| blob.digest).collect());
         self.count_content();
-        if self.is_other_presence(&own.poll) || !own.online {
+        if own.online {
+            // Once it is no longer heard, it says at once that it lives.
+            self.last_said = None;
+        } else if self.is_other_presence(&own.poll) {
             self.presence_at = self.presence_at.min(Instant::now() + Duration::from_millis(500));
         }
         // What was on the shelf before may be newer than what is own.

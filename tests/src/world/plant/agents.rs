@@ -38,7 +38,15 @@ impl Plant {
     pub fn add_site(&mut self, site: &Site, environment: &str, cluster_type: &str, count: usize) {
         let uses = count.to_string();
         let token = self.world.kedge.run([
-            "token", "create", "--environment", environment, "--cluster-type", cluster_type, "--uses", &uses, "--site",
+            "token",
+            "create",
+            "--environment",
+            environment,
+            "--cluster-type",
+            cluster_type,
+            "--uses",
+            &uses,
+            "--site",
             "hall-7",
         ]);
         for host in 0..count {
