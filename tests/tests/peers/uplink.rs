@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use kedge_tests::lab::site::Site;
-use kedge_tests::world::Database;
 use kedge_tests::world::plant::{LINE, Plant};
+use kedge_tests::world::{Database, SOON};
 
 /// Finding each other, a state, content, an application and a status, on a busy machine.
 const SETTLED: Duration = Duration::from_secs(120);
@@ -54,9 +54,16 @@ fn hosts_that_only_one_can_carry_for_converge_and_are_seen_and_another_carries_w
     );
     for host in [1, 2] {
         assert_eq!(via(&plant, host).as_deref(), Some(name(0).as_str()), "{}", plant.seen(&name(host)));
-        let shown = plant.agents[host].command(&["status"]).output().unwrap();
-        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
-        assert!(shown.contains(&format!("reached via {}", name(0))), "{shown}");
+        let said = format!("reached via {}", name(0));
+        kedge_tests::lab::await_or_tell(
+            "its own status says so",
+            SOON,
+            || story(&plant),
+            || {
+                let shown = plant.agents[host].command(&["status"]).output().unwrap();
+                String::from_utf8_lossy(&shown.stdout).contains(&said)
+            },
+        );
     }
     assert_eq!(via(&plant, 0), None, "it speaks for itself");
 
