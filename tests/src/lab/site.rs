@@ -37,7 +37,7 @@ impl Site {
         let sites = NEXT.fetch_add(1, Ordering::Relaxed);
         let number = (process::id() + sites * 7) % 250 + 1;
         let site = Site { name: format!("k{}{sites}", process::id()), number: number as u8, hosts, cable: None };
-        for bridge in [site.lan(), site.wan()] {
+        for bridge in [site.lan(), site.other_lan(), site.wan()] {
             ip(&["link", "add", &bridge, "type", "bridge"]);
             ip(&["link", "set", &bridge, "up"]);
         }
@@ -73,16 +73,14 @@ impl Site {
         ip(&["-n", &self.namespace(host), "link", "set", "wan0", if plugged { "up" } else { "down" }]);
     }
 
-    /// Plugs a host's cable to the LAN, or pulls it.
-    pub fn set_lan(&self, host: usize, plugged: bool) {
-        ip(&["link", "set", &self.outside(host, "l"), if plugged { "up" } else { "down" }]);
+    /// These hosts have a LAN of their own from now on.
+    pub fn split(&self, hosts: &[usize]) {
+        hosts.iter().for_each(|host| ip(&["link", "set", &self.outside(*host, "l"), "master", &self.other_lan()]));
     }
 
-    /// Bytes that a host has sent and got on the LAN.
-    pub fn lan_bytes(&self, host: usize) -> u64 {
-        let folder = format!("/sys/class/net/{}/statistics", self.outside(host, "l"));
-        let count = |name: &str| std::fs::read_to_string(format!("{folder}/{name}")).unwrap();
-        ["rx_bytes", "tx_bytes"].map(|name| count(name).trim().parse::<u64>().unwrap()).iter().sum()
+    /// One LAN for all.
+    pub fn heal(&self) {
+        (0..self.hosts).for_each(|host| ip(&["link", "set", &self.outside(host, "l"), "master", &self.lan()]));
     }
 
     fn connect(&self, host: usize, letter: &str, inside: &str, bridge: &str, address: &str) {
@@ -95,6 +93,10 @@ impl Site {
 
     fn lan(&self) -> String {
         format!("{}lan", self.name)
+    }
+
+    fn other_lan(&self) -> String {
+        format!("{}lan2", self.name)
     }
 
     fn wan(&self) -> String {
@@ -113,7 +115,7 @@ impl Drop for Site {
         for host in 0..self.hosts {
             let _ = Command::new("ip").args(["netns", "del", &self.namespace(host)]).output();
         }
-        for bridge in [self.lan(), self.wan()] {
+        for bridge in [self.lan(), self.other_lan(), self.wan()] {
             let _ = Command::new("ip").args(["link", "del", &bridge]).output();
         }
     }

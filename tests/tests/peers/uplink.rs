@@ -7,12 +7,12 @@ use kedge_tests::world::plant::{LINE, Plant};
 use kedge_tests::world::{Database, SOON};
 
 /// Finding each other, a state, content, an application and a status, on a busy machine.
-const SETTLED: Duration = Duration::from_secs(120);
+pub const SETTLED: Duration = Duration::from_secs(120);
 /// The uplink dies: within a minute another one carries, and the hub hears of all within the next.
 const TAKEN_OVER: Duration = Duration::from_secs(150);
 
 /// A plant whose hub is reached over a site's uplinks only, with the boxes joined.
-fn plant(hosts: usize) -> Option<(Site, Plant)> {
+pub fn plant(hosts: usize) -> Option<(Site, Plant)> {
     let mut site = Site::start(hosts)?;
     let here = site.here();
     let mut plant = Plant::start_with(Database::Sqlite, None, |settings, _| settings.agents_address = Some(here))?;
@@ -21,7 +21,7 @@ fn plant(hosts: usize) -> Option<(Site, Plant)> {
     Some((site, plant))
 }
 
-fn name(host: usize) -> String {
+pub fn name(host: usize) -> String {
     format!("dev-{LINE}-{}", host + 1)
 }
 
@@ -30,7 +30,7 @@ fn via(plant: &Plant, host: usize) -> Option<String> {
     plant.seen(&name(host))["via"]["name"].as_str().map(str::to_owned)
 }
 
-fn story(plant: &Plant) -> String {
+pub fn story(plant: &Plant) -> String {
     let agents = plant.agents.iter().map(|agent| {
         let peers = agent.command(&["peers"]).output().map(|ran| String::from_utf8_lossy(&ran.stdout).into_owned());
         let log = agent.log();
