@@ -16,7 +16,7 @@ use crate::chance::Chance;
 use crate::lie::{Lie, Taken};
 use crate::message::{MAX_BLOBS, Message};
 use crate::name::{Name, Version};
-use crate::pace::{GOSSIP_ALONE_EVERY, MAX_PEERS};
+use crate::pace::{CARRY_EVERY, FIRST_PARTNERS, GOSSIP_ALONE_EVERY, MAX_PEERS, NEWS_AFTER};
 use crate::shelf::Shelf;
 use peer::Peer;
 pub use peer::{PeerView, Told};
@@ -60,6 +60,8 @@ pub struct Node {
     /// Whether that was lately.
     reaches_hub: bool,
     uplink: Option<ClusterId>,
+    /// The next best but me: an uplink's word isn't all there is.
+    second: Option<ClusterId>,
     /// The own sign of life.
     presence: Option<(Timestamp, Envelope)>,
     /// The others', newest of each, and whether they were carried.
@@ -70,8 +72,8 @@ pub struct Node {
     next_want: Option<Timestamp>,
     has: BTreeSet<Digest>,
     next_gossip: Timestamp,
-    /// Gossip goes to the next of the ring and to anybody, in turn.
-    ring_turn: bool,
+    /// Gossip goes to the next of the ring, to anybody and to a second carrier, in turn.
+    turn: Turn,
     /// Something came that others should hear of.
     news: News,
     refused: BTreeMap<Name, (Version, Timestamp)>,
@@ -91,6 +93,13 @@ struct Uploads {
     /// The hub asked for it before it was here.
     asked: BTreeSet<ClusterId>,
     sent: BTreeMap<Name, Version>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Turn {
+    Ring,
+    Anybody,
+    Second,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +124,7 @@ impl Node {
             contact: None,
             reaches_hub: false,
             uplink: None,
+            second: None,
             presence: None,
             presences: BTreeMap::new(),
             next_carry: now,
@@ -123,7 +133,7 @@ impl Node {
             next_want: None,
             has: BTreeSet::new(),
             next_gossip,
-            ring_turn: false,
+            turn: Turn::Second,
             news: News::default(),
             refused: BTreeMap::new(),
         }
@@ -184,12 +194,16 @@ impl Node {
             self.make_room();
             self.peers.insert(peer, Peer::new(peer, &self.settings.site, now));
         }
-        let first = self.chance.around(crate::pace::NEWS_AFTER);
+        let partners = self.peers.values().filter(|known| known.due.is_some() || known.last_exchange.is_some()).count();
+        let first = self.chance.around(NEWS_AFTER);
         if let Some(known) = self.peers.get_mut(&peer)
             && !known.present
         {
             known.present = true;
-            known.soon(after(now, first));
+            // Enough to hear of everything; the others come in turn, so that a site that wakes up doesn't talk each with each.
+            if partners < FIRST_PARTNERS {
+                known.soon(after(now, first));
+            }
         }
     }
 
@@ -219,7 +233,7 @@ impl Node {
         for sign in self.presences.values_mut() {
             sign.carried &= !envelopes.contains(&sign.envelope);
         }
-        self.next_carry = after(now, self.chance.around(2 * crate::pace::CARRY_EVERY));
+        self.next_carry = after(now, self.chance.around(2 * CARRY_EVERY));
     }
 
     /// Something that the driver saw a peer do, such as bytes that aren't what their digest says.

@@ -3,7 +3,7 @@
 pub const SECOND: i64 = 1_000;
 pub const MINUTE: i64 = 60 * SECOND;
 
-/// With the uplink, for who doesn't reach the hub: two missed ones and the choice of another fit into a minute.
+/// With the uplink: two missed ones and the choice of another fit into a minute.
 pub const UPLINK_EVERY: i64 = 25 * SECOND;
 /// With some other peer: a safety net beneath what is told at once.
 pub const GOSSIP_EVERY: i64 = MINUTE;
@@ -13,6 +13,8 @@ pub const GOSSIP_ALONE_EVERY: i64 = 30 * SECOND;
 pub const NEWS_AFTER: i64 = 300;
 /// How many hear of news from one agent: a site of 1,000 knows in seven steps, and no agent tells them all.
 pub const FANOUT: usize = 3;
+/// So many are talked to as soon as they are found.
+pub const FIRST_PARTNERS: usize = 4;
 /// Asked again while content is wanted.
 pub const WANT_EVERY: i64 = 5 * SECOND;
 /// An agent that heard the hub itself within this may carry for others.

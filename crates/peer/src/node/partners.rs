@@ -2,7 +2,7 @@
 
 use kedge_model::wire::{ClusterId, Digest, Timestamp};
 
-use super::{Action, News, Node, after};
+use super::{Action, News, Node, Turn, after};
 use crate::name::Name;
 use crate::pace::{
     EXCHANGE_MOST, FANOUT, FRESH, GOSSIP_ALONE_EVERY, GOSSIP_EVERY, MAX_IN_FLIGHT, MAX_PEERS, NEWS_AFTER, UPLINK_EVERY,
@@ -21,6 +21,7 @@ impl Node {
         self.plan_gossip(now);
         self.plan_wants(now);
         self.carry(now, &mut actions);
+        self.part();
         self.begin(now, &mut actions);
         self.show();
         actions
@@ -44,12 +45,13 @@ impl Node {
             let own = uplink == self.settings.me;
             let contact = if own { self.contact } else { self.peers.get(&uplink).and_then(|peer| peer.view.contact) };
             next = contact.map_or(next, |contact| next.min(after(contact, FRESH)));
-            if own && self.presences.values().any(|sign| !sign.carried) {
-                next = next.min(self.next_carry);
-            }
         }
-        if self.news.site || self.news.uplink || !self.uploads.waiting.is_empty() {
+        let carries = self.reaches_hub && self.settings.carries;
+        if self.news.site || self.news.uplink || (carries && !self.uploads.waiting.is_empty()) {
             next = Timestamp(i64::MIN);
+        }
+        if carries && self.presences.values().any(|sign| !sign.carried) {
+            next = next.min(self.next_carry);
         }
         self.next_want.map_or(next, |want| next.min(want))
     }
@@ -104,6 +106,15 @@ impl Node {
         self.refused.retain(|_, (_, until)| *until > now);
     }
 
+    /// Who left the site isn't asked; it may ask, and hears that it left.
+    fn part(&mut self) {
+        for peer in self.peers.values_mut() {
+            if self.shelf.is_gone(&peer.view.cluster) {
+                peer.due = None;
+            }
+        }
+    }
+
     fn give_up(&mut self, now: Timestamp) {
         let late = self.peers.values().filter(|peer| {
             peer.under_way.as_ref().is_some_and(|exchange| now.0.saturating_sub(exchange.since.0) >= EXCHANGE_MOST)
@@ -117,8 +128,10 @@ impl Node {
         let News { site, uplink } = std::mem::take(&mut self.news);
         let mut told = Vec::new();
         if site {
+            // The next of the ring is always among them: chance alone would leave one in twenty out.
             let usable = self.usable(now);
-            told = self.chance.some(usable, FANOUT);
+            told.extend(self.next_of_ring(&usable));
+            told.extend(self.chance.some(usable, FANOUT - 1));
         }
         if (site || uplink)
             && let Some(carrier) = self.uplink
@@ -133,11 +146,8 @@ impl Node {
         }
     }
 
-    /// Who doesn't reach the hub stays in touch with who does.
-    fn plan_uplink(&mut self, now: Timestamp) {
-        if self.reaches_hub {
-            return;
-        }
+    /// Everybody stays in touch with who carries: whoever reaches the hub too is the next if it dies.
+    pub(super) fn plan_uplink(&mut self, now: Timestamp) {
         let wait = self.chance.around(UPLINK_EVERY);
         if let Some(peer) = self.uplink.and_then(|uplink| self.peers.get_mut(&uplink))
             && peer.due.is_none()
@@ -154,12 +164,15 @@ impl Node {
         let every = if self.uplink.is_some() { GOSSIP_EVERY } else { GOSSIP_ALONE_EVERY };
         self.next_gossip = after(now, self.chance.around(every));
         let usable = self.usable(now);
-        self.ring_turn = !self.ring_turn;
-        let partner = if self.ring_turn {
-            let me = self.settings.me;
-            usable.iter().copied().find(|peer| *peer > me).or_else(|| usable.first().copied())
-        } else {
-            self.chance.some(usable, 1).pop()
+        self.turn = match self.turn {
+            Turn::Ring => Turn::Anybody,
+            Turn::Anybody if self.second.is_some() && !self.reaches_hub => Turn::Second,
+            Turn::Anybody | Turn::Second => Turn::Ring,
+        };
+        let partner = match self.turn {
+            Turn::Ring => self.next_of_ring(&usable),
+            Turn::Anybody => self.chance.some(usable, 1).pop(),
+            Turn::Second => self.second,
         };
         if let Some(peer) = partner.and_then(|partner| self.peers.get_mut(&partner)) {
             peer.soon(now);
@@ -185,7 +198,7 @@ impl Node {
         let busy = self.peers.values().filter(|peer| peer.under_way.is_some()).count();
         let ready = self.peers.values().filter(|peer| {
             let due = peer.due.is_some_and(|due| due <= now);
-            due && peer.under_way.is_none() && peer.is_usable(now) && !self.shelf.is_gone(&peer.view.cluster)
+            due && peer.under_way.is_none() && peer.is_usable(now)
         });
         let mut ready: Vec<(Option<Timestamp>, ClusterId)> = ready.map(|peer| (peer.due, peer.view.cluster)).collect();
         ready.sort_unstable();
@@ -198,6 +211,10 @@ impl Node {
     fn usable(&self, now: Timestamp) -> Vec<ClusterId> {
         let usable = self.peers.values().filter(|peer| peer.is_usable(now) && !self.shelf.is_gone(&peer.view.cluster));
         usable.map(|peer| peer.view.cluster).collect()
+    }
+
+    fn next_of_ring(&self, usable: &[ClusterId]) -> Option<ClusterId> {
+        usable.iter().find(|peer| **peer > self.settings.me).or(usable.first()).copied()
     }
 
     /// What a person is shown of each.

@@ -27,6 +27,7 @@ impl Node {
         if let Err(why) = self.take_answer(from, message, now, &mut actions) {
             self.punish(from, why, now, &mut actions);
         }
+        self.plan_uplink(now);
         actions
     }
 
@@ -34,6 +35,7 @@ impl Node {
     pub fn failed(&mut self, peer: ClusterId, now: Timestamp) -> Vec<Action> {
         self.fail(&peer, now);
         self.choose_uplink(now);
+        self.plan_uplink(now);
         Vec::new()
     }
 
@@ -51,8 +53,9 @@ impl Node {
         self.meet(from, now);
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.lie(&why, now);
-            actions.push(Action::Dropped { peer: from, why });
         }
+        // Also of myself: then it is my clone, and a person should hear of it.
+        actions.push(Action::Dropped { peer: from, why });
         self.choose_uplink(now);
     }
 
@@ -62,11 +65,12 @@ impl Node {
         let mut message = self.word(to, now);
         message.presences = envelopes;
         message.wants = self.wants.clone();
-        // The uplink knows that it is one. One entry is enough: who carries is what a site must agree on.
-        if let Some(uplink) = self.uplink.filter(|uplink| uplink != to && *uplink != self.settings.me)
-            && let Some(contact) = self.peers.get(&uplink).and_then(|peer| peer.view.contact)
-        {
-            message.reachable.push((uplink, seconds(contact, now)));
+        // The uplink knows that it is one. Two entries are enough: who carries, and who else could.
+        if self.uplink != Some(*to) {
+            for carrier in self.uplink.into_iter().chain(self.second).filter(|carrier| carrier != to) {
+                let contact = self.peers.get(&carrier).and_then(|peer| peer.view.contact);
+                message.reachable.extend(contact.map(|contact| (carrier, seconds(contact, now))));
+            }
         }
         if let Some(peer) = self.peers.get_mut(to) {
             message.has = peer.asked.intersection(&self.has).copied().take(MAX_BLOBS).collect();
@@ -191,6 +195,7 @@ impl Node {
             lacking.retain(|name| *name == me || matches!(name, Name::Keys(_)));
             self.go_on(with, now, MAX_INTRODUCTIONS);
         }
+        lacking.retain(|name| !self.refused.contains_key(name));
         let (give, more) = self.pick(with, &lacking);
         let mut want = self.shelf.missing(have);
         let refused = |name: &Name| {
@@ -276,11 +281,12 @@ impl Node {
         if let Lie::Clone(owner) = why {
             let name = Name::Status(owner);
             let epoch = self.shelf.version(&name).unwrap_or_default().0;
-            if self.refused.len() < MAX_REFUSED {
+            let told = self.refused.contains_key(&name);
+            if !told && self.refused.len() < MAX_REFUSED {
                 self.refused.insert(name, (Version(epoch, u64::MAX), after(now, REFUSED_FOR)));
+                // Who carries it is honest; whose key signed both isn't one any more.
+                self.punish(owner, Lie::Clone(owner), now, actions);
             }
-            // Who carries it is honest; whose key signed both isn't one any more.
-            self.punish(owner, Lie::Clone(owner), now, actions);
         }
         Ok(None)
     }

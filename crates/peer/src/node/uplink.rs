@@ -28,13 +28,21 @@ impl Node {
                 && peer.out.is_none_or(|out| out <= now)
         });
         let candidates = peers.map(|peer| (peer.view.cluster, peer.rank));
-        let members = candidates.chain(me).filter_map(|(cluster, rank)| Some((self.shelf.member(&cluster)?, rank)));
-        let best = members.min_by_key(|(member, rank)| (!member.relay, *rank));
-        let chosen = best.map(|(member, _)| member.cluster);
+        let members = candidates.chain(me).filter_map(|(cluster, rank)| {
+            let member = self.shelf.member(&cluster)?;
+            Some((!member.relay, rank, cluster))
+        });
+        let mut members: Vec<_> = members.collect();
+        members.sort_unstable();
+        let mut best = members.into_iter().map(|(_, _, cluster)| cluster);
+        let chosen = best.next();
+        self.second = best.find(|cluster| *cluster != self.settings.me);
         if chosen == self.uplink {
             return;
         }
         self.uplink = chosen;
+        // Who carries now, or that somebody is looked for, is worth telling at once.
+        self.news.site = true;
         if chosen == Some(self.settings.me) {
             // What agents of the site wrote while nobody carried. Status documents the hub asks for itself, where it lacks them.
             let held = self.shelf.documents().filter(|(name, ..)| matches!(name, Name::Holds { .. }));
@@ -51,7 +59,8 @@ impl Node {
 
     /// What the uplink brings to the hub now.
     pub(super) fn carry(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
-        if self.uplink != Some(self.settings.me) {
+        // Not the uplink alone: what the hub asked for, and what somebody trusted to a second carrier, goes up through whoever has it.
+        if !(self.reaches_hub && self.settings.carries) {
             return;
         }
         for name in std::mem::take(&mut self.uploads.waiting) {
@@ -97,11 +106,12 @@ impl Node {
         Ok(())
     }
 
-    /// Signs of life for a partner: all to the uplink; the own one to anybody, while there is no uplink.
+    /// Signs of life for a partner: all to the uplink; the own one also to another that reaches the hub, for an uplink may lie about that,
+    /// and to anybody while there is no uplink.
     pub(super) fn signs_for(&self, to: &ClusterId) -> Signs {
         let mut signs = Signs::default();
         let Some(peer) = self.peers.get(to).filter(|_| !self.reaches_hub) else { return signs };
-        if self.uplink.is_some_and(|uplink| uplink != *to) {
+        if self.uplink.is_some_and(|uplink| uplink != *to) && peer.view.contact.is_none() {
             return signs;
         }
         if let Some((at, envelope)) = &self.presence
@@ -110,7 +120,7 @@ impl Node {
             signs.own = Some(*at);
             signs.envelopes.push(envelope.clone());
         }
-        if self.uplink.is_some() {
+        if self.uplink == Some(*to) {
             let others = self.presences.iter().filter(|(cluster, sign)| !sign.carried && *cluster != to);
             for (cluster, sign) in others.take(MAX_PRESENCES - 1) {
                 signs.others.push((*cluster, sign.at));
