@@ -13,6 +13,7 @@ pub mod man;
 pub mod names;
 pub mod output;
 pub mod overview;
+pub mod peers;
 mod person;
 mod progress;
 pub mod report;
@@ -84,6 +85,7 @@ enum Command {
     Export(export::ExportArgs),
     Run(run::RunArgs),
     Status(status::StatusArgs),
+    Peers(peers::PeersArgs),
     Why(why::WhyArgs),
     Logs(logs::LogsArgs),
     Hold(hold::HoldArgs),
@@ -107,6 +109,7 @@ impl Cli {
             Command::Export(args) => export::run(&args, &paths),
             Command::Run(args) => run::run(&args, self.config.as_deref(), paths),
             Command::Status(args) => status::run(&args, &paths),
+            Command::Peers(args) => peers::run(&args, &paths),
             Command::Why(args) => why::run(&args, &paths),
             Command::Logs(args) => logs::run(&args, &paths),
             Command::Hold(args) => hold::run(&args, &paths),

@@ -194,6 +194,11 @@ impl Memory {
         &self.membership
     }
 
+    /// As it was signed: for peers.
+    pub fn membership_envelope(&self) -> &Envelope {
+        &self.remembered.membership
+    }
+
     /// Of the membership's stream; none until one came.
     pub fn state(&self) -> Option<&DesiredState> {
         self.state.as_ref()

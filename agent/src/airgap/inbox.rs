@@ -5,6 +5,7 @@
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use kedge_durable::{Disk, FileLock, RealDisk};
 use kedge_model::wire::{Envelope, PollAnswer};
@@ -106,6 +107,11 @@ impl Inbox {
     /// What files brought for the site's other clusters: signed by whoever they are of, and judged by nobody yet. The newest first.
     pub fn site(&self) -> io::Result<Vec<Envelope>> {
         Ok(self.read::<Others>(SITE)?.unwrap_or_default().documents)
+    }
+
+    /// When they were last written; none: there are none.
+    pub fn site_written(&self) -> Option<SystemTime> {
+        std::fs::metadata(self.folder.join(SITE)).and_then(|file| file.modified()).ok()
     }
 
     fn lock(&self) -> io::Result<FileLock> {

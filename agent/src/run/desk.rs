@@ -5,6 +5,7 @@ mod agenda;
 mod content;
 mod inbox;
 mod observing;
+mod sharing;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -33,6 +34,7 @@ use crate::told::Told;
 use crate::worker::{Heard, Job};
 use agenda::Agenda;
 use content::Content;
+use sharing::Sharing;
 use talk::Talk;
 
 pub(super) struct Desk<H> {
@@ -50,6 +52,7 @@ pub(super) struct Desk<H> {
     talk: Talk,
     content: Content,
     agenda: Agenda,
+    sharing: Sharing,
     /// When what was told is tried to be written once more.
     flush_at: Option<Instant>,
     /// When the inbox is looked into once more.
@@ -103,6 +106,7 @@ impl<H: Hub> Desk<H> {
             talk: Talk::new(),
             content: Content::default(),
             agenda: Agenda::new(site.cluster.is_some()),
+            sharing: Sharing::default(),
             flush_at: None,
             // What came while nobody was here.
             inbox_at: Some(Instant::now()),
@@ -152,6 +156,7 @@ impl<H: Hub> Desk<H> {
                 sent = self.talk.send.end() => self.sent(sent),
                 fetched = self.content.fetch.end() => self.fetched(fetched),
                 () = observing::next(&mut self.observer) => self.agenda.soon(),
+                news = self.sharing.news() => self.take_news(news, house),
             }
         }
     }
@@ -173,12 +178,14 @@ impl<H: Hub> Desk<H> {
             self.refresh(house);
         }
         self.fetch_next(house);
+        self.share();
         self.talk();
     }
 
     fn wake(&self) -> Option<Instant> {
         let talk = if self.hub.is_some() { self.talk.wake() } else { None };
-        [self.agenda.due(), talk, self.content.wake(), self.flush_at, self.inbox_at].into_iter().flatten().min()
+        let shared = [self.sharing.wake(), self.inbox_at].into_iter().flatten().min();
+        [self.agenda.due(), talk, self.content.wake(), shared, self.flush_at].into_iter().flatten().min()
     }
 
     fn hear(&mut self, heard: Heard, house: &mut House) {
@@ -214,6 +221,7 @@ impl<H: Hub> Desk<H> {
 
     fn tell(&mut self, told: &Told) {
         self.reporter.tell(told);
+        self.sharing.soon();
         match told {
             Told::Looked { at } => looked::note(&self.site.paths, *at),
             _ => self.talk.news(),
@@ -255,6 +263,7 @@ impl<H: Hub> Desk<H> {
         };
         self.reporter.holds(&all);
         self.talk.news();
+        self.sharing.soon();
         let held: BTreeSet<String> = all.into_iter().map(|held| held.assignment).collect();
         let before = std::mem::replace(&mut self.held, held);
         for assignment in self.held.difference(&before) {

@@ -3,4 +3,5 @@
 
 mod by_file;
 mod island;
+mod uplink;
 mod wrong_files;
