@@ -65,6 +65,16 @@ impl RootAgent {
         Some(agent)
     }
 
+    /// One that hasn't joined and never will over a network: its way to any hub ends at a port that nobody serves.
+    pub fn without_network(name: &str) -> Option<RootAgent> {
+        let program = program()?;
+        let folder = tempfile::Builder::new().prefix("kedge-agent-").tempdir().unwrap();
+        let agent = RootAgent { part: None, name: name.to_owned(), program, cable: None, namespace: None, folder };
+        agent.write("etc/machine-id", &machine_id(name));
+        agent.write("etc/kedge/agent.toml", "hub = \"https://127.0.0.1:1\"\n");
+        Some(agent)
+    }
+
     /// It runs in this network from its next start on.
     pub fn move_to(&mut self, namespace: &str) {
         self.namespace = Some(namespace.to_owned());
