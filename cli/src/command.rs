@@ -69,6 +69,10 @@ Examples:
     kedge promote
     kedge rollout status -e prod --workload hello --wait
 
+  For hosts that no network reaches: what they need goes out on a stick, what they say comes back:
+    kedge bundle export -e prod --cluster-type press -o press.kedge
+    kedge status import press-7.kedge
+
 Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined, left
 out or isn't complete yet."
 )]

@@ -59,7 +59,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The turnstile answers within a few commits.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Exact in JSON, and more than anybody moves a cluster.
-const MAX_SEQUENCE: u64 = 1 << 53;
+pub(super) const MAX_SEQUENCE: u64 = 1 << 53;
 /// Whoever can't bring its document must not ask again and again.
 const AFTER_STATUS: std::ops::RangeInclusive<u64> = 2..=6;
 /// After a stop: time for a restart, or for another hub.

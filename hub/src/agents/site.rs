@@ -15,7 +15,7 @@ use kedge_model::wire::{
 use serde::Deserialize;
 
 use super::answer::{Answer, Refusal, json};
-use super::poll::{Has, Passing, catch_up, holds, membership, takes_states};
+use super::poll::{Has, MAX_SEQUENCE, Passing, catch_up, holds, membership, takes_states};
 use super::request::{SITE, malformed};
 use super::roster::{Member, Standing};
 use super::route::{Caller, Known};
@@ -171,6 +171,9 @@ async fn admit(
     }
     if presence.at.0 > now().0.saturating_add(AHEAD_MS) {
         return Ok(Err(refused(cluster, "AheadOfTime")));
+    }
+    if has.membership.0 > MAX_SEQUENCE {
+        return Ok(Err(refused(cluster, "Malformed")));
     }
     if presence.at < last {
         return Ok(Err(refused(cluster, "TooOld")));

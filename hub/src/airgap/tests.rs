@@ -234,9 +234,9 @@ async fn what_comes_back_counts_from_when_it_was_said() {
         let said = Timestamp(now().0 - 120_000);
         let hold = HoldDocument { cluster: press.id, sequence: 1, written_at: said, holds: Vec::new() };
         let hold = Envelope::sign(&hold, &press.key).unwrap();
+        let told = [&mut press, &mut other].map(|one| one.tell("shop", Condition::Converged, "new"));
         let file = up(&press.key, |index| {
-            index.documents = vec![press.tell("shop", Condition::Converged, "new")];
-            index.documents.push(other.tell("shop", Condition::Converged, "new"));
+            index.documents = told.to_vec();
             index.holds = vec![hold];
             index.presences = vec![presence(&press, said), presence(&stranger, said)];
         });

@@ -34,80 +34,90 @@ fn of<'a>(answer: &'a SiteAnswer, agent: &Agent) -> &'a MemberAnswer {
     answer.members.iter().find(|member| member.cluster == agent.identity.cluster).unwrap()
 }
 
+/// SQLite, and PostgreSQL where there is one.
+async fn hubs() -> Vec<Hub> {
+    let mut hubs = vec![Hub::start().await];
+    hubs.extend(Hub::on_postgres().await);
+    hubs
+}
+
 async fn truck(hub: &Hub, name: &str) -> Agent {
     Agent::join(&hub.token_for("truck", 1, Duration::from_secs(60)).await, name).await.unwrap()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn what_others_said_counts_from_then_and_their_news_come_back() {
-    let hub = Hub::start().await;
-    let (mut carrier, silent) = (hub.agent().await, hub.agent().await);
-    let state = hub.issue(&drones(), 3, Vec::new()).await;
-    hub.change(async |fleet, tx| {
-        let held = HoldEntry { assignment: "x".to_owned(), by: "anna".to_owned(), reason: String::new(), since: now() };
-        fleet.hold(tx, &silent.identity.cluster, held).await.unwrap();
-        let changes = Changes { name: Some("drone-2".to_owned()), ..Changes::default() };
-        fleet.relabel(tx, &silent.identity.cluster, changes).await.unwrap();
-    })
-    .await;
-    hub.rooms.wanted.lock().unwrap().insert(silent.identity.cluster);
-    let at = now();
-    let answer = carry(&mut carrier, vec![presence(&silent, at)]).await;
-    let member = of(&answer, &silent);
-    assert_eq!((member.refused.as_deref(), member.want_status), (None, true));
-    let renamed: Membership = member.membership.as_ref().unwrap().open(&silent.keys.trusted()).unwrap();
-    assert_eq!(renamed.name, "drone-2");
-    assert!(member.holds.is_some());
-    // It has another membership to take first: what that one's stream is, the next question says.
-    assert!(answer.states.is_empty());
-    let contacts = hub.rooms.contacts.lock().unwrap().clone();
-    let (cluster, contact) = contacts.last().unwrap();
-    let carried = contact.carried.unwrap();
-    assert_eq!((*cluster, carried.at), (silent.identity.cluster, at));
-    assert_eq!(carried.by, Carrier::Cluster(carrier.identity.cluster));
-    assert!(contact.promise_until > at && contact.promise_until.0 < at.0 + 15 * 60 * 1000);
+    for hub in hubs().await {
+        let (mut carrier, silent) = (hub.agent().await, hub.agent().await);
+        let state = hub.issue(&drones(), 3, Vec::new()).await;
+        hub.change(async |fleet, tx| {
+            let held =
+                HoldEntry { assignment: "x".to_owned(), by: "anna".to_owned(), reason: String::new(), since: now() };
+            fleet.hold(tx, &silent.identity.cluster, held).await.unwrap();
+            let changes = Changes { name: Some("drone-2".to_owned()), ..Changes::default() };
+            fleet.relabel(tx, &silent.identity.cluster, changes).await.unwrap();
+        })
+        .await;
+        hub.rooms.wanted.lock().unwrap().insert(silent.identity.cluster);
+        let at = now();
+        let answer = carry(&mut carrier, vec![presence(&silent, at)]).await;
+        let member = of(&answer, &silent);
+        assert_eq!((member.refused.as_deref(), member.want_status), (None, true));
+        let renamed: Membership = member.membership.as_ref().unwrap().open(&silent.keys.trusted()).unwrap();
+        assert_eq!(renamed.name, "drone-2");
+        assert!(member.holds.is_some());
+        // It has another membership to take first: what that one's stream is, the next question says.
+        assert!(answer.states.is_empty());
+        let contacts = hub.rooms.contacts.lock().unwrap().clone();
+        let (cluster, contact) = contacts.last().unwrap();
+        let carried = contact.carried.unwrap();
+        assert_eq!((*cluster, carried.at), (silent.identity.cluster, at));
+        assert_eq!(carried.by, Carrier::Cluster(carrier.identity.cluster));
+        assert!(contact.promise_until > at && contact.promise_until.0 < at.0 + 15 * 60 * 1000);
 
-    let mut known = silent;
-    known.membership = renamed;
-    let answer = carry(&mut carrier, vec![presence(&known, now())]).await;
-    assert_eq!(answer.states, [state]);
-    assert!(of(&answer, &known).membership.is_none() && (20..60).contains(&answer.next));
+        let mut known = silent;
+        known.membership = renamed;
+        let answer = carry(&mut carrier, vec![presence(&known, now())]).await;
+        assert_eq!(answer.states, [state]);
+        assert!(of(&answer, &known).membership.is_none() && (20..60).contains(&answer.next));
+    }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_relay_fetches_for_other_streams_and_nobody_else_does() {
-    let hub = Hub::start().await;
-    let (mut carrier, other) = (hub.agent().await, truck(&hub, "truck-1").await);
-    let blob = hub.put(b"a truck's package");
-    hub.issue(&drones(), 1, Vec::new()).await;
-    hub.issue(&trucks(), 5, vec![entry("load", &blob, &blob, Vec::new())]).await;
-    let answer = carry(&mut carrier, vec![presence(&other, now())]).await;
-    assert_eq!(of(&answer, &other).refused.as_deref(), Some("NotARelay"));
-    assert!(answer.states.is_empty());
-    assert_eq!(carrier.fetch(&blob.digest, 0).await.unwrap().status, 404);
+    for hub in hubs().await {
+        let (mut carrier, other) = (hub.agent().await, truck(&hub, "truck-1").await);
+        let blob = hub.put(b"a truck's package");
+        hub.issue(&drones(), 1, Vec::new()).await;
+        hub.issue(&trucks(), 5, vec![entry("load", &blob, &blob, Vec::new())]).await;
+        let answer = carry(&mut carrier, vec![presence(&other, now())]).await;
+        assert_eq!(of(&answer, &other).refused.as_deref(), Some("NotARelay"));
+        assert!(answer.states.is_empty());
+        assert_eq!(carrier.fetch(&blob.digest, 0).await.unwrap().status, 404);
 
-    let cluster = carrier.identity.cluster;
-    hub.change(async |fleet, tx| {
-        let changes = Changes { relay: Some(true), ..Changes::default() };
-        fleet.relabel(tx, &cluster, changes).await.unwrap();
-    })
-    .await;
-    assert!(carrier.poll().await.unwrap().membership.is_some());
-    assert!(carrier.membership.relay);
-    let answer = carry(&mut carrier, vec![presence(&other, now())]).await;
-    let state: DesiredState = answer.states[0].open(&other.keys.trusted()).unwrap();
-    assert_eq!((state.stream, state.generation), (trucks(), Generation(5)));
-    assert_eq!(carrier.fetch(&blob.digest, 0).await.unwrap().status, 200);
+        let cluster = carrier.identity.cluster;
+        hub.change(async |fleet, tx| {
+            let changes = Changes { relay: Some(true), ..Changes::default() };
+            fleet.relabel(tx, &cluster, changes).await.unwrap();
+        })
+        .await;
+        assert!(carrier.poll().await.unwrap().membership.is_some());
+        assert!(carrier.membership.relay);
+        let answer = carry(&mut carrier, vec![presence(&other, now())]).await;
+        let state: DesiredState = answer.states[0].open(&other.keys.trusted()).unwrap();
+        assert_eq!((state.stream, state.generation), (trucks(), Generation(5)));
+        assert_eq!(carrier.fetch(&blob.digest, 0).await.unwrap().status, 200);
 
-    // A relay of another site has nothing to do with it.
-    hub.change(async |fleet, tx| {
-        let changes = Changes { site: Some(Some("elsewhere".to_owned())), ..Changes::default() };
-        fleet.relabel(tx, &cluster, changes).await.unwrap();
-    })
-    .await;
-    assert_eq!(carrier.fetch(&blob.digest, 0).await.unwrap().status, 404);
-    let answer = carry(&mut carrier, vec![presence(&other, now())]).await;
-    assert_eq!(of(&answer, &other).refused.as_deref(), Some("OtherSite"));
+        // A relay of another site has nothing to do with it.
+        hub.change(async |fleet, tx| {
+            let changes = Changes { site: Some(Some("elsewhere".to_owned())), ..Changes::default() };
+            fleet.relabel(tx, &cluster, changes).await.unwrap();
+        })
+        .await;
+        assert_eq!(carrier.fetch(&blob.digest, 0).await.unwrap().status, 404);
+        let answer = carry(&mut carrier, vec![presence(&other, now())]).await;
+        assert_eq!(of(&answer, &other).refused.as_deref(), Some("OtherSite"));
+    }
 }
 
 #[tokio::test]
