@@ -2,6 +2,7 @@
 //! What runs depends on nothing but the disk.
 
 pub mod agenda;
+pub mod airgap;
 pub mod alive;
 pub mod apply;
 pub mod archive;
@@ -29,6 +30,7 @@ pub mod objects;
 pub mod observe;
 pub mod observed;
 pub mod paths;
+pub mod peers;
 pub mod plan;
 pub mod policy;
 pub mod record;
@@ -37,6 +39,7 @@ pub mod report;
 pub mod run;
 pub mod step;
 pub mod store;
+pub mod swarm;
 pub mod told;
 pub mod trace;
 pub mod worker;

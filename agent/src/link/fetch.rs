@@ -200,7 +200,7 @@ impl FetchError {
 }
 
 /// Where room is short, what is there of other downloads goes first: nobody may need them any more.
-fn check_space(blob: &BlobRef, have: u64, folder: &std::path::Path) -> Result<(), FetchError> {
+pub(crate) fn check_space(blob: &BlobRef, have: u64, folder: &std::path::Path) -> Result<(), FetchError> {
     let need = blob.size.saturating_sub(have).saturating_add(RESERVE);
     let failed = |why| FetchError::Disk(blob.digest, why);
     let mut free = space(folder).map_err(failed)?;
@@ -217,7 +217,7 @@ fn space(folder: &std::path::Path) -> io::Result<u64> {
     Ok(u64::from(stat.blocks_available()).saturating_mul(u64::from(stat.fragment_size())))
 }
 
-fn of_disk(blob: &BlobRef, have: u64, folder: &std::path::Path, why: io::Error) -> FetchError {
+pub(crate) fn of_disk(blob: &BlobRef, have: u64, folder: &std::path::Path, why: io::Error) -> FetchError {
     match why.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => FetchError::DiskFull {
             need: blob.size.saturating_sub(have).saturating_add(RESERVE),

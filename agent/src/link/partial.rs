@@ -94,12 +94,13 @@ impl Partial {
     }
 }
 
-/// Takes away what is there of others; how many bytes that freed.
+/// Takes away what is there of others, from the hub or from peers; how many bytes that freed.
 pub fn sweep_others(folder: &Path, kept: &Digest) -> io::Result<u64> {
     let (kept, mut freed) = (kept.hex(), 0);
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        if entry.file_name().to_str() != Some(kept.as_str()) {
+        let name = entry.file_name();
+        if name.to_str().and_then(|name| name.split('.').next()) != Some(kept.as_str()) {
             let size = entry.metadata()?.len();
             fs::remove_file(entry.path())?;
             freed += size;
@@ -148,7 +149,11 @@ mod tests {
         for digest in [kept, old] {
             Partial::open(folder.path(), &digest, 9).await.unwrap().append(b"1234").unwrap();
         }
-        assert_eq!(sweep_others(folder.path(), &kept).unwrap(), 4);
+        let from_peers = |digest: &Digest| folder.path().join(digest.hex()).with_extension("swarm");
+        fs::write(from_peers(&kept), "12").unwrap();
+        fs::write(from_peers(&old), "12").unwrap();
+        assert_eq!(sweep_others(folder.path(), &kept).unwrap(), 6);
         assert!(folder.path().join(kept.hex()).exists() && !folder.path().join(old.hex()).exists());
+        assert!(from_peers(&kept).exists() && !from_peers(&old).exists());
     }
 }

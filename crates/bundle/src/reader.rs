@@ -83,6 +83,11 @@ impl<R: Read + Seek> Reader<R> {
         self.length
     }
 
+    /// Which cluster says that it wrote this; none: a hub did. Not believed yet.
+    pub fn writer(&self) -> Result<Option<ClusterId>, BundleError> {
+        Ok(self.claimed()?.writer.map(|writer| writer.cluster))
+    }
+
     /// Believes a bundle of the hub whose keys are pinned: its key sets lead on from them, and an active key of the last signed it.
     pub fn verify(self, pinned: &KeySet) -> Result<Bundle<R>, BundleError> {
         let claimed = self.claimed()?;

@@ -263,6 +263,11 @@ impl Node {
         self.peers.get(peer).is_none_or(|known| known.view.dropped.is_none()) && self.shelf.may_have(peer, blob)
     }
 
+    /// The others' newest signs of life.
+    pub fn signs(&self) -> impl Iterator<Item = &Envelope> {
+        self.presences.values().map(|sign| &sign.envelope)
+    }
+
     pub fn shelf(&self) -> &Shelf {
         &self.shelf
     }

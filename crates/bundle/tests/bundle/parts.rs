@@ -29,7 +29,7 @@ fn a_part_that_is_missing_is_named() {
     assert!(count > 3);
     check(&path, &fleet).unwrap();
     for said in [path.clone(), folder.path().join("x.kedge.002"), folder.path().to_owned()] {
-        assert_eq!(find(&said).unwrap(), [path.clone()]);
+        assert_eq!(find(&said).unwrap(), std::slice::from_ref(&path));
     }
     let last = folder.path().join(format!("x.kedge.{count:03}"));
     fs::remove_file(&last).unwrap();

@@ -1,7 +1,7 @@
 //! Whom a bundle is believed.
 
 use kedge_bundle::{Author, BundleError, Index, Sealed, Writer};
-use kedge_model::wire::{ClusterId, Digest, Envelope, EnvelopeError, KeyState, SigningKey, Timestamp};
+use kedge_model::wire::{ClusterId, Digest, Envelope, EnvelopeError, KeyState, Payload as _, SigningKey, Timestamp};
 
 use crate::fleet::{Fleet, open, set, write};
 
@@ -100,4 +100,20 @@ fn a_writer_takes_only_what_its_index_says() {
     let mut writer = Writer::new(Vec::new(), sealed()).unwrap();
     assert!(matches!(writer.write(&b"on"[..]), Err(BundleError::WrongBlob(_))));
     assert!(matches!(Writer::new(Vec::new(), sealed()).unwrap().finish(), Err(BundleError::NoBlob(_))));
+}
+
+#[test]
+fn a_digest_that_is_a_path_is_no_digest() {
+    let fleet = Fleet::new(1);
+    let mut index = serde_json::to_value(fleet.index(&[b"x"])).unwrap();
+    for wrong in ["../../etc/shadow", "sha256:../../etc/shadow", "/etc/shadow", ""] {
+        index["blobs"][0]["digest"] = wrong.into();
+        let envelope = Envelope::sign_bytes(Index::TYPE, serde_json::to_vec(&index).unwrap(), &fleet.key);
+        let json = envelope.to_json().unwrap();
+        let mut bytes = kedge_bundle::MAGIC.to_vec();
+        bytes.extend_from_slice(&(json.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(&json);
+        bytes.push(b'x');
+        assert!(open(&bytes).unwrap().verify(&fleet.keys).is_err(), "{wrong}");
+    }
 }
