@@ -145,11 +145,21 @@ impl Importer<'_> {
         {
             return Err(ImportError::NoRoom { need, reserve: self.reserve, free });
         }
-        tell(Progress::Whole(need));
+        if wanted.is_empty() && !brought.is_news() {
+            return Ok(());
+        }
+        // All of it is read, also what isn't wanted: a file that was damaged anywhere brings nothing.
+        tell(Progress::Whole(bundle.index().body()));
+        let wanted: BTreeSet<Digest> = wanted.iter().map(|entry| entry.digest).collect();
         let (mut batch, mut waiting) = (objects.batch(), 0);
-        for entry in wanted {
+        for entry in bundle.index().blobs.clone() {
+            let mut piece = |bytes| tell(Progress::Piece(bytes));
+            if !wanted.contains(&entry.digest) {
+                bundle.copy(&entry.digest, &mut io::sink(), &mut piece)?;
+                continue;
+            }
             let mut sink = Sink { writing: objects.begin().map_err(ImportError::Objects)?, failed: None };
-            let copied = bundle.copy(&entry.digest, &mut sink, |bytes| tell(Progress::Piece(bytes)));
+            let copied = bundle.copy(&entry.digest, &mut sink, &mut piece);
             // Whose fault it is decides what a person does: the stick's or this disk's.
             if let Some(error) = sink.failed {
                 return Err(ImportError::Objects(error));

@@ -46,8 +46,7 @@ impl Bar {
     }
 
     fn show(&mut self) {
-        let text =
-            format!("{} of {} copied, {} %", bytes(self.done), bytes(self.whole), percent(self.done, self.whole));
+        let text = format!("{} of {} read, {} %", bytes(self.done), bytes(self.whole), percent(self.done, self.whole));
         let mut err = io::stderr().lock();
         _ = match self.terminal {
             true => write!(err, "\r{text:<60}").and_then(|()| err.flush()),

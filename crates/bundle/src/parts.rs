@@ -77,14 +77,14 @@ impl Parts {
         for number in 1..=MAX_PARTS {
             let name = part(path, number);
             if !name.exists() {
-                if number == 1 {
-                    let source = io::Error::from(io::ErrorKind::NotFound);
-                    return Err(BundleError::File { path: path.to_owned(), source });
-                }
                 // One that has followers is missing; otherwise the index says whether these were all.
                 let later = (number + 1..=MAX_PARTS).any(|later| part(path, later).exists());
                 if later {
                     return Err(BundleError::MissingPart(name));
+                }
+                if number == 1 {
+                    let source = io::Error::from(io::ErrorKind::NotFound);
+                    return Err(BundleError::File { path: path.to_owned(), source });
                 }
                 break;
             }

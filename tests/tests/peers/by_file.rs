@@ -33,8 +33,10 @@ fn a_host_without_any_link_joins_runs_what_it_should_and_is_true_on_the_hub() {
     assert_eq!(brought.code, 0, "{brought:?}");
     assert!(brought.stdout.contains("presence") && brought.stdout.contains("taken"), "{brought:?}");
     island.plant.await_condition(BOX, "Converged");
+    island
+        .plant
+        .await_so("the hub says who brought it", MOVED_WITHIN, |plant| plant.seen(BOX)["via"]["name"] == "file");
     let seen = island.plant.seen(BOX);
-    assert_eq!(seen["via"]["name"], "file", "{seen}");
     let shown = island.kedge(&["describe", "cluster", BOX]);
     assert!(shown.stdout.contains("file, observed at"), "{shown:?}");
 

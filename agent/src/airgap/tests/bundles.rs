@@ -103,7 +103,7 @@ fn what_isnt_the_hubs_word_changes_nothing() {
     assert!(matches!(cut, Err(ImportError::Bundle(BundleError::Truncated { .. }))));
     assert_eq!(world.picture(), before);
 
-    // The last blob is wrong: what came before may stay, the news don't.
+    // The last blob is wrong: nothing of it shows.
     let mut changed = good.clone();
     *changed.last_mut().unwrap() ^= 1;
     assert!(matches!(world.import(&changed), Err(ImportError::Bundle(BundleError::WrongBlob(_)))));

@@ -40,6 +40,8 @@ fn a_part_that_is_missing_is_named() {
     assert!(matches!(check(&path, &fleet), Err(BundleError::MissingPart(missing)) if missing == second));
     fs::remove_file(folder.path().join("x.kedge.001")).unwrap();
     assert!(matches!(find(&second), Err(BundleError::MissingPart(_))));
+    let first = folder.path().join("x.kedge.001");
+    assert!(matches!(check(&path, &fleet), Err(BundleError::MissingPart(missing)) if missing == first));
 }
 
 #[test]
