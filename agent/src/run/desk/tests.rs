@@ -9,9 +9,9 @@ use std::time::Duration;
 use fake::{World, entry};
 use kedge_model::wire::{Timestamp, Tombstone};
 
-use crate::drift::Subject;
 use crate::airgap::inbox::Inbox;
 use crate::airgap::looked;
+use crate::drift::Subject;
 use crate::holds::Holds;
 use crate::objects::Objects;
 use crate::report;
