@@ -67,6 +67,8 @@ pub struct Driver {
     relay_at: Instant,
     /// Whom the hub no longer knows, and what it said.
     turned_away: BTreeMap<ClusterId, String>,
+    /// Up to where the hub told who left the site.
+    left: u64,
     news: News,
     has_news: bool,
     port: u16,
@@ -132,6 +134,7 @@ impl Driver {
             relaying: None,
             relay_at: now,
             turned_away: BTreeMap::new(),
+            left: 0,
             news: News::default(),
             has_news: false,
             port: 0,

@@ -272,7 +272,7 @@ async fn nothing_is_shared_with_whom_the_hub_has_revoked() {
         let refused = Some("Revoked".to_owned());
         let member = MemberAnswer { cluster, membership: None, holds: None, want_status: false, refused };
         let (time, members) = (Timestamp(1), vec![member]);
-        Reply::ok(&SiteAnswer { time, next: 60, key_sets: Vec::new(), states: Vec::new(), members })
+        Reply::ok(&SiteAnswer { time, next: 60, key_sets: Vec::new(), states: Vec::new(), members, tick: 0 })
     })
     .await;
     let mut near = Agent::at(&hub.address, &authority, "near", &press());

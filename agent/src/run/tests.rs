@@ -150,7 +150,7 @@ async fn a_host_without_a_way_to_the_hub_is_carried_by_its_peer() {
             });
             let members = members.collect();
             let (time, next) = (Timestamp(1_800_000_000_000), 60);
-            Reply::ok(&SiteAnswer { time, next, key_sets: Vec::new(), states: Vec::new(), members })
+            Reply::ok(&SiteAnswer { time, next, key_sets: Vec::new(), states: Vec::new(), members, tick: 0 })
         }
         _ => {
             uploads.lock().unwrap().push(Envelope::from_json(&request.body).unwrap());

@@ -156,7 +156,7 @@ fn gone(why: io::Error) -> ServeError {
 }
 
 /// A request of one chunk of the largest blob is no reason to refuse: chunks grow with the blob.
-const _: () = assert!(PIECE <= CHUNK && CHUNK % PIECE == 0);
+const _: () = assert!(PIECE <= CHUNK && CHUNK.is_multiple_of(PIECE));
 
 #[cfg(test)]
 mod tests {

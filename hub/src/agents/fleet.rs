@@ -238,7 +238,23 @@ impl Fleet {
     /// Its key is refused from now on, also on connections that are open.
     pub async fn revoke(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<ClusterRow, FleetError> {
         let row = self.find(tx, cluster).await?;
-        shut_out(tx, row, ClusterState::Revoked).await
+        self.shut_out(tx, row, ClusterState::Revoked).await
+    }
+
+    /// Its key is refused for good, and it counts nowhere any more; its membership says so to the peers of its site.
+    pub(super) async fn shut_out(
+        &self,
+        tx: &mut Tx,
+        row: ClusterRow,
+        state: ClusterState,
+    ) -> Result<ClusterRow, FleetError> {
+        if row.state == ClusterState::Active {
+            tx.place_cluster(&row.id, Some(&row.stream), None).await?;
+        }
+        let parting = said_before(&row)?;
+        let row = self.change(tx, ClusterRow { state, ..row }, parting).await?;
+        tx.record(vec![left(&row)]).await?;
+        Ok(row)
     }
 
     /// The membership as it is, above a sequence that a restored backup has forgotten.
@@ -272,7 +288,7 @@ impl Fleet {
             remove: parting.remove,
             unmanage: parting.unmanage,
             relay: row.relay,
-            retired: row.state == ClusterState::Retired,
+            retired: row.state != ClusterState::Active,
             requires: Vec::new(),
         };
         row.membership = self.keys.sign(&membership)?.to_json()?;
@@ -316,17 +332,6 @@ impl Fleet {
         let envelope = Envelope::from_json(&issued.envelope).ok()?;
         serde_json::from_slice(&envelope.payload).ok()
     }
-}
-
-/// Its key is refused for good, and it counts nowhere any more.
-pub(super) async fn shut_out(tx: &mut Tx, row: ClusterRow, state: ClusterState) -> Result<ClusterRow, FleetError> {
-    if row.state == ClusterState::Active {
-        tx.place_cluster(&row.id, Some(&row.stream), None).await?;
-    }
-    let row = ClusterRow { state, ..row };
-    tx.change_cluster(&row).await?;
-    tx.record(vec![left(&row)]).await?;
-    Ok(row)
 }
 
 /// A cluster that came in, also again, as history has it.

@@ -9,7 +9,7 @@ use kedge_model::wire::{ClusterId, Envelope, JoinAnswer, JoinRequest, Sequence, 
 
 use super::answer::{Answer, Refusal, json};
 use super::entry::{Newcomer, Return, check_words, note};
-use super::fleet::{FleetError, shut_out};
+use super::fleet::FleetError;
 use super::request::{JOIN, malformed};
 use super::route::Caller;
 use super::token::{NoRandom, Unfit};
@@ -93,7 +93,7 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
             let entered = service.fleet.enter(&mut tx, newcomer, at).await.map_err(failed)?;
             let row = entered.ok_or_else(Refusal::unavailable)?;
             if let Some(old) = replaced {
-                shut_out(&mut tx, old, ClusterState::Replaced).await.map_err(failed)?;
+                service.fleet.shut_out(&mut tx, old, ClusterState::Replaced).await.map_err(failed)?;
             }
             row
         }

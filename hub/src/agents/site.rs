@@ -52,6 +52,8 @@ const PROMISE_MS: i64 = 6 * 60 * 1000;
 const AHEAD_MS: i64 = 5 * 60 * 1000;
 /// States of one answer have so many bytes, or are one; the others come with the next.
 const STATES: usize = 4 * 1024 * 1024;
+/// Who left a site since the last question; the others come with the next.
+const GONE: i64 = 64;
 /// Seconds after which the carrier asks again: the others' holds and memberships come no faster than this.
 const NEXT: std::ops::RangeInclusive<u64> = 25..=35;
 
@@ -99,7 +101,14 @@ pub async fn carry(caller: &Caller, known: &Known, body: Incoming) -> Result<Ans
         key_sets: Vec::new(),
         states: Vec::new(),
         members: Vec::new(),
+        tick: request.since,
     };
+    let after = i64::try_from(request.since).unwrap_or(i64::MAX);
+    for gone in service.store.gone_from_site(&site, after, GONE).await? {
+        answer.tick = u64::try_from(gone.tick).unwrap_or(request.since);
+        let membership = Some(stored(&gone.membership)?);
+        members.insert(gone.id, MemberAnswer { membership, ..refused(gone.id, word(gone.state)) });
+    }
     if let Some(lowest) = carried.iter().map(|carry| carry.has.key_set).min() {
         answer.key_sets = service.keys.key_sets_after(lowest);
     }
@@ -112,7 +121,7 @@ pub async fn carry(caller: &Caller, known: &Known, body: Incoming) -> Result<Ans
             && given.insert(stream)
         {
             room = room.saturating_sub(issued.envelope.len());
-            answer.states.push(stored(&issued)?);
+            answer.states.push(stored(&issued.envelope)?);
         }
         members.insert(member.cluster, member);
     }
@@ -141,6 +150,15 @@ impl Sign {
     }
 }
 
+fn word(state: ClusterState) -> &'static str {
+    match state {
+        ClusterState::Active => "Active",
+        ClusterState::Retired => "Retired",
+        ClusterState::Revoked => "Revoked",
+        ClusterState::Replaced => "Replaced",
+    }
+}
+
 fn refused(cluster: ClusterId, why: &str) -> MemberAnswer {
     MemberAnswer { cluster, membership: None, holds: None, want_status: false, refused: Some(why.to_owned()) }
 }
@@ -159,7 +177,9 @@ async fn admit(
     };
     let (standing, has) = (member.standing(), Has::of(&presence.poll));
     if standing.state.is_shut_out() {
-        return Ok(Err(refused(cluster, "Revoked")));
+        // Its peers should hear that.
+        let membership = membership(caller, &cluster, &standing, has).await?;
+        return Ok(Err(MemberAnswer { membership, ..refused(cluster, word(standing.state)) }));
     }
     if standing.site.as_deref() != Some(site) {
         return Ok(Err(refused(cluster, "OtherSite")));
@@ -167,7 +187,7 @@ async fn admit(
     if standing.state == ClusterState::Retired {
         // It should hear that, wherever it is.
         let membership = membership(caller, &cluster, &standing, has).await?;
-        return Ok(Err(MemberAnswer { membership, ..refused(cluster, "Retired") }));
+        return Ok(Err(MemberAnswer { membership, ..refused(cluster, word(standing.state)) }));
     }
     if presence.at.0 > now().0.saturating_add(AHEAD_MS) {
         return Ok(Err(refused(cluster, "AheadOfTime")));
@@ -246,9 +266,9 @@ async fn may_change(
     Passing::default().may(caller, cluster, standing, has, newest, false).await
 }
 
-fn stored(issued: &Issued) -> Result<Envelope, Refusal> {
-    Envelope::from_json(&issued.envelope).map_err(|error| {
-        tracing::error!(%error, "a stored state can't be read");
+fn stored(json: &[u8]) -> Result<Envelope, Refusal> {
+    Envelope::from_json(json).map_err(|error| {
+        tracing::error!(%error, "a stored document can't be read");
         Refusal::internal()
     })
 }

@@ -61,6 +61,16 @@ pub struct StandingRow {
     pub tick: i64,
 }
 
+/// A cluster that left its site for good.
+#[derive(Clone, Debug)]
+pub struct Gone {
+    pub id: ClusterId,
+    pub state: ClusterState,
+    pub tick: i64,
+    /// The signed envelope as JSON: it says so.
+    pub membership: Vec<u8>,
+}
+
 /// A cluster that comes in.
 #[derive(Clone, Debug)]
 pub struct NewCluster<'a> {
@@ -131,6 +141,24 @@ impl Store {
              ORDER BY environment, cluster_type, ring LIMIT $2",
         );
         query.bind(site).bind(limit).fetch_all(self.pool()).await?.iter().map(stream).collect()
+    }
+
+    /// Who left a site after a tick, the first to go first.
+    pub async fn gone_from_site(&self, site: &str, after: i64, limit: i64) -> Result<Vec<Gone>, StoreError> {
+        let query = sqlx::query(
+            "SELECT id, state, tick, membership FROM clusters WHERE site = $1 AND state <> 'active' AND tick > $2 \
+             ORDER BY tick, id LIMIT $3",
+        );
+        let rows = query.bind(site).bind(after).bind(limit).fetch_all(self.pool()).await?;
+        let gone = |row: &AnyRow| {
+            Ok(Gone {
+                id: parsed(row.try_get("id")?)?,
+                state: parsed(row.try_get("state")?)?,
+                tick: row.try_get("tick")?,
+                membership: row.try_get("membership")?,
+            })
+        };
+        rows.iter().map(gone).collect()
     }
 
     /// The number of the last change that is committed.

@@ -24,7 +24,7 @@ fn presence(agent: &Agent, at: Timestamp) -> Envelope {
 }
 
 async fn carry(carrier: &mut Agent, presences: Vec<Envelope>) -> SiteAnswer {
-    let body = serde_json::to_vec(&SiteRequest { presences }).unwrap();
+    let body = serde_json::to_vec(&SiteRequest { presences, since: 0 }).unwrap();
     let reply = carrier.post("/agent/v1/site", &body).await.unwrap();
     assert_eq!(reply.status, 200, "{reply:?}");
     serde_json::from_slice(&reply.body).unwrap()
@@ -153,6 +153,16 @@ async fn what_is_not_to_be_believed_is_refused_one_by_one() {
     assert_eq!(why(&good), None);
     assert_eq!((why(&revoked), why(&retired)), (Some("Revoked"), Some("Retired")));
     assert!(of(&answer, &retired).membership.is_some(), "it hears that it is retired");
+    let farewell = |answer: &SiteAnswer| {
+        let envelope = of(answer, &revoked).membership.clone().unwrap();
+        envelope.open::<Membership>(&revoked.keys.trusted()).unwrap().retired
+    };
+    assert!(farewell(&answer), "its peers hear that it is revoked");
+    let unasked = carry(&mut carrier, Vec::new()).await;
+    assert!(farewell(&unasked), "also if it keeps silent");
+    let body = serde_json::to_vec(&SiteRequest { presences: Vec::new(), since: unasked.tick }).unwrap();
+    let again: SiteAnswer = serde_json::from_slice(&carrier.post("/agent/v1/site", &body).await.unwrap().body).unwrap();
+    assert!(again.members.is_empty() && again.tick == unasked.tick, "once is enough");
     assert_eq!((why(&stranger), why(&fast)), (Some("UnknownCluster"), Some("AheadOfTime")));
     assert_eq!((why(&late), why(&victim)), (Some("TooOld"), Some("Forged")));
     let contacts = hub.rooms.contacts.lock().unwrap();
@@ -170,7 +180,7 @@ async fn who_belongs_to_no_site_carries_for_nobody() {
     .await;
     let reply = carrier.post("/agent/v1/site", br#"{"presences":[]}"#).await.unwrap();
     assert_eq!(reply.status, 403);
-    let many = SiteRequest { presences: vec![presence(&carrier, Timestamp(1)); 257] };
+    let many = SiteRequest { presences: vec![presence(&carrier, Timestamp(1)); 257], since: 0 };
     let reply = carrier.post("/agent/v1/site", &serde_json::to_vec(&many).unwrap()).await.unwrap();
     assert_eq!(reply.status, 400);
 }

@@ -20,9 +20,9 @@ const MAX_TURNED_AWAY: usize = 256;
 
 impl Driver {
     pub(super) fn carry(&mut self, signs: Vec<Envelope>) {
-        let link = Arc::clone(&self.place.link);
+        let (link, since) = (Arc::clone(&self.place.link), self.left);
         self.under_way.spawn(async move {
-            let request = SiteRequest { presences: signs };
+            let request = SiteRequest { presences: signs, since };
             let result = link.site(&request).await;
             Ended::Carried { signs: request.presences, result }
         });
@@ -41,7 +41,8 @@ impl Driver {
         };
         self.unreachable_until = None;
         tracing::debug!(signs = signs.len(), "carried for the site");
-        let SiteAnswer { key_sets, states, members, .. } = answer;
+        let SiteAnswer { key_sets, states, members, tick, .. } = answer;
+        self.left = tick;
         // In this order: each is judged by what came before it.
         let memberships: Vec<Envelope> = members.iter().filter_map(|member| member.membership.clone()).collect();
         for envelope in key_sets.into_iter().chain(memberships).chain(states) {

@@ -11,6 +11,9 @@ use super::id::{ClusterId, Timestamp};
 pub struct SiteRequest {
     /// `Presence` of each, as it was signed; at most `MAX_MEMBERS`.
     pub presences: Vec<Envelope>,
+    /// The `tick` of the answer before; 0 is none.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub since: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,6 +30,9 @@ pub struct SiteAnswer {
     pub states: Vec<Envelope>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub members: Vec<MemberAnswer>,
+    /// Who left the site until then was told, also if nobody asked for it: its key may be good by its dates for months.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tick: u64,
 }
 
 /// One that is carried for.
@@ -42,7 +48,7 @@ pub struct MemberAnswer {
     /// The hub lacks the document that the presence's heads name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub want_status: bool,
-    /// Why nothing, or not all, is said of it: `Forged`, `Malformed`, `UnknownCluster`, `Revoked`, `Retired`, `OtherSite`, `TooOld` (the hub
+    /// Why nothing, or not all, is said of it: `Forged`, `Malformed`, `UnknownCluster`, `Revoked`, `Replaced`, `Retired`, `OtherSite`, `TooOld` (the hub
     /// heard later of it), `AheadOfTime` (its clock), `NotARelay` (its state is of another stream).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
@@ -50,3 +56,7 @@ pub struct MemberAnswer {
 
 /// More than one LAN has.
 pub const MAX_MEMBERS: usize = 256;
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
