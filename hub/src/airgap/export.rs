@@ -1,7 +1,7 @@
 //! A bundle for a cluster or a cluster type: key sets, memberships, holds, the newest state of each stream, and the packages and
 //! artifacts that they name. The index is made in memory, the blobs are sent from disk as they are read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map};
 use std::io;
 
 use bytes::Bytes;
@@ -199,11 +199,14 @@ impl AirGap {
         let mut all: Option<BTreeSet<Digest>> = None;
         for member in members {
             let Some(tally) = tallies.get(&member.id) else { return Ok(BTreeSet::new()) };
-            if !accepted.contains_key(&member.generation) {
-                let state = self.state(stream, Some(member.generation)).await?.map(|(_, state)| state);
-                accepted.insert(member.generation, state);
-            }
-            let states = [Some(newest), accepted.get(&member.generation).and_then(Option::as_ref)];
+            let last = match accepted.entry(member.generation) {
+                btree_map::Entry::Occupied(known) => known.into_mut(),
+                btree_map::Entry::Vacant(unknown) => {
+                    let state = self.state(stream, Some(member.generation)).await?;
+                    unknown.insert(state.map(|(_, state)| state))
+                }
+            };
+            let states = [Some(newest), last.as_ref()];
             let has = running(tally, states.into_iter().flatten());
             all = Some(match all {
                 Some(all) => all.intersection(&has).copied().collect(),
