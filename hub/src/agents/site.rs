@@ -64,7 +64,8 @@ pub async fn carry(caller: &Caller, known: &Known, body: Incoming) -> Result<Ans
         return Err(malformed(format!("a site has at most {MAX_MEMBERS} members")));
     }
     let carrier = known.member.standing();
-    let Some(site) = carrier.site.clone().filter(|_| carrier.state == ClusterState::Active) else {
+    let active = carrier.state == ClusterState::Active;
+    let Some(site) = carrier.site.clone().filter(|site| active && !site.is_empty()) else {
         let refusal = Refusal::new(StatusCode::FORBIDDEN, "NoSite", "this cluster belongs to no site");
         return Err(refusal.hint("give it a site: `kedge cluster set NAME --site SITE`"));
     };

@@ -199,10 +199,14 @@ impl AirGap {
         let mut all: Option<BTreeSet<Digest>> = None;
         for member in members {
             let Some(tally) = tallies.get(&member.id) else { return Ok(BTreeSet::new()) };
-            if let btree_map::Entry::Vacant(place) = accepted.entry(member.generation) {
-                place.insert(self.state(stream, Some(member.generation)).await?.map(|(_, state)| state));
-            }
-            let states = [Some(newest), accepted.get(&member.generation).and_then(Option::as_ref)];
+            let last = match accepted.entry(member.generation) {
+                btree_map::Entry::Occupied(known) => known.into_mut(),
+                btree_map::Entry::Vacant(unknown) => {
+                    let state = self.state(stream, Some(member.generation)).await?;
+                    unknown.insert(state.map(|(_, state)| state))
+                }
+            };
+            let states = [Some(newest), last.as_ref()];
             let has = running(tally, states.into_iter().flatten());
             all = Some(match all {
                 Some(all) => all.intersection(&has).copied().collect(),

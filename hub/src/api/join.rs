@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::clusters::{check_labels, check_type};
+use super::clusters::{check_labels, check_site, check_type};
 use super::page::{self, Listed, Page, PageQuery, moment};
 use super::rooms::{JoinTokenSeen, JoinWish};
 use crate::store::now;
@@ -115,6 +115,7 @@ pub async fn create_join_token(
         return Err(ApiError::invalid("BadUses", format!("`uses` is between 1 and {MAX_USES}")));
     }
     check_labels(&body.labels)?;
+    check_site(body.site.as_deref())?;
     check_type(&state, &body.environment, &body.cluster_type).await?;
     let detail = json!({
         "clusterType": body.cluster_type, "labels": body.labels, "site": body.site, "uses": uses,
@@ -124,7 +125,7 @@ pub async fn create_join_token(
         environment: body.environment.clone(),
         cluster_type: body.cluster_type,
         labels: body.labels,
-        site: body.site,
+        site: body.site.filter(|site| !site.is_empty()),
         replaces: None,
         uses,
         expires_at,

@@ -61,6 +61,25 @@ async fn every_page_renders_for_every_role() {
 }
 
 #[tokio::test]
+async fn a_cluster_that_others_carry_for_shows_who_and_when() {
+    let hub = Hub::new().await;
+    let carrier = fleet(&hub).await;
+    let mut tx = hub.store.write().await.unwrap();
+    let query = sqlx::query("UPDATE clusters SET via = $1, site = 'harbour', relay = 1 WHERE name = 'drone-1'");
+    query.bind(carrier.to_string()).execute(tx.connection()).await.unwrap();
+    let query = sqlx::query("UPDATE clusters SET via = 'file' WHERE name = 'drone-4'");
+    query.execute(tx.connection()).await.unwrap();
+    tx.commit().await.unwrap();
+    let mut browser = Browser::of(&hub, &hub.viewer).await;
+    let list = browser.page("/clusters").await;
+    assert!(list.contains("via drone-2") && list.contains("via file"), "{list}");
+    let page = browser.page("/clusters/drone-1").await;
+    let link = format!("via <a href=\"/clusters/{carrier}\">drone-2</a>, observed ");
+    assert!(page.contains(&link) && page.contains("relay for its other streams"), "{page}");
+    assert!(browser.page("/clusters/drone-4").await.contains("via a file, observed "));
+}
+
+#[tokio::test]
 async fn another_teams_objects_do_not_show() {
     let hub = Hub::new().await;
     let cluster = fleet(&hub).await;
