@@ -6,7 +6,7 @@ mod visits;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -40,8 +40,14 @@ pub struct Door {
     pub ask: mpsc::Sender<Asked>,
 }
 
-/// More than a site's agents open at once; each costs a task and some 40 KiB.
+/// Everybody who is here.
+#[derive(Clone, Default)]
+struct Present(Arc<Mutex<Vec<Weak<Visitor>>>>);
+
+/// More than a site's agents need at once; each costs a task and some 40 KiB. Those that ask for nothing make room for others.
 const MAX_CONNECTIONS: usize = 64;
+/// One that was asked to leave does so at once.
+const ROOM_WITHIN: Duration = Duration::from_secs(2);
 /// Certificates and a few round trips on a LAN.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// A connection is kept so long between two requests; also the time for a request's head.
@@ -51,6 +57,23 @@ const BUFFER: usize = 16 * 1024;
 const MAX_HEADERS: usize = 24;
 /// After a failure to accept.
 const PAUSE: Duration = Duration::from_secs(1);
+
+impl Present {
+    fn add(&self, visitor: &Arc<Visitor>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|known| known.strong_count() > 0);
+        all.push(Arc::downgrade(visitor));
+    }
+
+    /// Who has asked for nothing the longest goes.
+    fn make_room(&self) {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = all.iter().filter_map(Weak::upgrade).filter_map(|visitor| Some((visitor.idle_since()?, visitor)));
+        if let Some((_, longest)) = idle.min_by_key(|(since, _)| *since) {
+            longest.ask_to_leave();
+        }
+    }
+}
 
 /// The wanted place, or a free port beside it: the port is announced anyway.
 pub async fn bind(wanted: SocketAddr) -> io::Result<TcpListener> {
@@ -72,16 +95,21 @@ pub async fn bind(wanted: SocketAddr) -> io::Result<TcpListener> {
 /// For as long as somebody listens to what is asked.
 pub async fn serve(listener: TcpListener, door: Door) {
     let (room, visits) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Visits::default());
+    let present = Present::default();
     let mut visitors = tokio::task::JoinSet::new();
     while !door.ask.is_closed() {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((socket, address)) => {
+                    if room.available_permits() == 0 {
+                        present.make_room();
+                    }
                     // Who finds it full comes again later, by its own back-off.
-                    let Ok(seat) = Arc::clone(&room).try_acquire_owned() else { continue };
-                    let (door, visits) = (door.clone(), visits.clone());
+                    let seat = tokio::time::timeout(ROOM_WITHIN, Arc::clone(&room).acquire_owned()).await;
+                    let Ok(Ok(seat)) = seat else { continue };
+                    let (door, visits, present) = (door.clone(), visits.clone(), present.clone());
                     visitors.spawn(async move {
-                        welcome(socket, address, door, visits).await;
+                        welcome(socket, address, door, visits, present).await;
                         drop(seat);
                     });
                 }
@@ -96,7 +124,7 @@ pub async fn serve(listener: TcpListener, door: Door) {
     }
 }
 
-async fn welcome(socket: TcpStream, address: SocketAddr, door: Door, visits: Visits) {
+async fn welcome(socket: TcpStream, address: SocketAddr, door: Door, visits: Visits, present: Present) {
     let Ok(mutual) = door.link.mutual() else { return };
     _ = socket.set_nodelay(true);
     let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, TlsAcceptor::from(mutual.server).accept(socket)).await {
@@ -113,6 +141,7 @@ async fn welcome(socket: TcpStream, address: SocketAddr, door: Door, visits: Vis
         return;
     };
     let visitor = Arc::new(Visitor::new(cluster, address, door, visit));
+    present.add(&visitor);
     let service = {
         let visitor = Arc::clone(&visitor);
         service_fn(move |request| {
@@ -129,6 +158,7 @@ async fn welcome(socket: TcpStream, address: SocketAddr, door: Door, visits: Vis
     tokio::select! {
         // How it ended is the other side's to know.
         _ = connection => {}
+        () = visitor.asked_to_leave() => tracing::debug!(%cluster, "an idle peer made room for another"),
         () = visitor.overdue() => tracing::debug!(%cluster, "a slow peer was cut off"),
     }
 }

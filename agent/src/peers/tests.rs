@@ -299,3 +299,23 @@ async fn nothing_is_shared_with_whom_the_hub_has_revoked() {
     })
     .await;
 }
+
+#[tokio::test]
+async fn those_that_ask_for_nothing_make_room_for_others() {
+    let authority = Authority::new();
+    let here = Agent::new(&authority, "here", &press());
+    let (address, _asked) = door(&here).await;
+    let mut lines = Vec::new();
+    // More than there are seats; each of another cluster.
+    for number in 0..70 {
+        let other = Agent::new(&authority, &format!("peer-{number}"), &press());
+        lines.push(within(dial::dial(&other.link.mutual().unwrap(), address)).await.unwrap());
+    }
+    assert!(lines[69].connection.is_open());
+    within(async {
+        while lines[0].connection.is_open() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}

@@ -13,7 +13,7 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, Limited, StreamBody};
 use hyper::body::{Frame, Incoming};
 use kedge_model::wire::{ClusterId, Digest, WireProblem};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tokio::time::Instant;
 
 use super::super::dial::MAX_MESSAGE;
@@ -30,6 +30,10 @@ pub struct Visitor {
     door: Door,
     visit: Visit,
     due: Arc<Due>,
+    /// Since when nothing is under way; none: something is.
+    idle: Mutex<Option<Instant>>,
+    /// Others need the place.
+    leave: Notify,
 }
 
 /// When what is under way must have ended.
@@ -47,7 +51,15 @@ const LOOK_EVERY: Duration = Duration::from_secs(5);
 
 impl Visitor {
     pub fn new(cluster: ClusterId, address: SocketAddr, door: Door, visit: Visit) -> Visitor {
-        Visitor { cluster, address, door, visit, due: Arc::default() }
+        Visitor {
+            cluster,
+            address,
+            door,
+            visit,
+            due: Arc::default(),
+            idle: Mutex::new(Some(Instant::now())),
+            leave: Notify::new(),
+        }
     }
 
     /// Returns when the other side takes too long.
@@ -60,7 +72,33 @@ impl Visitor {
         }
     }
 
+    /// Returns when it was asked to leave.
+    pub async fn asked_to_leave(&self) {
+        self.leave.notified().await;
+    }
+
+    pub fn ask_to_leave(&self) {
+        self.leave.notify_one();
+    }
+
+    /// Since when it asks for nothing.
+    pub fn idle_since(&self) -> Option<Instant> {
+        let idle = *self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.filter(|_| self.due.get().is_none())
+    }
+
     pub async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
+        self.set_idle(None);
+        let answer = self.answer_now(request).await;
+        self.set_idle(Some(Instant::now()));
+        answer
+    }
+
+    fn set_idle(&self, since: Option<Instant>) {
+        *self.idle.lock().unwrap_or_else(PoisonError::into_inner) = since;
+    }
+
+    async fn answer_now(&self, request: Request<Incoming>) -> Response<Body> {
         if !self.visit.spend(1, 0) {
             return refusal(StatusCode::TOO_MANY_REQUESTS, "TooMany", "more requests than any honest peer makes");
         }
