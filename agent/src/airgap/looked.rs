@@ -1,5 +1,5 @@
 //! When the daemon last looked at everything that runs: what a sign of life says that a command writes. A file below `run/`, which a
-//! start empties; the daemon writes it after each full look, the command `export` reads it.
+//! start empties; the daemon writes it when it begins and after each full look, the command `export` reads it.
 
 use std::fs;
 use std::io;

@@ -113,6 +113,8 @@ impl<H: Hub> Desk<H> {
             site,
             identity,
         };
+        // As the reporter counts: from the beginning, until the first look has ended.
+        looked::note(&desk.site.paths, desk.site.clock.now());
         desk.warn_while("LedgerHealed", Severity::Warning, (!healed.is_empty()).then(|| healed.join("; ")));
         match link {
             Ok(hub) => {
