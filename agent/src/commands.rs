@@ -3,6 +3,7 @@
 pub mod completions;
 pub mod daemon;
 pub mod doctor;
+pub mod elsewhere;
 pub mod error;
 pub mod export;
 pub mod hold;

@@ -1,5 +1,8 @@
-//! Who said "don't touch this assignment here": a technician on the spot (signed by the cluster's key) and people at the hub (signed
-//! by the hub's). Both are in force together. The commands `hold` and `unhold` and the daemon write the ledger `holds`, one at a time.
+//! Who said "don't touch this assignment here": a technician on the spot (signed by the cluster's key), people at the hub (signed by
+//! the hub's) and people at other agents of the site (signed by theirs). All are in force together. The commands `hold` and `unhold`
+//! and the daemon write the ledger `holds`, one at a time; it also has what this agent holds on others, for peers to carry.
+
+mod site;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,6 +17,7 @@ use kedge_model::wire::{
 use serde::{Deserialize, Serialize};
 
 use crate::paths::Paths;
+pub use site::Elsewhere;
 
 #[cfg(test)]
 mod tests;
@@ -40,6 +44,8 @@ pub struct Held {
 pub enum Writer {
     Technician,
     Hub,
+    /// At another agent of the site.
+    Peer(ClusterId),
 }
 
 /// What `unhold` came to.
@@ -48,7 +54,7 @@ pub struct Unheld {
     pub assignment: String,
     /// Whether a technician's hold was there.
     pub removed: bool,
-    /// The hub's, which is still in force: only people there can take it back.
+    /// Somebody else's, which is still in force.
     pub still: Option<Held>,
 }
 
@@ -62,14 +68,23 @@ pub enum HoldError {
     Disk(#[from] LedgerError),
     #[error("the holds can't be locked")]
     Lock(#[source] io::Error),
-    /// Not the hub's word: nothing changes.
-    #[error("the hub's holds can't be believed")]
+    /// Not their writer's word: nothing changes.
+    #[error("the holds can't be believed")]
     Forged(#[from] EnvelopeError),
-    #[error("the hub's holds are for cluster {0}, not for this one")]
+    #[error("the holds are for cluster {0}, not for this one")]
     WrongCluster(ClusterId),
+    /// Of a peer: nobody obeys it here.
+    #[error("cluster {0} is no member of this cluster's site")]
+    NotOfTheSite(ClusterId),
+    #[error("the holds of cluster {0} are beyond what an agent writes")]
+    TooLarge(ClusterId),
+    #[error("{MAX_WRITERS} other agents hold something here already")]
+    TooManyWriters,
+    #[error("this agent holds something on {MAX_TARGETS} other clusters already")]
+    TooManyTargets,
 }
 
-/// Both documents as their writers signed them.
+/// All documents as their writers signed them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Kept {
@@ -77,6 +92,15 @@ struct Kept {
     technician: Option<Envelope>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     hub: Option<Envelope>,
+    /// Of other agents of the site, on this cluster.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    peers: BTreeMap<ClusterId, Envelope>,
+    /// What of those a technician here set aside: not obeyed if it was said until then.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    set_aside: BTreeMap<ClusterId, BTreeMap<String, Timestamp>>,
+    /// What this agent holds on others.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    outgoing: BTreeMap<ClusterId, Envelope>,
 }
 
 /// More than a host has assignments; a bound for what is written and read.
@@ -84,6 +108,9 @@ const MAX_HOLDS: usize = 1_000;
 /// As in the status document.
 const MAX_NAME: usize = 256;
 const MAX_REASON: usize = 1_024;
+/// With the documents' own bound they fit into a ledger.
+const MAX_WRITERS: usize = 32;
+const MAX_TARGETS: usize = 32;
 
 impl Holds {
     /// Those of this host, for commands.
@@ -95,9 +122,9 @@ impl Holds {
         Holds { disk, folder: paths.state() }
     }
 
-    /// All that are in force, the technician's first.
+    /// All that are in force, the technician's first, the peers' last.
     pub fn read(&self) -> Result<Vec<Held>, HoldError> {
-        Ok(Ledger::<Kept>::read(&*self.disk, &self.path())?.unwrap_or_default().held())
+        Ok(self.kept()?.held())
     }
 
     /// The same, by assignment.
@@ -111,7 +138,7 @@ impl Holds {
 
     /// The technician's document as it was signed, for the hub and for peers; and the sequence of the hub's, for a poll.
     pub fn documents(&self) -> Result<(Option<Envelope>, u64), HoldError> {
-        let kept = Ledger::<Kept>::read(&*self.disk, &self.path())?.unwrap_or_default();
+        let kept = self.kept()?;
         let sequence = content(kept.hub.as_ref()).map_or(0, |document| document.sequence);
         Ok((kept.technician, sequence))
     }
@@ -125,37 +152,44 @@ impl Holds {
         reason: &str,
         now: Timestamp,
     ) -> Result<(), HoldError> {
-        if assignment.is_empty() || assignment.len() > MAX_NAME || assignment.chars().any(char::is_control) {
-            return Err(HoldError::Name(assignment.chars().take(MAX_NAME).collect()));
-        }
-        self.change(key, now, |holds| {
-            let before = holds.iter().position(|entry| entry.assignment == assignment).map(|index| holds.remove(index));
-            if holds.len() >= MAX_HOLDS {
-                return Err(HoldError::TooMany);
-            }
-            holds.push(HoldEntry {
-                assignment: assignment.to_owned(),
-                by: plain(by, MAX_NAME),
-                reason: plain(reason, MAX_REASON),
-                since: before.map_or(now, |entry| entry.since),
-            });
-            Ok(())
-        })
+        let entry = entry(assignment, by, reason, now)?;
+        self.change(key, now, |holds| add(holds, entry))
     }
 
     /// A technician takes a hold back.
     pub fn unhold(&self, key: &SigningKey, assignment: &str, now: Timestamp) -> Result<Unheld, HoldError> {
+        self.release(key, assignment, false, now)
+    }
+
+    /// The same, and what other agents of the site hold here is set aside.
+    pub fn unhold_with_peers(&self, key: &SigningKey, assignment: &str, now: Timestamp) -> Result<Unheld, HoldError> {
+        self.release(key, assignment, true, now)
+    }
+
+    fn release(
+        &self,
+        key: &SigningKey,
+        assignment: &str,
+        peers: bool,
+        now: Timestamp,
+    ) -> Result<Unheld, HoldError> {
         let here = |held: &Held| held.assignment == assignment;
+        let is_peers = |held: &Held| matches!(held.writer, Writer::Peer(_));
         let before = self.read()?;
-        let removed = before.iter().any(|held| here(held) && held.writer == Writer::Technician);
-        if removed {
+        let own = before.iter().any(|held| here(held) && held.writer == Writer::Technician);
+        if own {
             self.change(key, now, |holds| {
                 holds.retain(|entry| entry.assignment != assignment);
                 Ok(())
             })?;
         }
-        let still = before.into_iter().find(|held| here(held) && held.writer == Writer::Hub);
-        Ok(Unheld { assignment: assignment.to_owned(), removed, still })
+        let of_peers = peers && before.iter().any(|held| here(held) && is_peers(held));
+        if of_peers {
+            self.set_aside(assignment)?;
+        }
+        let mut others = before.into_iter().filter(|held| here(held) && held.writer != Writer::Technician);
+        let still = others.find(|held| !of_peers || !is_peers(held));
+        Ok(Unheld { assignment: assignment.to_owned(), removed: own || of_peers, still })
     }
 
     /// The hub's document: believed with a pinned key's signature, for this cluster, and only if it is newer. Answers whether it was.
@@ -213,6 +247,10 @@ impl Holds {
         Ok((lock, opened.ledger, opened.value.unwrap_or_default()))
     }
 
+    fn kept(&self) -> Result<Kept, HoldError> {
+        Ok(Ledger::<Kept>::read(&*self.disk, &self.path())?.unwrap_or_default())
+    }
+
     fn path(&self) -> PathBuf {
         self.folder.join("holds")
     }
@@ -220,10 +258,11 @@ impl Holds {
 
 impl Kept {
     fn held(&self) -> Vec<Held> {
-        let written = [(Writer::Technician, &self.technician), (Writer::Hub, &self.hub)];
-        let entries = written.into_iter().flat_map(|(writer, envelope)| {
-            let holds = content(envelope.as_ref()).map(|document| document.holds).unwrap_or_default();
-            holds.into_iter().map(move |entry| (writer, entry))
+        let written = [(Writer::Technician, self.technician.as_ref()), (Writer::Hub, self.hub.as_ref())];
+        let peers = self.peers.iter().map(|(writer, envelope)| (Writer::Peer(*writer), Some(envelope)));
+        let entries = written.into_iter().chain(peers).flat_map(|(writer, envelope)| {
+            let holds = content(envelope).map(|document| document.holds).unwrap_or_default();
+            holds.into_iter().filter(move |entry| !self.is_set_aside(writer, entry)).map(move |entry| (writer, entry))
         });
         let held =
             |(writer, HoldEntry { assignment, by, reason, since })| Held { assignment, by, reason, since, writer };
@@ -234,7 +273,10 @@ impl Kept {
 impl Held {
     /// Its name in the status document.
     pub fn name(&self) -> String {
-        format!("{}:{}", self.writer, self.assignment)
+        match self.writer {
+            Writer::Peer(cluster) => format!("peer-{cluster}:{}", self.assignment),
+            writer => format!("{writer}:{}", self.assignment),
+        }
     }
 }
 
@@ -243,6 +285,7 @@ impl fmt::Display for Writer {
         f.write_str(match self {
             Writer::Technician => "technician",
             Writer::Hub => "hub",
+            Writer::Peer(_) => "peer",
         })
     }
 }
@@ -257,8 +300,13 @@ impl fmt::Display for Unheld {
             (Some(still), removed) => {
                 let here = if removed { "the hold on the spot is gone, but" } else { "there was no hold on the spot;" };
                 let why = if still.reason.is_empty() { String::new() } else { format!(" ({})", still.reason) };
-                write!(f, "{assignment} stays held: {here} {} holds it at the hub{why}", still.by)?;
-                write!(f, "; only `kedge unhold` takes that back")
+                let by = &still.by;
+                if still.writer == Writer::Hub {
+                    write!(f, "{assignment} stays held: {here} {by} holds it at the hub{why}")?;
+                    return write!(f, "; only `kedge unhold` takes that back");
+                }
+                write!(f, "{assignment} stays held: {here} {by} holds it from there{why}; `kedge-agent unhold --cluster` ")?;
+                write!(f, "takes that back there, `kedge-agent unhold {assignment} --peers` sets it aside here")
             }
         }
     }
@@ -267,6 +315,25 @@ impl fmt::Display for Unheld {
 /// What was believed when it was written. The ledger's checksum vouches for it since.
 fn content(envelope: Option<&Envelope>) -> Option<HoldDocument> {
     serde_json::from_slice(&envelope?.payload).ok()
+}
+
+fn entry(assignment: &str, by: &str, reason: &str, now: Timestamp) -> Result<HoldEntry, HoldError> {
+    if assignment.is_empty() || assignment.len() > MAX_NAME || assignment.chars().any(char::is_control) {
+        return Err(HoldError::Name(assignment.chars().take(MAX_NAME).collect()));
+    }
+    let (by, reason) = (plain(by, MAX_NAME), plain(reason, MAX_REASON));
+    Ok(HoldEntry { assignment: assignment.to_owned(), by, reason, since: now })
+}
+
+/// Since when stays, if it was held before.
+fn add(holds: &mut Vec<HoldEntry>, entry: HoldEntry) -> Result<(), HoldError> {
+    let before = holds.iter().position(|held| held.assignment == entry.assignment).map(|index| holds.remove(index));
+    if holds.len() >= MAX_HOLDS {
+        return Err(HoldError::TooMany);
+    }
+    let since = before.map_or(entry.since, |before| before.since);
+    holds.push(HoldEntry { since, ..entry });
+    Ok(())
 }
 
 fn plain(text: &str, most: usize) -> String {

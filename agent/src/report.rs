@@ -199,9 +199,10 @@ impl Reporter {
             self.changed(changed);
         }
         for (name, held) in names.iter().zip(held) {
-            // The hub's times are the hub's; a technician's keep the clock under which they were first shown.
+            // The hub's times are the hub's, and so are a peer's, which knows how its clock is off; a technician's keep the clock
+            // under which they were first shown.
             let clock = match (held.writer, before.get(name)) {
-                (Writer::Hub, _) => 0,
+                (Writer::Hub | Writer::Peer(_), _) => 0,
                 (Writer::Technician, Some(before)) if before.since == held.since => before.clock,
                 (Writer::Technician, _) => self.clocks.current(),
             };

@@ -1,5 +1,6 @@
-//! `kedge-agent hold`: a technician on the spot says "don't touch this". Called by `main`.
+//! `kedge-agent hold`: a technician on the spot says "don't touch this", here or on another cluster of the site. Called by `main`.
 
+use super::elsewhere::{self, Target};
 use super::error::{CommandError, Exit};
 use super::output::print;
 use super::overview::Overview;
@@ -11,12 +12,16 @@ use crate::paths::Paths;
 /// Keep an assignment as it is.
 ///
 /// While it is held the agent neither changes nor repairs nor removes it; what is true of it is still reported, and the hold is shown
-/// on the hub with your name. It works without a network, and the hub learns of it later.
+/// on the hub with your name. It works without a network, and the hub learns of it later. With --cluster it is held on another cluster
+/// of the same site: the agents there carry it from one to the next, with or without a hub.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   Work on the camera without being disturbed:
     sudo kedge-agent hold camera-line --reason 'new lens, until noon'
+
+  The same on another cluster of the site, typed here:
+    sudo kedge-agent hold --cluster press-3 camera-line --reason 'new lens, until noon'
 
   See who holds what:
     sudo kedge-agent status
@@ -29,11 +34,19 @@ pub struct HoldArgs {
     /// Why, for those who see the hold on the hub
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
+    /// On another cluster of the site: its name, or its id
+    #[arg(long, value_name = "NAME|ID")]
+    cluster: Option<String>,
 }
 
 pub fn run(args: &HoldArgs, paths: &Paths) -> Result<Exit, CommandError> {
     let overview = Overview::read(paths)?;
     let identity = person::identity(paths)?;
+    if let Some(cluster) = &args.cluster
+        && let Target::Other(target) = elsewhere::find(&overview, cluster)?
+    {
+        return elsewhere::hold(&target, &identity, paths, &args.assignment, &args.reason);
+    }
     let name = &overview.find(&args.assignment)?.name;
     let by = person::name();
     Holds::of(paths).hold(identity.signing_key(), name, &by, &args.reason, SystemClock.now()).map_err(failed)?;
@@ -55,7 +68,7 @@ mod tests {
     use crate::link::fake::Authority;
 
     fn args(name: &str) -> HoldArgs {
-        HoldArgs { assignment: name.to_owned(), reason: "new lens".to_owned() }
+        HoldArgs { assignment: name.to_owned(), reason: "new lens".to_owned(), cluster: None }
     }
 
     #[test]
@@ -74,7 +87,7 @@ mod tests {
         );
         assert!(overview.assignments[0].held);
 
-        let back = UnholdArgs { assignment: "camera".to_owned() };
+        let back = UnholdArgs { assignment: "camera".to_owned(), cluster: None, peers: false };
         assert_eq!(unhold::run(&back, &paths).unwrap(), Exit::Success);
         assert!(Overview::read(&paths).unwrap().holds.is_empty());
     }

@@ -15,7 +15,7 @@ use super::output::Time;
 use crate::alive::Standby;
 use crate::contact::Contact;
 use crate::desired::Memory;
-use crate::holds::{Held, Holds, Writer};
+use crate::holds::{Elsewhere, Held, Holds, Writer};
 use crate::identity::Identity;
 use crate::paths::Paths;
 use crate::peers::shown::Shown;
@@ -36,6 +36,9 @@ pub struct Overview {
     pub hub: Hub,
     pub assignments: Vec<Assignment>,
     pub holds: Vec<Hold>,
+    /// What people here hold on other clusters of the site.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub holds_elsewhere: Vec<HoldElsewhere>,
     pub warnings: Vec<Warning>,
     /// Ledgers that can't be read, each with why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -53,6 +56,8 @@ pub struct Cluster {
     pub id: ClusterId,
     pub name: String,
     pub stream: Option<Stream>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
     pub hub: String,
 }
 
@@ -100,6 +105,16 @@ pub struct Hold {
     pub by: String,
     #[serde(serialize_with = "spelled")]
     pub writer: Writer,
+    pub reason: String,
+    pub since: Time,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldElsewhere {
+    pub cluster: ClusterId,
+    pub assignment: String,
+    pub by: String,
     pub reason: String,
     pub since: Time,
 }
@@ -164,10 +179,11 @@ impl Overview {
         let Some(identity) = identity else { return wanted };
         // What the join said, until something newer is remembered.
         let origin: Option<Membership> = serde_json::from_slice(&identity.origin().1.payload).ok();
-        let (mut name, mut stream) = (identity.name().to_owned(), origin.map(|membership| membership.stream));
+        let mut name = identity.name().to_owned();
+        let (mut stream, mut site) = origin.map(|membership| (membership.stream, membership.site)).unzip();
         if let Some((membership, state, _)) = memory.filter(|(membership, ..)| membership.cluster == identity.cluster())
         {
-            (name, stream) = (membership.name, Some(membership.stream.clone()));
+            (name, stream, site) = (membership.name, Some(membership.stream.clone()), Some(membership.site));
             let state = state.filter(|state| state.stream == membership.stream);
             for entry in state.map(|state| state.entries).unwrap_or_default() {
                 let version = match &entry.mode {
@@ -177,7 +193,8 @@ impl Overview {
                 wanted.insert(entry.assignment.clone(), Wanted { key: entry.packages_key(), version });
             }
         }
-        self.cluster = Some(Cluster { id: identity.cluster(), name, stream, hub: identity.hub().to_owned() });
+        let (id, hub) = (identity.cluster(), identity.hub().to_owned());
+        self.cluster = Some(Cluster { id, name, stream, site: site.flatten(), hub });
         wanted
     }
 
@@ -193,6 +210,15 @@ impl Overview {
                 since: Time(since),
             })
             .collect();
+        let elsewhere = self.taken(Holds::of(paths).elsewhere()).unwrap_or_default();
+        let shown = |Elsewhere { cluster, entry }| HoldElsewhere {
+            cluster,
+            assignment: entry.assignment,
+            by: entry.by,
+            reason: entry.reason,
+            since: Time(entry.since),
+        };
+        self.holds_elsewhere = elsewhere.into_iter().map(shown).collect();
     }
 
     /// Times as this host's clock said them.

@@ -89,6 +89,14 @@ fn text(overview: &Overview, now: Timestamp) -> String {
             _ = writeln!(text, "  {}  by {} ({}) since {since}{why}", hold.assignment, hold.by, hold.writer);
         }
     }
+    if !overview.holds_elsewhere.is_empty() {
+        text.push_str("\nHeld from here on other clusters of the site\n");
+        for hold in &overview.holds_elsewhere {
+            let why = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
+            let since = time(hold.since.0);
+            _ = writeln!(text, "  {} on {}  by {} since {since}{why}", hold.assignment, hold.cluster, hold.by);
+        }
+    }
     if !overview.warnings.is_empty() || !overview.unreadable.is_empty() {
         text.push_str("\nWarnings\n");
         for warning in &overview.warnings {

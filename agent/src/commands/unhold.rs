@@ -1,5 +1,6 @@
 //! `kedge-agent unhold`: takes a technician's hold back. Called by `main`.
 
+use super::elsewhere::{self, Target};
 use super::error::{CommandError, Exit};
 use super::hold::failed;
 use super::output::print;
@@ -11,27 +12,47 @@ use crate::paths::Paths;
 
 /// Let the agent change an assignment again.
 ///
-/// Takes back the hold that was made on this host. One that was made at the hub stays until it is taken back there.
+/// Takes back the hold that was made on this host, with --cluster the one that was made here on another cluster of the site. One that
+/// was made at the hub stays until it is taken back there, and so does one that was made at another agent, unless --peers sets it aside.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   The work is done:
     sudo kedge-agent unhold camera-line
 
+  The one on another cluster, that was made here:
+    sudo kedge-agent unhold --cluster press-3 camera-line
+
+  Whoever held it from another agent can't be asked any more:
+    sudo kedge-agent unhold camera-line --peers
+
   See what it does then:
     sudo kedge-agent logs camera-line -f
 
-Exit codes: 0 it isn't held any more, 1 the command failed, 2 wrong usage, 3 the hub still holds it.")]
+Exit codes: 0 it isn't held any more, 1 the command failed, 2 wrong usage, 3 somebody else still holds it.")]
 pub struct UnholdArgs {
     /// Its name, as status shows it
     pub(super) assignment: String,
+    /// On another cluster of the site: its name, or its id
+    #[arg(long, value_name = "NAME|ID", conflicts_with = "peers")]
+    pub(super) cluster: Option<String>,
+    /// Also set aside what people at other agents of the site hold here
+    #[arg(long)]
+    pub(super) peers: bool,
 }
 
 pub fn run(args: &UnholdArgs, paths: &Paths) -> Result<Exit, CommandError> {
     let overview = Overview::read(paths)?;
     let identity = person::identity(paths)?;
+    if let Some(cluster) = &args.cluster
+        && let Target::Other(target) = elsewhere::find(&overview, cluster)?
+    {
+        return elsewhere::unhold(&target, &identity, paths, &args.assignment);
+    }
     let name = &overview.find(&args.assignment)?.name;
-    let unheld = Holds::of(paths).unhold(identity.signing_key(), name, SystemClock.now()).map_err(failed)?;
+    let (holds, key, now) = (Holds::of(paths), identity.signing_key(), SystemClock.now());
+    let unheld = if args.peers { holds.unhold_with_peers(key, name, now) } else { holds.unhold(key, name, now) };
+    let unheld = unheld.map_err(failed)?;
     print(&format!("{unheld}\n"))?;
     Ok(if unheld.still.is_some() { Exit::Findings } else { Exit::Success })
 }

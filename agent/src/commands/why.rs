@@ -73,6 +73,12 @@ fn next(overview: &Overview, assignment: &Assignment, record: Option<&Record>, n
         let lift = match hold.writer {
             Writer::Hub => format!("kedge unhold CLUSTER {}, at the hub", assignment.name),
             Writer::Technician => format!("sudo kedge-agent unhold {}", assignment.name),
+            Writer::Peer(_) => {
+                let (own, name) = (overview.cluster.as_ref().map_or("NAME", |own| &own.name), &assignment.name);
+                format!(
+                    "kedge-agent unhold --cluster {own} {name} there, or sudo kedge-agent unhold {name} --peers here"
+                )
+            }
         };
         return format!("it is held by {}: nothing is changed here until {lift}", hold.by);
     }

@@ -1,5 +1,7 @@
-//! Holds of both writers, believed or not, over power cuts.
+//! Holds of all writers, believed or not, over power cuts.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
+
+mod site;
 
 use std::path::Path;
 

@@ -1,8 +1,9 @@
 //! Hold documents: people hold and release assignments at the hub (`Fleet`), and a technician's own document is taken in as any
-//! cluster brings it. Each is signed by its writer; what is in force on a cluster is all of them together.
+//! cluster brings it, and so is one that was written at another cluster of the site. Each is signed by its writer; what is in force on
+//! a cluster is all of them together.
 
 use kedge_model::wire::{
-    ClusterId, Envelope, EnvelopeError, HoldDocument, HoldEntry, Payload as _, Timestamp, VerifyingKey,
+    ClusterId, Envelope, EnvelopeError, HoldDocument, HoldEntry, Payload as _, SiteHolds, Timestamp, VerifyingKey,
 };
 
 use super::fleet::{Fleet, FleetError};
@@ -14,6 +15,8 @@ use crate::truth::{TakeError, Taken};
 const MAX_HOLDS: usize = 1000;
 /// Exact in JSON, and more than anybody holds.
 const MAX_SEQUENCE: u64 = 1 << 53;
+/// As an agent keeps of other agents.
+const MAX_PEERS: usize = 32;
 
 impl Fleet {
     /// Adds a hold to the hub's document of a cluster; one that is there already gets the new reason.
@@ -55,7 +58,7 @@ async fn hold_document(tx: &mut Tx, cluster: &ClusterId) -> Result<HoldDocument,
     Ok(tx.hold_document(cluster, HoldWriter::Hub).await?.map_or(first, |(_, document)| document))
 }
 
-/// A technician's document, whoever brings it.
+/// A technician's document, on his own cluster or on another of the site, whoever brings it.
 pub async fn take(store: &Store, envelope: &Envelope) -> Result<Taken, TakeError> {
     let claimed: HoldDocument = serde_json::from_slice(&envelope.payload)
         .map_err(|why| TakeError::Malformed(format!("the hold document can't be read: {why}")))?;
@@ -66,12 +69,26 @@ pub async fn take(store: &Store, envelope: &Envelope) -> Result<Taken, TakeError
         tracing::warn!(%error, "a hold document can't be stored now");
         TakeError::Unavailable
     };
-    let key = store.public_key(&claimed.cluster).await.map_err(unavailable)?;
-    let key: [u8; 32] = key.and_then(|key| key.try_into().ok()).ok_or(TakeError::UnknownCluster(claimed.cluster))?;
+    let by = serde_json::from_slice(&envelope.payload).map_or(claimed.cluster, |holds: SiteHolds| holds.writer());
+    let key = store.public_key(&by).await.map_err(unavailable)?;
+    let key: [u8; 32] = key.and_then(|key| key.try_into().ok()).ok_or(TakeError::UnknownCluster(by))?;
     check(envelope, &key).map_err(|why| TakeError::Forged(why.to_string()))?;
+    let mut writer = HoldWriter::Cluster;
+    if by != claimed.cluster {
+        writer = HoldWriter::Peer(by);
+        if store.shared_site(&by, &claimed.cluster).await.map_err(unavailable)?.is_none() {
+            let why = format!("clusters {by} and {} share no site: one holds nothing on the other", claimed.cluster);
+            return Err(TakeError::WrongCluster(why));
+        }
+        let known = store.hold_documents(&claimed.cluster).await.map_err(unavailable)?;
+        let peers = known.iter().filter(|(known, _)| *known != writer && matches!(known, HoldWriter::Peer(_)));
+        if peers.count() >= MAX_PEERS {
+            return Err(TakeError::TooLarge(format!("{MAX_PEERS} others hold something on {} already", claimed.cluster)));
+        }
+    }
     let json = envelope.to_json().map_err(|why| TakeError::Malformed(why.to_string()))?;
     let mut tx = store.write().await.map_err(unavailable)?;
-    let stored = tx.put_hold_document(&claimed, HoldWriter::Cluster, &json).await.map_err(unavailable)?;
+    let stored = tx.put_hold_document(&claimed, writer, &json).await.map_err(unavailable)?;
     tx.commit().await.map_err(unavailable)?;
     Ok(if stored { Taken::Stored } else { Taken::Older })
 }

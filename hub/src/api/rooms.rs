@@ -144,13 +144,13 @@ pub struct ConditionSeen {
 #[serde(rename_all = "camelCase")]
 pub struct HoldSeen {
     pub assignment: String,
-    /// The person at the hub, or the user on the spot.
+    /// The person at the hub, the user on the spot, or `USER@HOST` at another cluster of the site.
     pub by: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
     /// RFC 3339
     pub since: String,
-    /// `hub` or `cluster`
+    /// `hub`, `cluster`, or `peer`: another cluster of the site
     pub writer: String,
     /// Whether the cluster has told that it obeys.
     pub obeyed: bool,

@@ -27,7 +27,6 @@ use crate::git::{Mirrors, Trust};
 use crate::promotion::{At, BranchError, Branches, Edit, Wrote};
 use crate::publish::{PublishError, Publisher, shown_repo};
 use crate::rollout::Nudge;
-use crate::store::agents::holds::HoldWriter;
 use crate::store::agents::tokens::TokenRow;
 use crate::store::catalog::Visible;
 use crate::store::truth::counts::CountFilter;
@@ -277,12 +276,11 @@ impl Rooms for People {
 }
 
 impl People {
-    /// The hub's holds and the technicians', and what the cluster says that it obeys.
+    /// The hub's holds, the technicians' here and at other clusters of the site, and what the cluster says that it obeys.
     async fn holds(&self, cluster: &ClusterId, status: Option<&Status>) -> Result<Vec<HoldSeen>, ApiError> {
         let obeyed: Vec<&Hold> = status.iter().flat_map(|status| status.holds.values()).collect();
         let mut seen = Vec::new();
-        for writer in [HoldWriter::Hub, HoldWriter::Cluster] {
-            let Some((_, document)) = self.store.hold_document(cluster, writer).await? else { continue };
+        for (writer, document) in self.store.hold_documents(cluster).await? {
             seen.extend(document.holds.into_iter().map(|entry| HoldSeen {
                 obeyed: obeyed.iter().any(|hold| hold.assignment == entry.assignment && hold.by == entry.by),
                 assignment: entry.assignment,

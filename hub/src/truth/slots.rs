@@ -9,7 +9,6 @@ use kedge_model::wire::{ClusterId, DesiredState, Generation, Mode, PackagesKey, 
 use tokio::sync::watch;
 
 use super::tally::{Tally, Word};
-use crate::store::agents::holds::HoldWriter;
 use crate::store::slots::{Limit, Limits};
 use crate::store::{Store, StoreError, Tx, now};
 
@@ -242,13 +241,8 @@ impl Asked {
 
 /// What people keep from changing on a cluster: it can't come to an end there.
 async fn held(tx: &mut Tx, cluster: &ClusterId) -> Result<Vec<String>, StoreError> {
-    let mut names = Vec::new();
-    for writer in [HoldWriter::Hub, HoldWriter::Cluster] {
-        if let Some((_, document)) = tx.hold_document(cluster, writer).await? {
-            names.extend(document.holds.into_iter().map(|hold| hold.assignment));
-        }
-    }
-    Ok(names)
+    let documents = tx.hold_documents(cluster).await?;
+    Ok(documents.into_iter().flat_map(|(_, document)| document.holds).map(|hold| hold.assignment).collect())
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use kedge_hub::store::agents::holds::HoldWriter;
 use kedge_hub::store::now;
-use kedge_model::wire::{ClusterId, Envelope, HoldDocument, HoldEntry, Timestamp};
+use kedge_model::wire::{ClusterId, Envelope, HoldDocument, HoldEntry, SiteHolds, Timestamp};
 
 use crate::hub::Hub;
 
@@ -59,4 +59,30 @@ async fn a_hold_document_signed_by_somebody_else_is_forged() {
     let refused = agent.send_status(&forged).await.unwrap_err();
     assert_eq!((refused.status(), refused.reason()), (Some(403), Some("Forged")));
     assert!(hub.store.hold_document(&other.identity.cluster, HoldWriter::Cluster).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_hold_from_another_cluster_is_taken_if_both_share_a_site() {
+    let hub = Hub::start().await;
+    let (mut writer, target) = (hub.agent().await, hub.agent().await);
+    let (by, cluster) = (writer.identity.cluster, target.identity.cluster);
+    let sealed = |sequence, names: &[&str]| {
+        let holds = SiteHolds { document: document(cluster, sequence, names), key: writer.identity.key.public() };
+        Envelope::sign(&holds, &writer.identity.key).unwrap()
+    };
+    let (first, empty) = (sealed(1, &["camera-line"]), sealed(2, &[]));
+    let mut forged = sealed(3, &[]);
+    forged.payload[12] ^= 1;
+    writer.send_status(&first).await.unwrap();
+    let documents = hub.store.hold_documents(&cluster).await.unwrap();
+    assert_eq!((documents[0].0, documents[0].1.holds.len(), documents.len()), (HoldWriter::Peer(by), 1, 1));
+    assert!(writer.send_status(&forged).await.is_err());
+    writer.send_status(&empty).await.unwrap();
+    assert!(hub.store.hold_documents(&cluster).await.unwrap()[0].1.holds.is_empty());
+
+    let mut tx = hub.store.write().await.unwrap();
+    hub.fleet.relabel(&mut tx, &by, None, Some(Some("mill".to_owned())), None).await.unwrap();
+    tx.commit().await.unwrap();
+    let refused = writer.send_status(&first).await.unwrap_err();
+    assert_eq!((refused.status(), refused.reason()), (Some(403), Some("WrongCluster")));
 }

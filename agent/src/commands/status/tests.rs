@@ -14,6 +14,7 @@ fn joined(mut overview: Overview) -> Overview {
         id: ClusterId::of_public_key(&[7; 32]),
         name: "line-4".to_owned(),
         stream: Some(Stream::new("dev", "factory-line", "all")),
+        site: None,
         hub: "https://hub.example.com:7481".to_owned(),
     });
     overview

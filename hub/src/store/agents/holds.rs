@@ -15,6 +15,8 @@ pub enum HoldWriter {
     Hub,
     /// A technician on the spot.
     Cluster,
+    /// Somebody at another cluster of the site.
+    Peer(ClusterId),
 }
 
 impl HoldWriter {
@@ -22,11 +24,29 @@ impl HoldWriter {
         match self {
             HoldWriter::Hub => "hub",
             HoldWriter::Cluster => "cluster",
+            HoldWriter::Peer(_) => "peer",
+        }
+    }
+
+    /// In the table: a peer is its id.
+    fn column(self) -> String {
+        match self {
+            HoldWriter::Peer(cluster) => cluster.to_string(),
+            writer => writer.as_str().to_owned(),
+        }
+    }
+
+    fn read(column: &str) -> Result<HoldWriter, StoreError> {
+        match column {
+            "hub" => Ok(HoldWriter::Hub),
+            "cluster" => Ok(HoldWriter::Cluster),
+            peer => peer.parse().map(HoldWriter::Peer).map_err(|why| StoreError::Corrupt(format!("a hold's writer: {why}"))),
         }
     }
 }
 
 const NEWEST: &str = "SELECT envelope FROM holds WHERE cluster = $1 AND writer = $2";
+const ALL: &str = "SELECT writer, envelope FROM holds WHERE cluster = $1 ORDER BY CASE writer WHEN 'hub' THEN 0 WHEN 'cluster' THEN 1 ELSE 2 END, writer";
 
 impl Store {
     /// The newest document of a writer: its envelope and what it says.
@@ -36,6 +56,20 @@ impl Store {
         writer: HoldWriter,
     ) -> Result<Option<(Envelope, HoldDocument)>, StoreError> {
         newest(&mut *self.pool().acquire().await?, cluster, writer).await
+    }
+
+    /// The newest documents of all writers: the hub's, the technician's, the peers'.
+    pub async fn hold_documents(&self, cluster: &ClusterId) -> Result<Vec<(HoldWriter, HoldDocument)>, StoreError> {
+        all(&mut *self.pool().acquire().await?, cluster).await
+    }
+
+    /// The site that both are active members of.
+    pub async fn shared_site(&self, one: &ClusterId, other: &ClusterId) -> Result<Option<String>, StoreError> {
+        let query = sqlx::query_scalar(
+            "SELECT a.site FROM clusters a JOIN clusters b ON a.site = b.site \
+             WHERE a.id = $1 AND b.id = $2 AND a.state = 'active' AND b.state = 'active' AND a.site <> ''",
+        );
+        Ok(query.bind(one.to_string()).bind(other.to_string()).fetch_optional(self.pool()).await?)
     }
 
     /// The key that a cluster signs with.
@@ -54,6 +88,10 @@ impl Tx {
         newest(self.connection(), cluster, writer).await
     }
 
+    pub async fn hold_documents(&mut self, cluster: &ClusterId) -> Result<Vec<(HoldWriter, HoldDocument)>, StoreError> {
+        all(self.connection(), cluster).await
+    }
+
     /// False: one at least as new is there. The hub's own is told to who polls.
     pub async fn put_hold_document(
         &mut self,
@@ -67,7 +105,7 @@ impl Tx {
              ON CONFLICT (cluster, writer) DO UPDATE SET sequence = excluded.sequence, envelope = excluded.envelope, \
              received_at = excluded.received_at WHERE holds.sequence < excluded.sequence",
         );
-        let bound = query.bind(document.cluster.to_string()).bind(writer.as_str()).bind(sequence);
+        let bound = query.bind(document.cluster.to_string()).bind(writer.column()).bind(sequence);
         let stored = bound.bind(envelope).bind(now().0).execute(self.connection()).await?.rows_affected() == 1;
         if stored {
             let tick = self.tick().await?;
@@ -85,8 +123,17 @@ async fn newest(
     cluster: &ClusterId,
     writer: HoldWriter,
 ) -> Result<Option<(Envelope, HoldDocument)>, StoreError> {
-    let query = sqlx::query(NEWEST).bind(cluster.to_string()).bind(writer.as_str());
+    let query = sqlx::query(NEWEST).bind(cluster.to_string()).bind(writer.column());
     query.fetch_optional(connection).await?.as_ref().map(document).transpose()
+}
+
+async fn all(
+    connection: &mut AnyConnection,
+    cluster: &ClusterId,
+) -> Result<Vec<(HoldWriter, HoldDocument)>, StoreError> {
+    let found = sqlx::query(ALL).bind(cluster.to_string()).fetch_all(connection).await?;
+    let one = |row: &AnyRow| Ok((HoldWriter::read(row.try_get("writer")?)?, document(row)?.1));
+    found.iter().map(one).collect()
 }
 
 fn document(row: &AnyRow) -> Result<(Envelope, HoldDocument), StoreError> {

@@ -1,0 +1,147 @@
+//! Holds on another cluster of the site, as `hold` and `unhold` make them with `--cluster`: which cluster is meant, and what is said.
+//! The daemon gives them to the peers, who carry them; the target judges and obeys.
+
+use kedge_model::wire::{ClusterId, Timestamp};
+
+use super::error::{CommandError, Exit};
+use super::hold::failed;
+use super::output::print;
+use super::overview::Overview;
+use super::person;
+use crate::clock::{Clock as _, SystemClock};
+use crate::contact::Contact;
+use crate::holds::Holds;
+use crate::identity::Identity;
+use crate::paths::Paths;
+
+/// Whose assignment is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    This,
+    Other(Other),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Other {
+    pub cluster: ClusterId,
+    /// As it was typed.
+    pub name: String,
+}
+
+/// By name or id.
+pub fn find(overview: &Overview, text: &str) -> Result<Target, CommandError> {
+    let own = overview.cluster.as_ref().ok_or(CommandError::NotJoined)?;
+    if text == own.name || text == own.id.to_string() {
+        return Ok(Target::This);
+    }
+    if own.site.as_ref().is_none_or(String::is_empty) {
+        let hint = "a platform team names the site of a cluster when it joins or is labelled; without one only the hub reaches others";
+        return Err(CommandError::refused("this cluster belongs to no site, so nobody would carry the hold", hint));
+    }
+    match text.parse() {
+        Ok(cluster) => Ok(Target::Other(Other { cluster, name: text.to_owned() })),
+        Err(_) => {
+            let hint = "its id (32 digits, `kedge cluster list` shows it) works too";
+            Err(CommandError::refused(format!("no cluster of the site is known as `{text}`"), hint))
+        }
+    }
+}
+
+pub fn hold(
+    target: &Other,
+    identity: &Identity,
+    paths: &Paths,
+    assignment: &str,
+    reason: &str,
+) -> Result<Exit, CommandError> {
+    let (name, by) = (short(assignment), format!("{}@{}", person::name(), host()));
+    let holds = Holds::of(paths);
+    holds.hold_on(identity.signing_key(), target.cluster, name, &by, reason, now(paths)).map_err(failed)?;
+    let Other { name: on, .. } = target;
+    print(&format!(
+        "{name} on {on} is held by {by}, as soon as the agents of the site have carried it there; \
+         until kedge-agent unhold --cluster {on} {name}\n"
+    ))?;
+    Ok(Exit::Success)
+}
+
+pub fn unhold(target: &Other, identity: &Identity, paths: &Paths, assignment: &str) -> Result<Exit, CommandError> {
+    let (name, on) = (short(assignment), &target.name);
+    let holds = Holds::of(paths);
+    let removed = holds.unhold_on(identity.signing_key(), target.cluster, name, now(paths)).map_err(failed)?;
+    print(&match removed {
+        true => format!("{name} on {on} is no longer held from here, as soon as the agents of the site have told it\n"),
+        false => format!("{name} on {on} wasn't held from here\n"),
+    })?;
+    Ok(Exit::Success)
+}
+
+/// Also `<cluster type>/<name>`, as the hub writes it.
+fn short(assignment: &str) -> &str {
+    assignment.rsplit('/').next().unwrap_or(assignment)
+}
+
+/// The time that others can compare: the hub's, where a contact told how this clock is off.
+fn now(paths: &Paths) -> Timestamp {
+    Timestamp(SystemClock.now().0.saturating_add(Contact::read(paths).clock_offset().unwrap_or(0)))
+}
+
+fn host() -> String {
+    let name = nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| "unnamed".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+    use super::*;
+    use crate::commands::overview::Cluster;
+    use crate::commands::sample;
+    use crate::link::fake::Authority;
+    use kedge_durable::RealDisk;
+    use kedge_model::wire::SiteHolds;
+
+    fn overview(site: Option<&str>) -> Overview {
+        let cluster = Cluster {
+            id: ClusterId::of_public_key(&[1; 32]),
+            name: "gate-1".to_owned(),
+            stream: None,
+            site: site.map(str::to_owned),
+            hub: "https://127.0.0.1:1".to_owned(),
+        };
+        Overview { cluster: Some(cluster), ..Overview::default() }
+    }
+
+    #[test]
+    fn a_cluster_of_the_site_is_found_and_one_without_a_site_finds_nobody() {
+        let other = ClusterId::of_public_key(&[2; 32]);
+        let found = find(&overview(Some("works")), &other.to_string()).unwrap();
+        assert_eq!(found, Target::Other(Other { cluster: other, name: other.to_string() }));
+        for own in ["gate-1".to_owned(), ClusterId::of_public_key(&[1; 32]).to_string()] {
+            assert_eq!(find(&overview(None), &own).unwrap(), Target::This);
+        }
+        assert!(find(&overview(None), &other.to_string()).unwrap_err().to_text().contains("belongs to no site"));
+        assert!(find(&overview(Some("works")), "press").unwrap_err().to_text().contains("known as `press`"));
+        assert!(matches!(find(&Overview::default(), "press"), Err(CommandError::NotJoined)));
+    }
+
+    #[test]
+    fn a_hold_on_another_waits_for_the_peers_and_is_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = Paths::below(folder.path());
+        sample::join(&paths, &Authority::new(), "https://127.0.0.1:1");
+        let identity = Identity::read(&RealDisk, &paths).unwrap().unwrap();
+        let target = Other { cluster: ClusterId::of_public_key(&[2; 32]), name: "press".to_owned() };
+        hold(&target, &identity, &paths, "drone/camera", "new lens").unwrap();
+        let holds = Holds::of(&paths);
+        let said = SiteHolds::open(&holds.outgoing().unwrap()[0]).unwrap();
+        assert_eq!((said.writer(), said.document.cluster), (identity.cluster(), target.cluster));
+        let overview = Overview::read(&paths).unwrap();
+        let [held] = &overview.holds_elsewhere[..] else { unreachable!() };
+        assert_eq!((held.cluster, held.assignment.as_str()), (target.cluster, "camera"));
+        assert!(held.by.contains('@') && overview.assignments.is_empty());
+        assert_eq!(unhold(&target, &identity, &paths, "camera").unwrap(), Exit::Success);
+        let told = SiteHolds::open(&holds.outgoing().unwrap()[0]).unwrap().document;
+        assert!(told.sequence == 2 && told.holds.is_empty(), "that it is over is told too");
+    }
+}
