@@ -1,7 +1,9 @@
 //! Holds across the site: what people at other agents hold here, and what people here hold on others. Each is a document of its
 //! writer's, numbered per target; peers carry it, the target judges it.
 
-use kedge_model::wire::{ClusterId, Envelope, HoldDocument, HoldEntry, Membership, SigningKey, SiteHolds, Timestamp, VerifyingKey};
+use kedge_model::wire::{
+    ClusterId, Envelope, HoldDocument, HoldEntry, Membership, SigningKey, SiteHolds, Timestamp, VerifyingKey,
+};
 
 use super::{HoldError, Holds, Kept, MAX_TARGETS, MAX_WRITERS, Writer, add, content, entry};
 
@@ -93,7 +95,8 @@ impl Holds {
     pub fn elsewhere(&self) -> Result<Vec<Elsewhere>, HoldError> {
         let kept = self.kept()?;
         let documents = kept.outgoing.values().filter_map(|envelope| content(Some(envelope)));
-        let entries = |HoldDocument { cluster, holds, .. }| holds.into_iter().map(move |entry| Elsewhere { cluster, entry });
+        let entries =
+            |HoldDocument { cluster, holds, .. }| holds.into_iter().map(move |entry| Elsewhere { cluster, entry });
         Ok(documents.flat_map(entries).collect())
     }
 
