@@ -116,7 +116,11 @@ impl World {
                     }
                     false
                 }
-                Name::State(stream) => shelf.member(&agent.id).is_some_and(|own| own.stream == *stream),
+                // Who moved to another stream may not keep it for others: then it is the hub's to bring.
+                Name::State(stream) => {
+                    let follows = shelf.member(&agent.id).is_some_and(|own| own.stream == *stream);
+                    follows && self.honest(*site).any(|(_, _, other)| other.shelf().version(name) >= Some(*version))
+                }
                 Name::Membership(cluster) => !shelf.is_gone(cluster) && !self.is_retired(cluster),
                 // Of two keys of the hub the later one's document replaces the other's.
                 Name::Holds { of, by } => {

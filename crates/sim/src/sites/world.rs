@@ -34,7 +34,7 @@ pub(super) struct World {
 
 enum Moment {
     Wake { agent: usize, token: u64 },
-    Request { from: usize, life: u64, to: usize, message: Message },
+    Request { from: usize, life: u64, to: usize, message: Box<Message> },
     Answer { to: usize, life: u64, from: usize, message: Option<Box<Message>> },
     Poll(usize),
     Start(usize),
@@ -187,7 +187,7 @@ impl World {
                     self.follow(agent, actions)?;
                 }
             }
-            Moment::Request { from, life, to, message } => self.arrive(from, life, to, message)?,
+            Moment::Request { from, life, to, message } => self.arrive(from, life, to, *message)?,
             Moment::Answer { to, life, from, message } => {
                 let peer = self.agents[from].id;
                 if self.agents[to].life == life {
@@ -283,7 +283,7 @@ impl World {
             return self.at(self.now + TIMEOUT, Moment::Answer { to: from, life, from: to, message: None });
         }
         let at = self.now + self.chance.between(1, 50);
-        self.at(at, Moment::Request { from, life, to, message });
+        self.at(at, Moment::Request { from, life, to, message: Box::new(message) });
     }
 
     fn arrive(&mut self, from: usize, life: u64, to: usize, message: Message) -> Result<(), Broken> {
@@ -294,14 +294,14 @@ impl World {
         } else {
             let repeated = self.loss > 0 && self.chance.permille(30);
             let copy = repeated.then(|| message.clone());
-            let heard = self.with(to, |node, now| {
+            let heard: Option<Vec<(Option<Message>, Vec<Action>)>> = self.with(to, |node, now| {
                 copy.map(|copy| node.heard(sender, copy, now))
                     .into_iter()
                     .chain([node.heard(sender, message, now)])
                     .collect()
             });
             let mut last = None;
-            for (answer, actions) in heard.unwrap_or_else(Vec::new) {
+            for (answer, actions) in heard.unwrap_or_default() {
                 self.follow(to, actions)?;
                 last = answer;
             }

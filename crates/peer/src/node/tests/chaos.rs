@@ -133,7 +133,7 @@ proptest! {
         let name = |kind: usize, number: u64| match kind {
             0 => Name::Keys(number),
             1 => Name::Membership(agent((number % 4) as u16).id),
-            2 => Name::State(stream(if number % 2 == 0 { "drone" } else { "press" })),
+            2 => Name::State(stream(if number.is_multiple_of(2) { "drone" } else { "press" })),
             3 => Name::Status(agent((number % 4) as u16).id),
             _ => Name::Holds { of: other.id, by: me.key.id() },
         };
