@@ -60,8 +60,6 @@ pub struct Node {
     /// Whether that was lately.
     reaches_hub: bool,
     uplink: Option<ClusterId>,
-    /// The next best but me: an uplink's word isn't all there is.
-    second: Option<ClusterId>,
     /// The own sign of life.
     presence: Option<(Timestamp, Envelope)>,
     /// The others', newest of each, and whether they were carried.
@@ -124,7 +122,6 @@ impl Node {
             contact: None,
             reaches_hub: false,
             uplink: None,
-            second: None,
             presence: None,
             presences: BTreeMap::new(),
             next_carry: now,

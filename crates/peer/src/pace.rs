@@ -19,6 +19,8 @@ pub const FIRST_PARTNERS: usize = 4;
 pub const WANT_EVERY: i64 = 5 * SECOND;
 /// An agent that heard the hub itself within this may carry for others.
 pub const FRESH: i64 = MINUTE;
+/// Who reached the hub within this may be a second carrier: it says itself whether it still does.
+pub const SECOND_WITHIN: i64 = 10 * MINUTE;
 /// An uplink that failed `UPLINK_FAILURES` times isn't chosen for so long.
 pub const UPLINK_OUT: i64 = MINUTE;
 pub const UPLINK_FAILURES: u32 = 2;

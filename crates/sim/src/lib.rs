@@ -9,6 +9,7 @@ pub mod git;
 mod hub;
 mod people;
 pub mod plan;
+pub mod sites;
 mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -32,3 +32,17 @@ fn the_same_seed_is_the_same_run() {
     let (one, other) = (kedge_sim::run(7, 20, false), kedge_sim::run(7, 20, false));
     assert_eq!(one, other);
 }
+
+#[test]
+fn sites_with_splits_and_liars_keep_every_promise() {
+    let (reports, broken) = kedge_sim::sites::many(0..20, |seed| 1 + usize::from(seed.is_multiple_of(4)));
+    let shown: Vec<String> = broken.iter().map(|(seed, broken)| format!("seed {seed}: {}", broken.0)).collect();
+    assert!(broken.is_empty(), "{}", shown.join("\n"));
+    assert!(reports.iter().any(|report| report.liars > 0 && report.drops > 0));
+    assert!(reports.iter().map(|report| report.splits).sum::<u64>() > 20);
+}
+
+#[test]
+fn the_same_seed_is_the_same_site() {
+    assert_eq!(kedge_sim::sites::run(7, 1, false), kedge_sim::sites::run(7, 1, false));
+}

@@ -164,15 +164,16 @@ impl Node {
         let every = if self.uplink.is_some() { GOSSIP_EVERY } else { GOSSIP_ALONE_EVERY };
         self.next_gossip = after(now, self.chance.around(every));
         let usable = self.usable(now);
+        let others = self.other_carriers(now);
         self.turn = match self.turn {
             Turn::Ring => Turn::Anybody,
-            Turn::Anybody if self.second.is_some() && !self.reaches_hub => Turn::Second,
+            Turn::Anybody if !others.is_empty() && !self.reaches_hub => Turn::Second,
             Turn::Anybody | Turn::Second => Turn::Ring,
         };
         let partner = match self.turn {
             Turn::Ring => self.next_of_ring(&usable),
             Turn::Anybody => self.chance.some(usable, 1).pop(),
-            Turn::Second => self.second,
+            Turn::Second => self.chance.some(others, 1).pop(),
         };
         if let Some(peer) = partner.and_then(|partner| self.peers.get_mut(&partner)) {
             peer.soon(now);

@@ -67,8 +67,11 @@ impl Node {
         message.wants = self.wants.clone();
         // The uplink knows that it is one. Two entries are enough: who carries, and who else could.
         if self.uplink != Some(*to) {
-            for carrier in self.uplink.into_iter().chain(self.second).filter(|carrier| carrier != to) {
+            let others = self.other_carriers(now);
+            let other = self.chance.some(others, 1);
+            for carrier in self.uplink.into_iter().chain(other).filter(|carrier| carrier != to) {
                 let contact = self.peers.get(&carrier).and_then(|peer| peer.view.contact);
+                let contact = contact.filter(|contact| is_fresh(*contact, now));
                 message.reachable.extend(contact.map(|contact| (carrier, seconds(contact, now))));
             }
         }
@@ -109,9 +112,11 @@ impl Node {
         }
         message.check().map_err(Lie::unreadable)?;
         if self.shelf.is_gone(&from) {
-            // It may not know yet: the one document that it gets is the hub's word about itself.
-            let word = self.shelf.get(&Name::Membership(from)).cloned();
-            return Ok(Some(Message { give: word.into_iter().collect(), ..Message::default() }));
+            // It may not know yet: what it gets is the hub's word about itself, and the key sets by which it can be judged.
+            let keys = self.shelf.keys().version;
+            let sets = (message.keys.saturating_add(1)..=keys).map(Name::Keys);
+            let names: Vec<Name> = sets.chain([Name::Membership(from)]).collect();
+            return Ok(Some(Message { keys, give: self.pick(&from, &names).0, ..Message::default() }));
         }
         self.note(&from, &message, now);
         let documents = !message.want.is_empty() || !message.give.is_empty();

@@ -6,7 +6,7 @@ use super::{Action, Node, Sign, after};
 use crate::lie::Lie;
 use crate::message::MAX_PRESENCES;
 use crate::name::Name;
-use crate::pace::{CARRY_EVERY, FRESH, MAX_PEERS, UPLINK_FAILURES, UPLINK_OUT};
+use crate::pace::{CARRY_EVERY, FRESH, MAX_PEERS, SECOND_WITHIN, UPLINK_FAILURES, UPLINK_OUT};
 
 /// Signs of life that go with a question.
 #[derive(Debug, Default)]
@@ -32,11 +32,7 @@ impl Node {
             let member = self.shelf.member(&cluster)?;
             Some((!member.relay, rank, cluster))
         });
-        let mut members: Vec<_> = members.collect();
-        members.sort_unstable();
-        let mut best = members.into_iter().map(|(_, _, cluster)| cluster);
-        let chosen = best.next();
-        self.second = best.find(|cluster| *cluster != self.settings.me);
+        let chosen = members.min().map(|(_, _, cluster)| cluster);
         if chosen == self.uplink {
             return;
         }
@@ -55,6 +51,15 @@ impl Node {
                 peer.soon(at);
             }
         }
+    }
+
+    /// Others that reached the hub lately: an uplink may lie about that, and swallow what it is given.
+    pub(super) fn other_carriers(&self, now: Timestamp) -> Vec<ClusterId> {
+        let others = self.peers.values().filter(|peer| {
+            let lately = peer.view.contact.is_some_and(|contact| now.0.saturating_sub(contact.0) < SECOND_WITHIN);
+            lately && peer.is_usable(now) && Some(peer.view.cluster) != self.uplink
+        });
+        others.map(|peer| peer.view.cluster).filter(|cluster| self.shelf.member(cluster).is_some()).collect()
     }
 
     /// What the uplink brings to the hub now.

@@ -97,9 +97,9 @@ fn a_retired_peer_hears_that_it_is_and_nothing_else() {
     let (mut node, other) = met();
     let retired = hub().sign(&Membership { retired: true, ..membership(&other, 2) });
     node.put(retired.clone()).unwrap();
-    let question = Message { want: vec![Name::Membership(agent(1).id)], ..give(vec![other.status(1, 1, 1)]) };
+    let question = Message { keys: 1, want: vec![Name::Membership(agent(1).id)], ..give(vec![other.status(1, 1, 1)]) };
     let (answer, actions) = node.heard(other.id, question, START);
-    assert_eq!(answer, Some(give(vec![retired])));
+    assert_eq!(answer, Some(Message { keys: 1, ..give(vec![retired]) }));
     assert!(actions.is_empty());
     assert_eq!(node.shelf().documents().count(), 2);
     assert!(!node.tick(at(1_000)).iter().any(|action| matches!(action, Action::Send { .. })));
