@@ -5,18 +5,23 @@ pub mod daemon;
 pub mod doctor;
 pub mod elsewhere;
 pub mod error;
+pub mod export;
 pub mod hold;
+pub mod import;
 pub mod join;
 pub mod logs;
 pub mod man;
 pub mod names;
 pub mod output;
 pub mod overview;
+pub mod peers;
 mod person;
+mod progress;
 pub mod report;
+pub mod request;
 pub mod run;
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 pub mod status;
 pub mod unhold;
 pub mod why;
@@ -48,6 +53,10 @@ Examples:
     kedge-agent status
     kedge-agent why hello-prod
 
+  Join, and take in what should run, where there is no network:
+    kedge-agent request -o /media/stick/request.kedge
+    kedge-agent import /media/stick
+
   Work on the machine undisturbed:
     kedge-agent hold hello-prod --reason 'new sensor'
     kedge-agent unhold hello-prod
@@ -55,7 +64,7 @@ Examples:
   Find out what is wrong:
     kedge-agent doctor
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something needs attention (status, doctor)."
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something needs attention (status, doctor, import)."
 )]
 pub struct Cli {
     /// Keep everything below this folder, without root: files and folders only, no debs, units and users [also: $KEDGE_ROOT]
@@ -72,8 +81,12 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Join(join::JoinArgs),
+    Request(request::RequestArgs),
+    Import(import::ImportArgs),
+    Export(export::ExportArgs),
     Run(run::RunArgs),
     Status(status::StatusArgs),
+    Peers(peers::PeersArgs),
     Why(why::WhyArgs),
     Logs(logs::LogsArgs),
     Hold(hold::HoldArgs),
@@ -92,8 +105,12 @@ impl Cli {
         let paths = self.paths()?;
         match self.command {
             Command::Join(args) => join::run(&args, &paths),
+            Command::Request(args) => request::run(&args, &paths),
+            Command::Import(args) => import::run(&args, self.config.as_deref(), &paths),
+            Command::Export(args) => export::run(&args, &paths),
             Command::Run(args) => run::run(&args, self.config.as_deref(), paths),
             Command::Status(args) => status::run(&args, &paths),
+            Command::Peers(args) => peers::run(&args, &paths),
             Command::Why(args) => why::run(&args, &paths),
             Command::Logs(args) => logs::run(&args, &paths),
             Command::Hold(args) => hold::run(&args, &paths),

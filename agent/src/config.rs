@@ -1,6 +1,7 @@
 //! The agent's one TOML file as values: `/etc/kedge/agent.toml`, which needn't be there. Read by the commands and `run`; unknown keys
 //! are refused and every error is reported at once with its line.
 
+pub mod peers;
 mod problem;
 mod reader;
 
@@ -12,6 +13,7 @@ use kedge_model::wire::Profile;
 
 use crate::metrics::Endpoint;
 use crate::paths::Paths;
+pub use peers::Peers;
 use problem::Problem;
 
 /// Everything an agent can be told. `packaging/agent.toml` explains each key.
@@ -32,6 +34,8 @@ pub struct Config {
     pub log: Level,
     /// It is the agent of a Kubernetes cluster, not of this host.
     pub kubernetes: bool,
+    /// The other agents of the site.
+    pub peers: Peers,
 }
 
 /// What is written to the log.
@@ -77,6 +81,7 @@ impl Default for Config {
             metrics: None,
             log: Level::Info,
             kubernetes: false,
+            peers: Peers::default(),
         }
     }
 }
@@ -164,7 +169,8 @@ mod tests {
         assert_eq!(Config::of_text("agent.toml", &uncomment(false)).unwrap(), Config::default());
         let whole = Config::of_text("agent.toml", &uncomment(true)).unwrap();
         assert!(whole.name.is_some() && whole.hub.is_some() && whole.metrics.is_some());
-        for key in reader::KEYS {
+        assert!(whole.peers.interfaces.is_some() && !whole.peers.fixed.is_empty());
+        for key in reader::KEYS.into_iter().chain(peers::KEYS) {
             assert!(uncomment(true).lines().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
         }
     }

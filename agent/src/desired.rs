@@ -5,6 +5,7 @@
 mod judge;
 #[cfg(test)]
 mod tests;
+pub mod view;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -107,20 +108,7 @@ impl Memory {
             other => other?,
         };
         healed.extend(opened.healed);
-        let (keys, membership, time) = identity.origin();
-        let origin = || Remembered {
-            keys: keys.clone(),
-            membership: membership.clone(),
-            state: None,
-            generations: Vec::new(),
-            holds: None,
-            hub_time: time,
-        };
-        let mine = |remembered: &Remembered| {
-            read(&remembered.membership).is_some_and(|known: Membership| known.cluster == identity.cluster())
-        };
-        // Of another identity: this host joined again.
-        let mut remembered = opened.value.filter(mine).unwrap_or_else(origin);
+        let mut remembered = Remembered::of(identity, opened.value);
         let membership: Membership = read(&remembered.membership)
             .ok_or_else(|| MemoryError::Origin("the membership is unreadable".to_owned()))?;
         if membership.cluster != identity.cluster() {
@@ -206,6 +194,11 @@ impl Memory {
         &self.membership
     }
 
+    /// As it was signed: for peers.
+    pub fn membership_envelope(&self) -> &Envelope {
+        &self.remembered.membership
+    }
+
     /// Of the membership's stream; none until one came.
     pub fn state(&self) -> Option<&DesiredState> {
         self.state.as_ref()
@@ -228,17 +221,26 @@ impl Memory {
 
     /// A poll's request, to which the caller adds status heads, the look's age and the profile.
     pub fn request_base(&self) -> PollRequest {
-        PollRequest {
-            key_set: self.remembered.keys.version,
-            membership: self.membership.sequence,
-            // After a move back to a stream whose state isn't here any more the hub must show it again.
-            generation: self.state.as_ref().map_or(Generation(0), |state| state.generation),
-            status: Heads::default(),
-            look_age: 0,
-            profile: Profile::Normal,
-            wait: None,
-            holds: self.holds.as_ref().map_or(0, |holds| holds.sequence),
-        }
+        request_base(&self.remembered, &self.membership, self.state.as_ref(), self.holds.as_ref())
+    }
+}
+
+fn request_base(
+    remembered: &Remembered,
+    membership: &Membership,
+    state: Option<&DesiredState>,
+    holds: Option<&HoldDocument>,
+) -> PollRequest {
+    PollRequest {
+        key_set: remembered.keys.version,
+        membership: membership.sequence,
+        // After a move back to a stream whose state isn't here any more the hub must show it again.
+        generation: state.map_or(Generation(0), |state| state.generation),
+        status: Heads::default(),
+        look_age: 0,
+        profile: Profile::Normal,
+        wait: None,
+        holds: holds.map_or(0, |holds| holds.sequence),
     }
 }
 
@@ -249,6 +251,25 @@ impl Accepted {
 }
 
 impl Remembered {
+    /// What was remembered of this identity; else what the join said.
+    fn of(identity: &Identity, found: Option<Remembered>) -> Remembered {
+        let mine = |remembered: &Remembered| {
+            read(&remembered.membership).is_some_and(|known: Membership| known.cluster == identity.cluster())
+        };
+        // Of another identity: this host joined again.
+        found.filter(mine).unwrap_or_else(|| {
+            let (keys, membership, time) = identity.origin();
+            Remembered {
+                keys: keys.clone(),
+                membership: membership.clone(),
+                state: None,
+                generations: Vec::new(),
+                holds: None,
+                hub_time: time,
+            }
+        })
+    }
+
     /// The last accepted generation of a stream.
     pub fn generation_of(&self, stream: &Stream) -> Generation {
         let found = self.generations.iter().find(|known| known.stream == *stream);

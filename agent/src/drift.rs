@@ -23,6 +23,8 @@ pub enum Subject {
     External,
     /// The identity, or a token that would buy one.
     Identity,
+    /// News that a file brought.
+    Inbox,
 }
 
 /// What is listened to. A thing itself says when it is changed, moved or gone; a folder says so of its entries, for things that come
@@ -52,6 +54,7 @@ impl Places {
             places.add_entry(&state, format!("{name}.b"), subject);
         }
         places.add_entry(&paths.settings(), "join-token", Subject::Identity);
+        places.add_entry(&paths.inbox(), crate::airgap::inbox::NEWS, Subject::Inbox);
         places
     }
 

@@ -166,13 +166,7 @@ impl Holds {
         self.release(key, assignment, true, now)
     }
 
-    fn release(
-        &self,
-        key: &SigningKey,
-        assignment: &str,
-        peers: bool,
-        now: Timestamp,
-    ) -> Result<Unheld, HoldError> {
+    fn release(&self, key: &SigningKey, assignment: &str, peers: bool, now: Timestamp) -> Result<Unheld, HoldError> {
         let here = |held: &Held| held.assignment == assignment;
         let is_peers = |held: &Held| matches!(held.writer, Writer::Peer(_));
         let before = self.read()?;
@@ -305,7 +299,10 @@ impl fmt::Display for Unheld {
                     write!(f, "{assignment} stays held: {here} {by} holds it at the hub{why}")?;
                     return write!(f, "; only `kedge unhold` takes that back");
                 }
-                write!(f, "{assignment} stays held: {here} {by} holds it from there{why}; `kedge-agent unhold --cluster` ")?;
+                write!(
+                    f,
+                    "{assignment} stays held: {here} {by} holds it from there{why}; `kedge-agent unhold --cluster` "
+                )?;
                 write!(f, "takes that back there, `kedge-agent unhold {assignment} --peers` sets it aside here")
             }
         }

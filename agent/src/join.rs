@@ -3,7 +3,7 @@
 //! on an error everything is as it was.
 
 pub mod error;
-mod facts;
+pub(crate) mod facts;
 #[cfg(test)]
 mod tests;
 pub mod token;
@@ -56,7 +56,7 @@ const ANSWER: Limits = Limits { head: Duration::from_secs(60), body: Duration::f
 /// How often a host without an identity looks for one that the command `join` made.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// The hub takes no longer name.
-const MAX_NAME: usize = 253;
+pub(crate) const MAX_NAME: usize = 253;
 
 /// Joins. The key is on disk before the request goes out: after a lost answer the same token and key ask again.
 pub async fn join(
@@ -154,7 +154,7 @@ pub async fn until_joined(
 }
 
 /// An identity of which both copies are lost is as good as none: they are kept beside it, for people.
-fn open(disk: &Arc<dyn Disk>, paths: &Paths) -> Result<(Ledger<Stored>, Stored), JoinError> {
+pub(crate) fn open(disk: &Arc<dyn Disk>, paths: &Paths) -> Result<(Ledger<Stored>, Stored), JoinError> {
     match Ledger::<Stored>::open(Arc::clone(disk), &identity::path(paths)) {
         Ok(opened) => Ok((opened.ledger, opened.value.unwrap_or_default())),
         Err(error @ (LedgerError::Broken { .. } | LedgerError::Json { .. })) => {
@@ -166,7 +166,7 @@ fn open(disk: &Arc<dyn Disk>, paths: &Paths) -> Result<(Ledger<Stored>, Stored),
 }
 
 /// The daemon with an image's token and a person at the keyboard would use up two.
-fn alone(state: &Path) -> Result<Flock<File>, JoinError> {
+pub(crate) fn alone(state: &Path) -> Result<Flock<File>, JoinError> {
     let path = state.join("joining");
     let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(&path);
     let file = file.map_err(|source| JoinError::Folder { path, source })?;
@@ -194,7 +194,7 @@ async fn ask(
 }
 
 /// Every key set from the first on, and a membership that is this host's.
-fn believe(answer: &JoinAnswer, key: &HostKey) -> Result<(KeySet, Membership), JoinError> {
+pub(crate) fn believe(answer: &JoinAnswer, key: &HostKey) -> Result<(KeySet, Membership), JoinError> {
     let wrong = |why: String| JoinError::Unbelievable(why);
     let (first, rest) = answer.key_sets.split_first().ok_or_else(|| wrong("it has no key set".to_owned()))?;
     let mut keys = KeySet::first(first).map_err(|why| wrong(why.to_string()))?;

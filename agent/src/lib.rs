@@ -2,6 +2,7 @@
 //! What runs depends on nothing but the disk.
 
 pub mod agenda;
+pub mod airgap;
 pub mod alive;
 pub mod apply;
 pub mod archive;
@@ -29,6 +30,7 @@ pub mod objects;
 pub mod observe;
 pub mod observed;
 pub mod paths;
+pub mod peers;
 pub mod plan;
 pub mod policy;
 pub mod record;

@@ -8,6 +8,7 @@ pub mod era;
 pub mod error;
 pub mod fetch;
 mod hold;
+pub mod mutual;
 pub mod pace;
 mod partial;
 pub mod trust;
@@ -23,7 +24,10 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use kedge_durable::Disk;
-use kedge_model::wire::{ClusterId, Envelope, PollAnswer, PollRequest, RenewAnswer, RenewRequest, Timestamp};
+use kedge_model::wire::{
+    ClusterId, Envelope, EnvelopeError, Payload, PollAnswer, PollRequest, RenewAnswer, RenewRequest, SiteAnswer,
+    SiteRequest, Timestamp, VerifyingKey,
+};
 use rustls::ClientConfig;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,6 +42,7 @@ use era::Era;
 pub use error::{LinkError, Next};
 pub use fetch::FetchError;
 use hold::Hold;
+use mutual::Mutual;
 pub use pace::{Backoff, Pace};
 use trust::Trust;
 
@@ -58,6 +63,8 @@ struct Inner {
     /// PEM, of the newest key set.
     authorities: Vec<String>,
     config: Arc<ClientConfig>,
+    /// For peers, once one was talked to.
+    mutual: Option<Mutual>,
     /// Between requests, while the other side keeps it open.
     idle: Option<Connection>,
     hold: Hold,
@@ -69,6 +76,10 @@ const SHORT: Limits = Limits { head: Duration::from_secs(60), body: Duration::fr
 const DOCUMENT: Limits = Limits { head: Duration::from_secs(180), body: Duration::from_secs(30), answer: 64 * 1024 };
 /// A state has a ledger's size at most, in an envelope, with a membership and key sets beside it.
 const MAX_POLL_ANSWER: usize = 8 * 1024 * 1024;
+/// 256 of a site get their news: memberships and holds are small, and each stream's state comes once.
+const MAX_SITE_ANSWER: usize = 16 * 1024 * 1024;
+/// The hub takes 30 s for the question; a state may come with the answer. Later another agent carries.
+const SITE_HEAD_WITHIN: Duration = Duration::from_secs(40);
 /// Such an answer over a thin link.
 const POLL_BODY_WITHIN: Duration = Duration::from_secs(300);
 
@@ -90,7 +101,8 @@ impl HubLink {
         let authorities = authorities.to_vec();
         let config = settings(&authorities, &era, &identity)?;
         let partial = paths.state().join("partial");
-        let inner = Mutex::new(Inner { identity, authorities, config, idle: None, hold: Hold::default() });
+        let inner =
+            Mutex::new(Inner { identity, authorities, config, mutual: None, idle: None, hold: Hold::default() });
         Ok(HubLink { address, cluster, era, disk, paths: paths.clone(), partial, inner })
     }
 
@@ -137,6 +149,36 @@ impl HubLink {
     /// A signed document: a status, a hold. Stored on the hub for good when this returns.
     pub async fn send(&self, document: &Envelope) -> Result<(), LinkError> {
         self.tell("/agent/v1/status", document).await
+    }
+
+    /// Asks for a whole site: signs of life of the others go up, their news come back.
+    pub async fn site(&self, request: &SiteRequest) -> Result<SiteAnswer, LinkError> {
+        let limits = Limits { head: SITE_HEAD_WITHIN, body: POLL_BODY_WITHIN, answer: MAX_SITE_ANSWER };
+        let answer: SiteAnswer = self.ask("/agent/v1/site", request, limits).await?;
+        self.era.heard(answer.time);
+        Ok(answer)
+    }
+
+    /// What connections between this host and its peers are made with, until the certificate or the authorities change.
+    pub fn mutual(&self) -> Result<Mutual, LinkError> {
+        let mut inner = self.lock();
+        if let Some(mutual) = &inner.mutual {
+            return Ok(mutual.clone());
+        }
+        let made = Mutual::new(&inner.authorities, inner.identity.certificate(), inner.identity.key());
+        let made = made.map_err(LinkError::Settings)?;
+        inner.mutual = Some(made.clone());
+        Ok(made)
+    }
+
+    /// Its hash is this cluster.
+    pub fn public(&self) -> VerifyingKey {
+        self.lock().identity.signing_key().public()
+    }
+
+    /// As this cluster.
+    pub fn sign<T: Payload>(&self, message: &T) -> Result<Envelope, EnvelopeError> {
+        Envelope::sign(message, self.lock().identity.signing_key())
     }
 
     /// Shows the state that a hub has forgotten.
@@ -276,7 +318,7 @@ impl HubLink {
 impl Inner {
     fn apply(&mut self, era: &Arc<Era>) -> Result<(), LinkError> {
         self.config = settings(&self.authorities, era, &self.identity)?;
-        self.idle = None;
+        (self.mutual, self.idle) = (None, None);
         Ok(())
     }
 }

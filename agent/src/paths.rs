@@ -51,6 +51,11 @@ impl Paths {
         self.state().join("records")
     }
 
+    /// What files brought, until the daemon has taken it.
+    pub fn inbox(&self) -> PathBuf {
+        self.state().join("inbox")
+    }
+
     /// `agent.toml`, `join-token`.
     pub fn settings(&self) -> PathBuf {
         self.root.join("etc/kedge")

@@ -390,6 +390,23 @@ pub fn read(disk: &dyn Disk, paths: &Paths) -> Result<Option<Shown>, ReportError
     }))
 }
 
+/// What the reporter wrote last, signed as it would send it, and how far it is; for who carries it. Nothing is changed. None: nothing
+/// was told under this key.
+pub fn sealed(
+    disk: &dyn Disk,
+    paths: &Paths,
+    key: &SigningKey,
+    now: Timestamp,
+) -> Result<Option<(Envelope, Heads)>, ReportError> {
+    let Some(kept) = Ledger::<Kept>::read(disk, &kept::status_path(paths))? else { return Ok(None) };
+    if kept.cluster != ClusterId::of_public_key(key.public().as_bytes()) {
+        return Ok(None);
+    }
+    let mut document = kept.open().ok_or(ReportError::Unreadable)?;
+    let heads = document.heads();
+    Ok(Some((document.seal(key, now, kept.clocks.offset())?, heads)))
+}
+
 impl Shown {
     /// A time of one of the document's clocks, as the host's clock said it when the document was written.
     pub fn here(&self, clock: u64, at: Timestamp) -> Timestamp {

@@ -10,7 +10,7 @@ use crate::hub::HubArgs;
 use crate::output::say;
 use crate::token::{parse_label, print_made};
 
-/// Move, relabel, replace, retire or revoke a cluster.
+/// Move, relabel, set, replace, retire or revoke a cluster.
 ///
 /// A cluster is named by its name or, when several share it, by its id. Everything here is in the audit log.
 #[derive(Clone, Debug, clap::Args)]
@@ -21,6 +21,9 @@ Examples:
 
   Give it labels, and take one away:
     kedge cluster relabel drone-17 region=west size-
+
+  It stands at a site, and fetches for the other cluster types there:
+    kedge cluster set drone-17 --site harbour --relay on
 
   A new machine takes a broken one's place; the token is for the new one:
     kedge cluster replace drone-17 > drone-17.token
@@ -45,6 +48,8 @@ enum ClusterCommand {
     /// Set labels (KEY=VALUE) and take labels away (KEY-)
     #[command(alias = "label")]
     Relabel(RelabelArgs),
+    /// Say at which site it stands, and whether it fetches for the others there
+    Set(SetArgs),
     /// Make a join token with which a new machine takes its place
     Replace(ReplaceArgs),
     /// Take it out of service: it counts nowhere, and what it runs stays
@@ -81,6 +86,27 @@ struct RelabelArgs {
     /// KEY=VALUE sets a label, KEY- takes it away
     #[arg(value_name = "LABEL", required = true)]
     labels: Vec<String>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct SetArgs {
+    /// Its name or id
+    #[arg(value_name = "CLUSTER")]
+    name: String,
+
+    /// The site that it stands at; an empty name takes it away
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
+
+    /// Whether it may fetch what the other streams of its site need
+    #[arg(long, value_enum, value_name = "WHETHER")]
+    relay: Option<Switch>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -136,6 +162,20 @@ pub fn run(args: &ClusterArgs) -> Result<Exit> {
             let labels = labels(&now["labels"]);
             let labels = if labels.is_empty() { "none".to_owned() } else { labels };
             say(&format!("labels of {}: {labels}", text(&now["name"])));
+        }
+        ClusterCommand::Set(set) => {
+            if set.site.is_none() && set.relay.is_none() {
+                return Err(UsageError::new("say what to set", "give --site NAME or --relay on|off").into());
+            }
+            let relay = set.relay.map(|relay| relay == Switch::On);
+            let body = json!({"site": set.site, "relay": relay});
+            let now = hub.post(&["clusters", &set.name, "set"], &body)?.document;
+            let site = match now["site"].as_str() {
+                Some(site) => format!("at site {site}"),
+                None => "at no site".to_owned(),
+            };
+            let relay = if now["relay"] == true { ", and relays to its other streams" } else { "" };
+            say(&format!("{} is {site}{relay}", text(&now["name"])));
         }
         ClusterCommand::Replace(replace) => {
             let body = json!({"expires": replace.expires});

@@ -4,6 +4,7 @@ use clap::{Parser, Subcommand};
 
 use crate::access::AccessArgs;
 use crate::audit::AuditArgs;
+use crate::bundle::BundleArgs;
 use crate::cluster::ClusterArgs;
 use crate::compare::CompareArgs;
 use crate::completions::CompletionsArgs;
@@ -68,6 +69,10 @@ Examples:
     kedge promote
     kedge rollout status -e prod --workload hello --wait
 
+  For hosts that no network reaches: what they need goes out on a stick, what they say comes back:
+    kedge bundle export -e prod --cluster-type press -o press.kedge
+    kedge status import press-7.kedge
+
 Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined, left
 out or isn't complete yet."
 )]
@@ -93,6 +98,7 @@ pub enum Command {
     Describe(DescribeArgs),
     Compare(CompareArgs),
     Token(TokenArgs),
+    Bundle(BundleArgs),
     Access(AccessArgs),
     Cluster(ClusterArgs),
     Hold(HoldArgs),

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Error;
+use kedge_bundle::BundleError;
 use kedge_model::{Problem, Severity};
 use kedge_platform::{LoadError, RepoError, SourcesError};
 
@@ -116,6 +117,8 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         error.hint()
     } else if let Some(error) = error.downcast_ref::<SourcesError>() {
         error.hint()
+    } else if let Some(error) = error.downcast_ref::<BundleError>() {
+        error.hint().map(str::to_owned)
     } else if let Some(error) = error.downcast_ref::<HubError>() {
         error.hint()
     } else if let Some(error) = error.downcast_ref::<FolderError>() {

@@ -11,7 +11,7 @@ use std::sync::Once;
 use std::time::Duration;
 
 use anyhow::Result;
-use reqwest::blocking::{Client, RequestBuilder};
+use reqwest::blocking::{Client, RequestBuilder, Response};
 use reqwest::{Method, Url};
 use serde_json::Value;
 
@@ -47,6 +47,8 @@ pub struct Hub {
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longer than the hub holds a watch.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(75);
+/// The largest file over a thin link.
+const UPLOAD_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// A token is some 90 bytes.
 const MAX_TOKEN: u64 = 4096;
 /// How often a request that is told to wait is sent again.
@@ -124,6 +126,32 @@ impl Hub {
         let text = body.to_string();
         self.send(|| {
             self.client.request(Method::POST, url.clone()).header("content-type", "application/json").body(text.clone())
+        })
+    }
+
+    /// `GET` of something large: the answer is read by the caller, as it comes.
+    pub fn download(&self, path: &[&str], parameters: &[(&str, Option<String>)]) -> Result<Response> {
+        let mut url = self.url(path)?;
+        for (name, value) in parameters {
+            if let Some(value) = value {
+                url.query_pairs_mut().append_pair(name, value);
+            }
+        }
+        let sent = self.client.request(Method::GET, url).bearer_auth(&self.token).send();
+        let response = sent.map_err(|error| HubError::unreachable(self.address(), error))?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Answer::read(self.address(), response)?.check(self.address())?;
+        Err(HubError::Foreign { hub: self.address().to_owned(), status: 200 }.into())
+    }
+
+    /// `POST` of a file.
+    pub fn upload(&self, path: &[&str], bytes: Vec<u8>) -> Result<Answer> {
+        let url = self.url(path)?;
+        self.send(|| {
+            let request = self.client.request(Method::POST, url.clone()).timeout(UPLOAD_TIMEOUT);
+            request.header("content-type", "application/vnd.kedge.bundle").body(bytes.clone())
         })
     }
 

@@ -2,6 +2,7 @@
 
 mod access;
 mod audit;
+mod bundle;
 mod cluster;
 mod command;
 mod compare;
@@ -65,6 +66,7 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Describe(args) => describe::run(args),
         Command::Compare(args) => compare::run(args),
         Command::Token(args) => token::run(args),
+        Command::Bundle(args) => bundle::run(args),
         Command::Access(args) => access::run(args),
         Command::Cluster(args) => cluster::run(args),
         Command::Hold(args) => hold::hold(args),

@@ -1,5 +1,6 @@
 //! `kedge status`: the fleet at a glance, once or as it changes. Called by `main`.
 
+mod import;
 mod text;
 
 use std::io::{IsTerminal as _, Write as _};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 use crate::error::Exit;
 use crate::hub::{Hub, HubArgs, HubError};
 use crate::output::{Format, print_json, print_text, print_yaml, say, unless_closed};
+use import::ImportArgs;
 
 /// Show the fleet at a glance: what runs, what moves, what is wrong
 ///
@@ -18,7 +20,9 @@ use crate::output::{Format, print_json, print_text, print_yaml, say, unless_clos
 /// are in which condition. Below is what moves and what needs somebody, each with the command that shows more. A cluster that broke
 /// its promise of a next contact is Unknown, whatever it said before. Application teams see their own.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   Is everything all right?
     kedge status
@@ -30,9 +34,16 @@ Examples:
   Who has failed, and why?
     kedge get conditions -e prod --condition Failed
 
+  What an agent without a network sent back on a stick:
+    kedge status import press-7.kedge
+
   For programs:
-    kedge status -o json")]
+    kedge status -o json"
+)]
 pub struct StatusArgs {
+    #[command(subcommand)]
+    command: Option<StatusCommand>,
+
     /// Only this environment
     #[arg(value_name = "ENVIRONMENT")]
     environment: Option<String>,
@@ -53,6 +64,11 @@ pub struct StatusArgs {
     hub: HubArgs,
 }
 
+#[derive(Clone, Debug, clap::Subcommand)]
+enum StatusCommand {
+    Import(ImportArgs),
+}
+
 /// The hub answers from counts: asking it so often costs it nothing.
 const EVERY: Duration = Duration::from_secs(2);
 /// Failures that are told with their reasons; a list shows the rest.
@@ -61,6 +77,9 @@ const FAILURES: &str = "100";
 const ROLLOUTS: &str = "20";
 
 pub fn run(args: &StatusArgs) -> Result<Exit> {
+    if let Some(StatusCommand::Import(import)) = &args.command {
+        return import::run(import, &args.hub);
+    }
     let hub = args.hub.open()?;
     let mut document = args.ask(&hub)?;
     args.print(&document)?;

@@ -1,6 +1,7 @@
 //! `kedge token`: join tokens, with which new clusters come in. Called by `main`.
 
 mod manifest;
+mod sign;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -11,8 +12,9 @@ use crate::get::{self, GetArgs};
 use crate::hub::HubArgs;
 use crate::output::{print_text, say};
 use manifest::{Manifest, Mode, parse_image, parse_name};
+use sign::SignArgs;
 
-/// Make, list and revoke join tokens for new clusters.
+/// Make, list and revoke join tokens for new clusters, and let hosts in by file.
 ///
 /// A join token carries the hub's address and the fingerprint of its authority, and lets clusters into one cluster type
 /// of one environment. Tokens for people and programs are made with `kedge access`.
@@ -31,6 +33,9 @@ Examples:
   The same for a cluster that Flux runs, with an image from the plant's own registry:
     kedge token create -e prod -t edge --manifest --mode observe --image registry.plant.example/kedge-agent:0.1.0
 
+  A host that no network reaches wrote a request; the answer goes back to it on a stick:
+    kedge token sign press-7.request -e prod --cluster-type press --site north -o press-7.kedge
+
   Which are there? Take one back:
     kedge token list
     kedge token revoke 1f0e0d0c0b0a")]
@@ -46,6 +51,7 @@ pub struct TokenArgs {
 enum TokenCommand {
     /// Make a join token and print it
     Create(CreateArgs),
+    Sign(SignArgs),
     /// List join tokens, newest first
     List(ListArgs),
     /// Take a join token back; clusters that came in with it stay
@@ -132,6 +138,7 @@ pub fn run(args: &TokenArgs) -> Result<Exit> {
             let made = args.hub.open()?.post(&["join-tokens"], &body)?.document;
             if create.manifest { print_manifest(create, &made) } else { print_made(&made) }
         }
+        TokenCommand::Sign(sign) => sign::run(sign, &args.hub),
         TokenCommand::List(list) => get::run(&GetArgs::tokens(list.output, args.hub.clone())),
         TokenCommand::Revoke(revoke) => {
             args.hub.open()?.delete(&["join-tokens", &revoke.id])?;

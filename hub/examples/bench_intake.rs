@@ -58,6 +58,7 @@ async fn bench(url: &str, clusters: usize, senders: usize) {
             look_age: 5,
             promise_until: Timestamp(now().0 + 90_000),
             heads: Heads::default(),
+            carried: None,
         };
         truth.contact(&ClusterId::of_public_key(key.public().as_bytes()), contact).await;
     }

@@ -1,9 +1,10 @@
-//! What agents ask: join, renew, poll, blobs, status; over mutual TLS. `run` makes one `AgentService` and calls `serve`; people's
+//! What agents ask: join, renew, poll, blobs, status, and news for a whole site; over mutual TLS. `run` makes one `AgentService` and calls `serve`; people's
 //! changes to clusters and join tokens come through its `Fleet`.
 
 mod answer;
 mod attempts;
 mod blobs;
+mod entry;
 mod file;
 mod fleet;
 mod guard;
@@ -18,6 +19,8 @@ pub mod rings;
 pub mod rooms;
 mod roster;
 mod route;
+mod sign;
+mod site;
 mod slots;
 mod status;
 #[cfg(test)]
@@ -30,9 +33,11 @@ use std::sync::Arc;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::sync::Semaphore;
 
-pub use fleet::{Fleet, FleetError};
+pub use fleet::{Changes, Fleet, FleetError};
+pub use holds::take as take_hold;
 pub use listener::serve;
 pub use roster::Roster;
+pub use sign::{SignError, SignOrder, Signed};
 pub use tls::TlsError;
 pub use token::TokenOrder;
 

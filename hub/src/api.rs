@@ -2,6 +2,7 @@
 //! (sign, publish, fetch) it asks of them through `Rooms`. `run` serves the router.
 
 mod access;
+pub(crate) mod airgap;
 pub(crate) mod answer;
 pub(crate) mod audit;
 pub(crate) mod caller;
@@ -56,8 +57,8 @@ pub use document::openapi;
 pub use limit::Limits;
 pub use rollouts::start::WrittenView;
 pub use rooms::{
-    ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, Rooms, TruthSeen,
-    WarningSeen,
+    ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, Rooms, SignWish,
+    SignedRequest, TruthSeen, WarningSeen,
 };
 use ticks::Ticks;
 

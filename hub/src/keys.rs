@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kedge_bundle::{BundleError, Index, Sealed};
 use kedge_model::wire::{
     Digest, Envelope, EnvelopeError, Key, KeyId, KeySet, KeySetError, KeyState, Payload, SigningKey, VerifyingKey,
 };
@@ -102,6 +103,14 @@ impl Keys {
         let key = current.signing.as_ref();
         let key = key.ok_or_else(|| EnvelopeError::Key("the active signing key isn't on this hub".to_owned()))?;
         Envelope::sign(message, key)
+    }
+
+    /// Signs the index of a bundle with the active key.
+    pub fn seal(&self, index: &Index) -> Result<Sealed, BundleError> {
+        let current = self.current();
+        let key = current.signing.as_ref();
+        let missing = || EnvelopeError::Key("the active signing key isn't on this hub".to_owned());
+        Sealed::seal(index, key.ok_or_else(|| BundleError::Signature(missing()))?)
     }
 
     /// The newest.

@@ -2,6 +2,7 @@
 //! The rooms follow the way of a change; `run` puts them together.
 
 pub mod agents;
+pub mod airgap;
 pub mod api;
 pub mod backup;
 pub mod catalog;

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 
 use crate::agents::rings::Membership;
 use crate::agents::{self, AgentService, Fleet, Parts};
+use crate::airgap::AirGap;
 use crate::api::{self, ApiState};
 use crate::config::Config;
 use crate::git::Mirrors;
@@ -210,6 +211,12 @@ impl Hub {
             store: self.store.clone(),
             fleet: service.fleet().clone(),
             truth: rooms.truth.clone(),
+            air_gap: AirGap {
+                store: self.store.clone(),
+                keys: self.keys.clone(),
+                blobs: rooms.blobs.clone(),
+                truth: rooms.truth.clone(),
+            },
             mirrors: rooms.mirrors.clone(),
             publisher: Arc::clone(&rooms.publisher),
             branches: Branches::new(Arc::new(rooms.mirrors.clone()), config),

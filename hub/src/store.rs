@@ -2,6 +2,7 @@
 //! only). This file owns the connection and transactions; each room's statements are in a file of its own below.
 
 pub mod agents;
+pub mod airgap;
 pub mod api;
 pub mod catalog;
 pub mod dump;

@@ -93,6 +93,23 @@ pub struct Contact {
     /// The next contact is expected before this.
     pub promise_until: Timestamp,
     pub heads: Heads,
+    /// None: the cluster came itself, just now.
+    pub carried: Option<Carried>,
+}
+
+/// A sign of life that came through somebody else: the time at which it was said counts, not the one at which it came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried {
+    pub at: Timestamp,
+    pub by: Carrier,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// One of its site.
+    Cluster(ClusterId),
+    /// A person, with a file.
+    File,
 }
 
 /// Counters since the start, for metrics.
@@ -106,6 +123,8 @@ pub struct Figures {
     pub broken_promises: AtomicU64,
 }
 
+/// What somebody carried here keeps its cluster known so long after it was written; polls promise for themselves.
+pub const CARRIED_MS: i64 = 15 * 60 * 1000;
 /// Documents that wait for the writer; more make their senders wait.
 const QUEUE: usize = 2048;
 /// How often a merge begins again because the stored document changed meanwhile.
@@ -158,7 +177,8 @@ impl Truth {
 
     /// A poll came: written with others within seconds; brings an Unknown cluster back.
     pub async fn contact(&self, cluster: &ClusterId, contact: Contact) {
-        self.contacts.put(cluster, &contact, now());
+        let at = contact.carried.map_or_else(now, |carried| carried.at);
+        self.contacts.put(cluster, &contact, at);
     }
 
     /// Whether the hub lacks the document that these heads name.
@@ -235,6 +255,16 @@ impl Truth {
         let _permit = self.readers.acquire().await.map_err(|_| TakeError::Unavailable)?;
         let done = tokio::task::spawn_blocking(work).await;
         done.map_err(|_| TakeError::Malformed("the document can't be read".to_owned()))?
+    }
+}
+
+impl Carrier {
+    /// As it is stored.
+    pub fn to_text(self) -> String {
+        match self {
+            Carrier::Cluster(id) => id.to_string(),
+            Carrier::File => "file".to_owned(),
+        }
     }
 }
 

@@ -147,6 +147,11 @@ prepare_flux() {
     need_flux || reason=$why
 }
 
+# Real agents below folders: by file, and in networks of their own. What needs root says so itself.
+prepare_peers() {
+    prepare_world
+}
+
 # The agent's packages for ARM, cross-compiled, and what runs them here. Kept by the content of their sources.
 prepare_arm() {
     local architecture deb code log=$KEDGE_CACHE/arm.log
@@ -186,4 +191,5 @@ suite web heavy "$cores" '^kedge-tests/web::' "the page in a real Chromium, with
 suite debian heavy $((cores + 1)) '^kedge-tests/debian::' "the agent on a booted Debian host, with a real hub, an apt repository and power cuts"
 suite kubernetes heavy $((cores + 2)) '^kedge-tests/kubernetes::' "the agent in a real Kubernetes: API server, controllers, scheduler and a node of kwok"
 suite flux heavy "$cores" '^kedge-tests/flux::' "real Flux follows what a hub published while the agent observes it; Argo CD's objects likewise"
+suite peers heavy "$cores" '^kedge-tests/peers::' "sites whose agents carry for each other, and the whole way by file with no network at all"
 suite arm alone "$cores" '^kedge-tests/arm::' "the agent's packages for ARM, started under qemu"

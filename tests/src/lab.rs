@@ -23,6 +23,7 @@ pub mod postgres;
 pub mod prometheus;
 pub mod relay;
 pub mod root_agent;
+pub mod site;
 pub mod user;
 
 use std::thread;

@@ -16,7 +16,7 @@ use crate::join::JoinError;
 pub enum Exit {
     /// 0
     Success,
-    /// 3: `status` saw something that isn't Converged, `doctor` found a problem.
+    /// 3: `status` saw something that isn't Converged, `doctor` found a problem, `import` refused something.
     Findings,
 }
 

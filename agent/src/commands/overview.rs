@@ -18,6 +18,7 @@ use crate::desired::Memory;
 use crate::holds::{Elsewhere, Held, Holds, Writer};
 use crate::identity::Identity;
 use crate::paths::Paths;
+use crate::peers::shown::Shown;
 use crate::record::{FailedAttempt, Record};
 use crate::records::Records;
 use crate::report;
@@ -69,6 +70,9 @@ pub struct Hub {
     pub clock_offset_ms: Option<i64>,
     pub failed_polls: u32,
     pub error: Option<String>,
+    /// The peer that carries for this cluster while the hub doesn't answer it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -142,6 +146,9 @@ impl Overview {
         (overview.records, overview.unreadable) = Records::read_all(&RealDisk, paths)
             .map_err(|error| CommandError::failed("what was done on this host can't be read", error))?;
         overview.daemon = daemon::holder(paths);
+        if overview.hub.error.is_some() && overview.daemon.is_some() {
+            overview.hub.via = Shown::read(paths).and_then(|shown| Some(shown.via()?.title()));
+        }
         overview.standby = Standby::read(paths).filter(|_| overview.daemon.is_some());
         overview.read_holds(paths);
         let desired = overview.read_desired(paths);
@@ -348,6 +355,7 @@ impl From<Contact> for Hub {
             next_contact: contact.next.map(Time),
             failed_polls: contact.failures,
             error: contact.error,
+            via: None,
         }
     }
 }

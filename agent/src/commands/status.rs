@@ -138,13 +138,14 @@ fn head(overview: &Overview, now: Timestamp) -> String {
 
 fn hub(overview: &Overview, now: Timestamp) -> String {
     let hub = &overview.hub;
+    let via = hub.via.as_ref().map(|name| format!("; reached via {name}")).unwrap_or_default();
     let Some(last) = hub.last_contact else {
         let why = hub.error.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-        return format!("not heard yet{why}");
+        return format!("not heard yet{why}{via}");
     };
     let mut text = format!("heard {} ({})", time(last.0), ago(last.0, now));
     match &hub.error {
-        Some(why) => _ = write!(text, "; {} since then: {why}", polls(hub.failed_polls)),
+        Some(why) => _ = write!(text, "; {} since then: {why}{via}", polls(hub.failed_polls)),
         None => {
             text.push_str(&match hub.next_contact {
                 Some(next) if now <= next.0 => format!(", next contact until {}", time(next.0)),

@@ -12,22 +12,22 @@ use toml::de::{DeTable, DeValue};
 use super::problem::nearest;
 use super::{Config, Endpoint, LONGEST_LOOK, Level, MAX_NAME, Problem, SHORTEST_LOOK};
 
-/// Every key of the file.
+/// Every key of the file, beside the tables.
 pub(super) const KEYS: [&str; 8] =
     ["name", "hub", "traffic", "look_interval", "disk_reserve", "metrics", "log", "kubernetes"];
 const TRAFFIC: [(&str, Profile); 2] = [("normal", Profile::Normal), ("low", Profile::Low)];
 const LEVELS: [(&str, Level); 4] =
     [("error", Level::Error), ("warn", Level::Warn), ("info", Level::Info), ("debug", Level::Debug)];
 
-struct Reader<'t> {
+pub(super) struct Reader<'t> {
     entries: Vec<(Spanned<String>, Spanned<DeValue<'t>>)>,
     problems: Vec<Problem>,
 }
 
 /// A text and where it stands.
-struct Text {
-    value: String,
-    span: Range<usize>,
+pub(super) struct Text {
+    pub value: String,
+    pub span: Range<usize>,
 }
 
 pub(super) fn read(text: &str) -> (Config, Vec<Problem>) {
@@ -36,9 +36,7 @@ pub(super) fn read(text: &str) -> (Config, Vec<Problem>) {
     for error in errors {
         reader.wrong(error.span().unwrap_or(0..0), error.message(), "");
     }
-    for (key, value) in table.into_inner() {
-        reader.entries.push((Spanned::new(key.span(), key.into_inner().into_owned()), value));
-    }
+    reader.entries = entries(table.into_inner());
     let mut config = Config::default();
     config.name = reader.name().or(config.name);
     config.hub = reader.hub().or(config.hub);
@@ -49,16 +47,22 @@ pub(super) fn read(text: &str) -> (Config, Vec<Problem>) {
     config.metrics = reader.endpoint().or(config.metrics);
     config.log = reader.choice("log", &LEVELS).unwrap_or(config.log);
     config.kubernetes = reader.flag("kubernetes").unwrap_or(config.kubernetes);
-    reader.refuse_the_rest();
+    config.peers = reader.peers();
+    reader.refuse_the_rest(&KEYS);
     (config, reader.problems)
 }
 
-impl Reader<'_> {
-    fn wrong(&mut self, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
+fn entries<'t>(table: DeTable<'t>) -> Vec<(Spanned<String>, Spanned<DeValue<'t>>)> {
+    let owned = |key: Spanned<std::borrow::Cow<'t, str>>| Spanned::new(key.span(), key.into_inner().into_owned());
+    table.into_iter().map(|(key, value)| (owned(key), value)).collect()
+}
+
+impl<'t> Reader<'t> {
+    pub(super) fn wrong(&mut self, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
         self.problems.push(Problem { span, message: message.into(), hint: hint.into() });
     }
 
-    fn text(&mut self, key: &str, what: &str, example: &str) -> Option<Text> {
+    pub(super) fn text(&mut self, key: &str, what: &str, example: &str) -> Option<Text> {
         let at = self.entries.iter().position(|(name, _)| name.get_ref() == key)?;
         let (_, value) = self.entries.remove(at);
         let span = value.span();
@@ -72,7 +76,7 @@ impl Reader<'_> {
         }
     }
 
-    fn flag(&mut self, key: &str) -> Option<bool> {
+    pub(super) fn flag(&mut self, key: &str) -> Option<bool> {
         let at = self.entries.iter().position(|(name, _)| name.get_ref() == key)?;
         let (_, value) = self.entries.remove(at);
         let span = value.span();
@@ -122,7 +126,7 @@ impl Reader<'_> {
         endpoint
     }
 
-    fn choice<T: Copy>(&mut self, key: &str, choices: &[(&'static str, T)]) -> Option<T> {
+    pub(super) fn choice<T: Copy>(&mut self, key: &str, choices: &[(&'static str, T)]) -> Option<T> {
         let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
         let text = self.text(key, "a text", words.first().unwrap_or(&""))?;
         if let Some((_, value)) = choices.iter().find(|(word, _)| *word == text.value) {
@@ -160,11 +164,35 @@ impl Reader<'_> {
         }
     }
 
-    fn refuse_the_rest(&mut self) {
+    /// A value as it stands.
+    pub(super) fn take(&mut self, key: &str) -> Option<Spanned<DeValue<'t>>> {
+        let at = self.entries.iter().position(|(name, _)| name.get_ref() == key)?;
+        Some(self.entries.remove(at).1)
+    }
+
+    /// What is inside of a table, as a file of its own.
+    pub(super) fn table(&mut self, key: &str) -> Option<Reader<'t>> {
+        let value = self.take(key)?;
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Table(table) => Some(Reader { entries: entries(table), problems: Vec::new() }),
+            other => {
+                let message = format!("`{key}` is {}, not a table", kind(&other));
+                self.wrong(span, message, format!("write [{key}] on a line of its own and the settings below it"));
+                None
+            }
+        }
+    }
+
+    pub(super) fn join(&mut self, inner: Reader<'t>) {
+        self.problems.extend(inner.problems);
+    }
+
+    pub(super) fn refuse_the_rest(&mut self, keys: &[&str]) {
         for (key, _) in std::mem::take(&mut self.entries) {
-            let hint = match nearest(key.get_ref(), &KEYS) {
+            let hint = match nearest(key.get_ref(), keys) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("the file knows `{}`", KEYS.join("`, `")),
+                None => format!("the file knows `{}`", keys.join("`, `")),
             };
             let shown: String = key.get_ref().chars().take(60).collect();
             self.wrong(key.span(), format!("unknown key `{shown}`"), hint);
@@ -172,7 +200,7 @@ impl Reader<'_> {
     }
 }
 
-fn kind(value: &DeValue<'_>) -> &'static str {
+pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
     match value {
         DeValue::String(_) => "a text",
         DeValue::Integer(_) | DeValue::Float(_) => "a number",

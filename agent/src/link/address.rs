@@ -38,6 +38,11 @@ impl Address {
         Ok(address)
     }
 
+    /// Of a peer, which is known by its key and not by a name.
+    pub fn of_peer(address: SocketAddr) -> Address {
+        Address { host: address.ip().to_string(), port: address.port() }
+    }
+
     /// What the certificate must say.
     pub fn server_name(&self) -> Result<ServerName<'static>, LinkError> {
         ServerName::try_from(self.host.clone()).map_err(|_| LinkError::Address(self.host.clone()))

@@ -15,8 +15,10 @@ use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use kedge_model::wire::WireProblem;
 use rustls::ClientConfig;
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
 use super::address::Address;
 use super::error::LinkError;
@@ -68,6 +70,11 @@ impl Connection {
             Ok(Err(error)) => return Err(of_tls(address, error)),
             Err(_) => return Err(address.slow("agree on a secure connection", HANDSHAKE_WITHIN)),
         };
+        Connection::over(address, stream).await
+    }
+
+    /// Over a stream that is secure already.
+    pub async fn over(address: &Address, stream: TlsStream<TcpStream>) -> Result<Connection, LinkError> {
         let made = http1::Builder::new()
             .max_buf_size(BUFFER)
             .max_headers(MAX_HEADERS)
@@ -188,7 +195,7 @@ fn harmless(problem: WireProblem) -> WireProblem {
     }
 }
 
-fn of_tls(address: &Address, error: io::Error) -> LinkError {
+pub(crate) fn of_tls(address: &Address, error: io::Error) -> LinkError {
     let hub = address.to_string();
     match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
         Some(source @ rustls::Error::InvalidCertificate(_)) => LinkError::WrongHub { hub, source: source.clone() },

@@ -54,7 +54,7 @@ pub fn settings(trust: Trust, era: Arc<Era>, own: Option<(&str, &HostKey)>) -> R
     Ok(Arc::new(config))
 }
 
-fn provider() -> CryptoProvider {
+pub(super) fn provider() -> CryptoProvider {
     CryptoProvider {
         cipher_suites: vec![
             cipher_suite::TLS13_AES_128_GCM_SHA256,

@@ -3,7 +3,9 @@
 
 mod agenda;
 mod content;
+mod inbox;
 mod observing;
+mod sharing;
 mod talk;
 #[cfg(test)]
 mod tests;
@@ -19,6 +21,7 @@ use super::Site;
 use super::host::chain;
 use super::house::{Event, House};
 use super::hub::Hub;
+use crate::airgap::looked;
 use crate::desired::{Memory, OpenedMemory};
 use crate::drift::Subject;
 use crate::external::External;
@@ -31,6 +34,7 @@ use crate::told::Told;
 use crate::worker::{Heard, Job};
 use agenda::Agenda;
 use content::Content;
+use sharing::Sharing;
 use talk::Talk;
 
 pub(super) struct Desk<H> {
@@ -48,8 +52,11 @@ pub(super) struct Desk<H> {
     talk: Talk,
     content: Content,
     agenda: Agenda,
+    sharing: Sharing,
     /// When what was told is tried to be written once more.
     flush_at: Option<Instant>,
+    /// When the inbox is looked into once more.
+    inbox_at: Option<Instant>,
 }
 
 /// Why the loop ended.
@@ -99,7 +106,10 @@ impl<H: Hub> Desk<H> {
             talk: Talk::new(),
             content: Content::default(),
             agenda: Agenda::new(site.cluster.is_some()),
+            sharing: Sharing::default(),
             flush_at: None,
+            // What came while nobody was here.
+            inbox_at: Some(Instant::now()),
             site,
             identity,
         };
@@ -146,6 +156,7 @@ impl<H: Hub> Desk<H> {
                 sent = self.talk.send.end() => self.sent(sent),
                 fetched = self.content.fetch.end() => self.fetched(fetched),
                 () = observing::next(&mut self.observer) => self.agenda.soon(),
+                news = self.sharing.news() => self.take_news(news, house),
             }
         }
     }
@@ -160,16 +171,21 @@ impl<H: Hub> Desk<H> {
 
     /// Begins whatever is due.
     fn work(&mut self, house: &mut House) {
+        if self.inbox_at.is_some_and(|at| Instant::now() >= at) {
+            self.read_inbox(house);
+        }
         if self.agenda.is_due() {
             self.refresh(house);
         }
         self.fetch_next(house);
+        self.share();
         self.talk();
     }
 
     fn wake(&self) -> Option<Instant> {
         let talk = if self.hub.is_some() { self.talk.wake() } else { None };
-        [self.agenda.due(), talk, self.content.wake(), self.flush_at].into_iter().flatten().min()
+        let shared = [self.sharing.wake(), self.inbox_at].into_iter().flatten().min();
+        [self.agenda.due(), talk, self.content.wake(), shared, self.flush_at].into_iter().flatten().min()
     }
 
     fn hear(&mut self, heard: Heard, house: &mut House) {
@@ -205,8 +221,10 @@ impl<H: Hub> Desk<H> {
 
     fn tell(&mut self, told: &Told) {
         self.reporter.tell(told);
-        if !matches!(told, Told::Looked { .. }) {
-            self.talk.news();
+        self.sharing.soon();
+        match told {
+            Told::Looked { at } => looked::note(&self.site.paths, *at),
+            _ => self.talk.news(),
         }
     }
 
@@ -221,6 +239,9 @@ impl<H: Hub> Desk<H> {
             }
             house.look_soon();
             self.agenda.soon();
+        }
+        if subjects.contains(&Subject::Inbox) {
+            self.read_inbox(house);
         }
         if subjects.contains(&Subject::External) {
             self.agenda.soon();
@@ -242,6 +263,7 @@ impl<H: Hub> Desk<H> {
         };
         self.reporter.holds(&all);
         self.talk.news();
+        self.sharing.soon();
         let held: BTreeSet<String> = all.into_iter().map(|held| held.assignment).collect();
         let before = std::mem::replace(&mut self.held, held);
         for assignment in self.held.difference(&before) {

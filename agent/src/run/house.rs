@@ -218,7 +218,7 @@ impl House {
             }
             Ok(Noticed::Everything) => {
                 self.look_soon();
-                Event::Noticed([Subject::Holds, Subject::External, Subject::Identity].into())
+                Event::Noticed([Subject::Holds, Subject::External, Subject::Identity, Subject::Inbox].into())
             }
             Err(error) => {
                 tracing::warn!(%error, "inotify failed");

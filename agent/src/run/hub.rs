@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use kedge_model::wire::{BlobRef, Envelope, PollAnswer, PollRequest};
@@ -18,6 +19,10 @@ pub(super) trait Hub: 'static {
     fn fetch(&self, blob: &BlobRef, objects: &Objects) -> impl Future<Output = Result<(), FetchError>>;
     /// Believes these authorities from now on.
     fn trust(&self, authorities: &[String]) -> Result<(), LinkError>;
+    /// What peers are talked to with; none where there are none.
+    fn line(self: &Arc<Self>) -> Option<Arc<HubLink>> {
+        None
+    }
 }
 
 /// Something that is under way with the hub, or nothing.
@@ -46,6 +51,10 @@ impl Hub for HubLink {
 
     fn trust(&self, authorities: &[String]) -> Result<(), LinkError> {
         HubLink::trust(self, authorities)
+    }
+
+    fn line(self: &Arc<Self>) -> Option<Arc<HubLink>> {
+        Some(Arc::clone(self))
     }
 }
 

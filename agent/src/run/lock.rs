@@ -43,7 +43,7 @@ fn make_folder(paths: &Paths) -> io::Result<()> {
     let state = paths.state();
     fs::create_dir_all(&state)?;
     fs::set_permissions(&state, fs::Permissions::from_mode(0o711))?;
-    for private in ["cache", "partial", "records"].map(|name| state.join(name)) {
+    for private in ["cache", "inbox", "partial", "records"].map(|name| state.join(name)) {
         fs::create_dir_all(&private)?;
         fs::set_permissions(&private, fs::Permissions::from_mode(0o700))?;
     }

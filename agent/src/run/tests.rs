@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use kedge_durable::Ledger;
-use kedge_model::wire::{Digest, PollAnswer, PollRequest, Stream, Timestamp};
+use kedge_model::wire::{
+    DesiredState, Digest, Envelope, Generation, MemberAnswer, PollAnswer, PollRequest, Presence, SiteAnswer,
+    SiteRequest, Stream, Timestamp,
+};
 use tokio::sync::{Notify, watch};
 
 use super::*;
@@ -37,7 +40,8 @@ impl Place {
 
     /// Runs the daemon while the script goes on, and stops it then.
     async fn run(&self, script: impl Future<Output = ()>) -> Result<(), RunError> {
-        let daemon = run(Config::default(), self.paths.clone(), self.signals.clone());
+        let config = Config::load(None, &self.paths).unwrap();
+        let daemon = run(config, self.paths.clone(), self.signals.clone());
         let script = async {
             tokio::time::timeout(Duration::from_secs(60), script).await.unwrap();
             self.stop.send(true).unwrap();
@@ -120,4 +124,88 @@ async fn a_copied_disk_does_not_talk_and_says_why() {
     };
     place.run(until(warned)).await.unwrap();
     assert_eq!(hub.requests().len(), 0);
+}
+
+/// Two hosts of a site, one of which has no way to the hub.
+#[tokio::test]
+async fn a_host_without_a_way_to_the_hub_is_carried_by_its_peer() {
+    let (near, far, authority) = (Place::new(), Place::new(), Authority::new());
+    let (state, served) = (authority.sign(&empty_state()), Arc::new(std::sync::Mutex::new(Vec::new())));
+    let uploads = Arc::clone(&served);
+    let hub = FakeHub::start(&authority, move |request| match request.path.as_str() {
+        "/agent/v1/poll" => {
+            let poll: PollRequest = serde_json::from_slice(&request.body).unwrap();
+            let state = (poll.generation.0 == 0).then(|| state.clone());
+            Reply::ok(&PollAnswer { state, next: 30, promise: 90, want_status: false, ..answer() })
+        }
+        "/agent/v1/site" => {
+            let asked: SiteRequest = serde_json::from_slice(&request.body).unwrap();
+            let present = asked.presences.iter().map(|sign| Presence::open(sign).unwrap());
+            let members = present.map(|presence| MemberAnswer {
+                cluster: presence.cluster,
+                membership: None,
+                holds: None,
+                want_status: true,
+                refused: None,
+            });
+            let members = members.collect();
+            let (time, next) = (Timestamp(1_800_000_000_000), 60);
+            Reply::ok(&SiteAnswer { time, next, key_sets: Vec::new(), states: Vec::new(), members })
+        }
+        _ => {
+            uploads.lock().unwrap().push(Envelope::from_json(&request.body).unwrap());
+            Reply::ok(&serde_json::json!({}))
+        }
+    })
+    .await;
+    let ports = [free_port(), free_port()];
+    let identities = [
+        authority.member(&hub.address, "near", &stream(), "plant"),
+        authority.member("https://127.0.0.1:1", "far", &stream(), "plant"),
+    ];
+    let far_cluster = identities[1].cluster();
+    for (index, place) in [&near, &far].into_iter().enumerate() {
+        place.join(identities[index].joined().clone());
+        let (own, other) = (ports[index], ports[1 - index]);
+        let settings =
+            format!("[peers]\nmdns = false\nlisten = \"127.0.0.1:{own}\"\nstatic = [\"127.0.0.1:{other}\"]\n");
+        std::fs::create_dir_all(place.paths.settings()).unwrap();
+        std::fs::write(place.paths.settings().join("agent.toml"), settings).unwrap();
+    }
+    let knows_state = || {
+        let known = Memory::read(&RealDisk, &far.paths).ok().flatten();
+        known.is_some_and(|(_, state, _)| state.is_some_and(|state| state.generation.0 == 1))
+    };
+    let reported = || {
+        let limits = kedge_status::Limits::default();
+        let all = served.lock().unwrap();
+        all.iter().any(|sent| kedge_status::read(sent, &limits).is_ok_and(|status| status.cluster == far_cluster))
+    };
+    let shown_via = || Some(crate::peers::shown::Shown::read(&far.paths)?.via()?.title());
+    let script = async {
+        until(|| knows_state() && reported() && shown_via().as_deref() == Some("near")).await;
+        far.stop.send(true).unwrap();
+    };
+    let other = run(Config::load(None, &far.paths).unwrap(), far.paths.clone(), far.signals.clone());
+    let (ran, ended) = tokio::join!(near.run(script), other);
+    ran.unwrap();
+    ended.unwrap();
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn empty_state() -> DesiredState {
+    DesiredState {
+        stream: stream(),
+        generation: Generation(1),
+        created_at: Timestamp(1),
+        confirmed: 0,
+        entries: Vec::new(),
+        removed: Vec::new(),
+        unmanaged: Vec::new(),
+        source: None,
+        requires: Vec::new(),
+    }
 }

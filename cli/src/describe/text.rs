@@ -36,6 +36,12 @@ pub fn of(document: &Value) -> String {
     let mut tables = Vec::new();
     let mut scalars = Table::default();
     for (key, value) in ordered(fields) {
+        if key == "via" {
+            // Whoever brought it: what counts is when it was said.
+            let observed = moment(&document["lastContact"]);
+            scalars.row([spaced(key), format!("{}, observed at {observed}", plain(&value["name"]))]);
+            continue;
+        }
         gather(key, value, &mut scalars, &mut tables);
     }
     text.push_str(&scalars.to_text(""));

@@ -7,7 +7,7 @@ use super::Listing;
 /// A column: its head, what it shows, and whether only the wide table has it.
 type Column = (&'static str, fn(&Value) -> String, bool);
 
-const CLUSTERS: [Column; 12] = [
+const CLUSTERS: [Column; 14] = [
     ("NAME", |item| text(&item["name"]), false),
     ("ENVIRONMENT", |item| text(&item["environment"]), false),
     ("TYPE", |item| text(&item["clusterType"]), false),
@@ -17,6 +17,8 @@ const CLUSTERS: [Column; 12] = [
     ("LAST CONTACT", |item| moment(&item["lastContact"]), false),
     ("ID", |item| text(&item["id"]), true),
     ("SITE", |item| text(&item["site"]), true),
+    ("VIA", |item| text(&item["via"]["name"]), true),
+    ("RELAY", relay, true),
     ("AGENT", |item| text(&item["facts"]["agentVersion"]), true),
     ("SYSTEM", |item| text(&item["facts"]["system"]), true),
     ("LABELS", |item| labels(&item["labels"]), true),
@@ -159,10 +161,15 @@ fn cluster_status(item: &Value) -> String {
         Some("active") if item["unknownSince"].is_string() => {
             format!("Unknown since {}", moment(&item["unknownSince"]))
         }
+        Some("active") if item["via"].is_object() => format!("in contact via {}", text(&item["via"]["name"])),
         Some("active") => "in contact".to_owned(),
         Some(other) => other.to_owned(),
         None => String::new(),
     }
+}
+
+fn relay(item: &Value) -> String {
+    if item["relay"] == true { "yes".to_owned() } else { String::new() }
 }
 
 /// What was changed by hand, or what the reason means here.

@@ -70,7 +70,7 @@ fn answer(mut stream: TcpStream, answers: &BTreeMap<String, Canned>, asked: &Mut
     let mut words = line.split(' ');
     let (method, path) = (words.next().unwrap(), words.next().unwrap());
     let key = format!("{method} {}", path.strip_prefix("/api/v1").unwrap());
-    asked.lock().unwrap().push(format!("{key} {}", String::from_utf8(body).unwrap()).trim_end().to_owned());
+    asked.lock().unwrap().push(format!("{key} {}", String::from_utf8_lossy(&body)).trim_end().to_owned());
     let found = answers.get(&key).or_else(|| answers.get(key.split('?').next().unwrap()));
     let nothing = (404, "", serde_json::json!({"reason": "NotFound", "message": format!("there is no {key}")}));
     let (status, headers, document) = match token.as_str() {

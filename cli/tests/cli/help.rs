@@ -2,7 +2,7 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "up",
     "init",
     "validate",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 29] = [
     "describe",
     "compare",
     "token",
+    "bundle",
     "access",
     "cluster",
     "hold",
@@ -58,9 +59,10 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       get          Show what the hub knows: clusters, assignments, problems and more
       describe     Show one object with everything the hub knows of it
       compare      Show what differs between two environments, two cluster types, or one at two times
-      token        Make, list and revoke join tokens for new clusters
+      token        Make, list and revoke join tokens for new clusters, and let hosts in by file
+      bundle       Make and look at bundles for clusters without a network
       access       Make, list and revoke access tokens for people and programs
-      cluster      Move, relabel, replace, retire or revoke a cluster
+      cluster      Move, relabel, set, replace, retire or revoke a cluster
       hold         Let nothing change an assignment on a cluster
       unhold       Let Kedge change an assignment on a cluster again
       publish      Confirm a publish that waits because it removes much
@@ -107,6 +109,10 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       Let a change through the rings, and ask whether everybody has it:
         kedge promote
         kedge rollout status -e prod --workload hello --wait
+
+      For hosts that no network reaches: what they need goes out on a stick, what they say comes back:
+        kedge bundle export -e prod --cluster-type press -o press.kedge
+        kedge status import press-7.kedge
 
     Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined, left
     out or isn't complete yet.

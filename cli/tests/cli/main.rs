@@ -3,6 +3,7 @@
 // A test fails by a panic, also in what its tests share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod air_gap;
 mod bad_input;
 mod broken_inputs;
 mod explaining;

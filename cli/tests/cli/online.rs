@@ -70,8 +70,8 @@ fn clusters_are_a_table_and_silence_is_not_green() {
     ");
     let wide = hub.kedge(&stage, &["get", "clusters", "a1", "-o", "wide"]).exits(0);
     insta::assert_snapshot!(wide.stdout, @r"
-    NAME  ENVIRONMENT  TYPE   RING  STATUS      GENERATION  LAST CONTACT          ID                                SITE   AGENT  SYSTEM     LABELS
-    a1    dev          drone  all   in contact  12          2026-01-02 03:04:05Z  a1000000000000000000000000000000  north  0.1.0  Debian 12  region=west
+    NAME  ENVIRONMENT  TYPE   RING  STATUS      GENERATION  LAST CONTACT          ID                                SITE   VIA  RELAY  AGENT  SYSTEM     LABELS
+    a1    dev          drone  all   in contact  12          2026-01-02 03:04:05Z  a1000000000000000000000000000000  north  -    -      0.1.0  Debian 12  region=west
     ");
     let json = hub.kedge(&stage, &["get", "clusters", "-o", "json"]).exits(0);
     let document: Value = serde_json::from_str(&json.stdout).unwrap();

@@ -212,7 +212,8 @@ impl StatusDocument {
     fn payload(&mut self, written_at: Timestamp, clock_offset: Option<i64>) -> Result<Vec<u8>, WriteError> {
         let cluster = ClusterId::of_public_key(self.key.as_bytes());
         let (key, epoch, nonce) = (self.key, self.epoch, self.nonce);
-        let header = Header { cluster, key, epoch, nonce, written_at, clock_offset, requires: Vec::new() };
+        let changes = u64::try_from(self.changes).unwrap_or(u64::MAX);
+        let header = Header { cluster, key, epoch, nonce, changes, written_at, clock_offset, requires: Vec::new() };
         Ok(payload::join(&header, &self.events, &self.automerge.save_nocompress())?)
     }
 

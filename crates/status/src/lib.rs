@@ -13,5 +13,5 @@ pub mod report;
 pub use document::{Change, StatusDocument, WriteError};
 pub use event::{Event, EventLog};
 pub use payload::{Header, Nonce, NonceError, PAYLOAD_TYPE};
-pub use read::{Limits, ReadError, Status, read, read_all};
+pub use read::{Limits, ReadError, Status, header, read, read_all};
 pub use report::{Condition, Hold, Report, Severity, Warning};

@@ -28,6 +28,9 @@ pub struct Header {
     pub key: VerifyingKey,
     pub epoch: u64,
     pub nonce: Nonce,
+    /// How many changes of the epoch the document has: who carries documents knows the newer one without loading either.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub changes: u64,
     /// By the writer's clock.
     pub written_at: Timestamp,
     /// Milliseconds to add to the writer's clock for the hub's time, where a contact told them.
@@ -123,6 +126,10 @@ pub(crate) fn join(header: &Header, events: &EventLog, document: &[u8]) -> Resul
     // Names and keys repeat throughout: a third of the bytes is left.
     let mut encoder = flate2::write::DeflateEncoder::new(out, flate2::Compression::default());
     encoder.write_all(&body).and_then(|()| encoder.finish()).map_err(|_| PayloadError::Cut)
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 fn push(out: &mut Vec<u8>, part: &'static str, bytes: &[u8], most: usize) -> Result<(), PayloadError> {

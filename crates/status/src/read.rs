@@ -109,6 +109,11 @@ pub fn read_all(envelopes: &[&Envelope], limits: &Limits) -> Result<Status, Read
     extract(&newest.header, events, &merged, limits)
 }
 
+/// Whose document it is and how far it has come, if its owner signed it: for who carries documents and needn't load them.
+pub fn header(envelope: &Envelope, limits: &Limits) -> Result<Header, ReadError> {
+    Ok(open(envelope, limits)?.header)
+}
+
 fn open<'a>(envelope: &'a Envelope, limits: &Limits) -> Result<Opened<'a>, ReadError> {
     if envelope.payload.len() > limits.payload {
         return Err(ReadError::TooLarge { length: envelope.payload.len(), most: limits.payload });

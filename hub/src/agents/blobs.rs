@@ -1,5 +1,5 @@
 //! Packages and artifacts by digest, whole or from where a download broke off; only those that the state of the cluster's own
-//! stream, or the one before it, names.
+//! stream, or the one before it, names; for a relay also those of its site's other streams.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -16,6 +16,7 @@ use tokio::fs::File;
 
 use super::answer::{Answer, Content, Refusal, bare};
 use super::file::FileContent;
+use super::roster::Standing;
 use super::route::{Caller, Known};
 use crate::state::Issued;
 use crate::store::agents::ClusterState;
@@ -41,6 +42,8 @@ enum Part {
     Unsatisfiable,
 }
 
+/// More cluster types and rings than stand at one site.
+const SITE_STREAMS: i64 = 256;
 /// Each holds pieces of a file and of TLS in memory; more are asked to come back.
 pub const DOWNLOADS: usize = 1000;
 const BUSY_RETRY: std::ops::RangeInclusive<u64> = 2..=10;
@@ -50,9 +53,7 @@ pub async fn send(caller: &Caller, known: &Known, digest: &str, request: &Parts)
     let not_found = || Refusal::new(StatusCode::NOT_FOUND, "NotFound", "no state of this cluster's stream names it");
     let digest: Digest = digest.parse().map_err(|_| not_found())?;
     let standing = known.member.standing();
-    let current = service.board.watch(&standing.stream).borrow().clone().ok_or_else(not_found)?;
-    let names = names(caller, &standing.stream, &current).await?;
-    if standing.state != ClusterState::Active || !names.digests.contains(&digest) {
+    if standing.state != ClusterState::Active || !may_have(caller, &standing, &digest).await? {
         return Err(not_found());
     }
     let tag = format!("\"{digest}\"");
@@ -109,6 +110,28 @@ pub async fn send(caller: &Caller, known: &Known, digest: &str, request: &Parts)
         }
     }
     Ok(answer)
+}
+
+/// Its own stream's content; of a relay also what the others of its site follow.
+async fn may_have(caller: &Caller, standing: &Standing, digest: &Digest) -> Result<bool, Refusal> {
+    if is_named(caller, &standing.stream, digest).await? {
+        return Ok(true);
+    }
+    let Some(site) = standing.site.as_deref().filter(|_| standing.relay) else { return Ok(false) };
+    for stream in caller.service.store.streams_of_site(site, SITE_STREAMS).await? {
+        if stream != *standing.stream && is_named(caller, &Arc::new(stream), digest).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+async fn is_named(caller: &Caller, stream: &Arc<Stream>, digest: &Digest) -> Result<bool, Refusal> {
+    let current = caller.service.board.watch(stream).borrow().clone();
+    match current {
+        Some(current) => Ok(names(caller, stream, &current).await?.digests.contains(digest)),
+        None => Ok(false),
+    }
 }
 
 async fn open(path: &std::path::Path) -> io::Result<(File, u64)> {

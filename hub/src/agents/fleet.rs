@@ -2,6 +2,7 @@
 //! go with it; after the commit `refresh` makes it count at once on this hub, and other hubs follow within a second.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kedge_model::Labels;
 use kedge_model::wire::{
@@ -32,6 +33,16 @@ pub struct Fleet {
     roster: Arc<Roster>,
     /// Where agents reach the hub: it is in every join token.
     address: Arc<str>,
+    certificate_lifetime: Duration,
+}
+
+/// What a person changes of a cluster in its place; what isn't said stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changes {
+    pub labels: Option<Labels>,
+    pub name: Option<String>,
+    pub site: Option<Option<String>>,
+    pub relay: Option<bool>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +83,20 @@ impl Fleet {
             policies,
             roster: Arc::default(),
             address: config.address.as_str().into(),
+            certificate_lifetime: config.certificate_lifetime,
         }
+    }
+
+    pub(super) fn keys(&self) -> &Keys {
+        &self.keys
+    }
+
+    pub(super) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(super) fn certificate_lifetime(&self) -> Duration {
+        self.certificate_lifetime
     }
 
     pub(super) fn roster(&self) -> &Roster {
@@ -180,19 +204,13 @@ impl Fleet {
         Ok(row)
     }
 
-    /// Other labels, name or site, in the same stream unless the policy's rings tell by labels.
-    pub async fn relabel(
-        &self,
-        tx: &mut Tx,
-        cluster: &ClusterId,
-        labels: Option<Labels>,
-        name: Option<String>,
-        site: Option<Option<String>>,
-    ) -> Result<ClusterRow, FleetError> {
+    /// Other labels, name, site or relay, in the same stream unless the policy's rings tell by labels.
+    pub async fn relabel(&self, tx: &mut Tx, cluster: &ClusterId, changes: Changes) -> Result<ClusterRow, FleetError> {
         let mut row = self.active(tx, cluster).await?;
-        row.labels = labels.unwrap_or(row.labels);
-        row.name = name.unwrap_or(row.name);
-        row.site = site.unwrap_or(row.site);
+        row.labels = changes.labels.unwrap_or(row.labels);
+        row.name = changes.name.unwrap_or(row.name);
+        row.site = changes.site.unwrap_or(row.site);
+        row.relay = changes.relay.unwrap_or(row.relay);
         // Other labels may mean another ring.
         let stream = self.stream_of(&row.stream, cluster, &row.labels);
         if stream != row.stream {
@@ -253,7 +271,7 @@ impl Fleet {
             issued_at: at,
             remove: parting.remove,
             unmanage: parting.unmanage,
-            relay: false,
+            relay: row.relay,
             retired: row.state == ClusterState::Retired,
             requires: Vec::new(),
         };

@@ -83,7 +83,10 @@ pub async fn take(store: &Store, envelope: &Envelope) -> Result<Taken, TakeError
         let known = store.hold_documents(&claimed.cluster).await.map_err(unavailable)?;
         let peers = known.iter().filter(|(known, _)| *known != writer && matches!(known, HoldWriter::Peer(_)));
         if peers.count() >= MAX_PEERS {
-            return Err(TakeError::TooLarge(format!("{MAX_PEERS} others hold something on {} already", claimed.cluster)));
+            return Err(TakeError::TooLarge(format!(
+                "{MAX_PEERS} others hold something on {} already",
+                claimed.cluster
+            )));
         }
     }
     let json = envelope.to_json().map_err(|why| TakeError::Malformed(why.to_string()))?;

@@ -8,15 +8,15 @@ use hyper::body::Incoming;
 use kedge_model::wire::{ClusterId, Envelope, JoinAnswer, JoinRequest, Sequence, Stream, Timestamp};
 
 use super::answer::{Answer, Refusal, json};
-use super::fleet::{FleetError, joined, shut_out};
+use super::entry::{Newcomer, Return, check_words, note};
+use super::fleet::{FleetError, shut_out};
 use super::request::{JOIN, malformed};
 use super::route::Caller;
 use super::token::{NoRandom, Unfit};
 use crate::keys::authority::{self, AuthorityError, IssuedCertificate};
 use crate::metrics::JoinOutcome;
-use crate::state::Parting;
 use crate::store::agents::tokens::TokenRow;
-use crate::store::agents::{CertificateNote, ClusterRow, ClusterState, NewCluster};
+use crate::store::agents::{ClusterRow, ClusterState};
 use crate::store::{Tx, now};
 
 /// What a join does with a cluster that is there already, or isn't.
@@ -33,13 +33,6 @@ pub(super) struct Applicant {
     pub cluster: ClusterId,
     pub public_key: [u8; 32],
 }
-
-/// Names are for people and file systems.
-const MAX_NAME: usize = 253;
-/// A host says a few words about itself.
-const MAX_FACT: usize = 200;
-/// The first poll should follow within this.
-const FIRST_POLL_MILLIS: i64 = 5 * 60 * 1000;
 
 pub async fn join(caller: &Caller, body: Incoming) -> Result<Answer, Refusal> {
     let attempts = &caller.service.attempts;
@@ -67,7 +60,7 @@ pub async fn join(caller: &Caller, body: Incoming) -> Result<Answer, Refusal> {
 
 async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOutcome), Refusal> {
     let service = &caller.service;
-    check_words(&request)?;
+    check_words(&request.name, &request.facts).map_err(malformed)?;
     let applicant = Applicant::of(&request.csr)?;
     // The secret is checked before the one writer is taken, so that guessing holds nobody up.
     match service.store.join_token(&request.token_id).await? {
@@ -93,40 +86,25 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
         Entry::New(_) | Entry::Back(_) => JoinOutcome::Joined,
     };
     let row = match entry {
-        Entry::New(mut row) => {
-            seal(caller, &mut row, at, Parting::default())?;
-            let facts = serde_json::to_string(&request.facts).map_err(|why| malformed(why.to_string()))?;
-            let new = NewCluster {
-                row: &row,
-                public_key: &applicant.public_key,
-                facts: &facts,
-                certificate: &note(&certificate),
-                joined_at: at,
-                promise_until: Timestamp(at.0 + FIRST_POLL_MILLIS),
-            };
-            if !tx.add_cluster(new).await? {
-                // The same key in two requests at once: the other one was quicker, the next try finds its row.
-                return Err(Refusal::unavailable());
-            }
-            tx.place_cluster(&row.id, None, Some(&row.stream)).await?;
+        Entry::New(row) => {
+            let (public_key, facts) = (&applicant.public_key, &request.facts);
+            let newcomer = Newcomer { row, public_key, facts, certificate: &certificate };
+            // The same key in two requests at once: the other one was quicker, the next try finds its row.
+            let entered = service.fleet.enter(&mut tx, newcomer, at).await.map_err(failed)?;
+            let row = entered.ok_or_else(Refusal::unavailable)?;
             if let Some(old) = replaced {
                 shut_out(&mut tx, old, ClusterState::Replaced).await.map_err(failed)?;
             }
-            tx.record(vec![joined(&row, at)]).await?;
             row
         }
         Entry::Back(before) => {
-            let stream = service.fleet.stream_of(&place(&token), &before.id, &token.labels);
-            let parting = service.fleet.parting(&before, &stream).map_err(failed)?;
-            let sequence = Sequence(before.sequence.0 + 1);
-            let (labels, site, state) = (token.labels.clone(), token.site.clone(), ClusterState::Active);
-            let mut row = ClusterRow { stream, labels, site, state, sequence, token: token.id.clone(), ..before };
-            seal(caller, &mut row, at, parting)?;
-            tx.place_cluster(&row.id, None, Some(&row.stream)).await?;
-            tx.change_cluster(&row).await?;
-            tx.note_certificate(&row.id, &note(&certificate)).await?;
-            tx.record(vec![joined(&row, at)]).await?;
-            row
+            let to = Return {
+                place: place(&token),
+                labels: token.labels.clone(),
+                site: token.site.clone(),
+                token: token.id.clone(),
+            };
+            service.fleet.come_back(&mut tx, before, to, &certificate, at).await.map_err(failed)?
         }
         Entry::Same(row) => {
             tx.note_certificate(&row.id, &note(&certificate)).await?;
@@ -167,6 +145,7 @@ async fn judge(
             stream: caller.service.fleet.stream_of(&place, &applicant.cluster, &labels),
             labels,
             site: replaced.map_or_else(|| token.site.clone(), |old| old.site.clone()),
+            relay: replaced.is_some_and(|old| old.relay),
             machine,
             state: ClusterState::Active,
             sequence: Sequence(1),
@@ -219,11 +198,6 @@ async fn take_use(tx: &mut Tx, token: &TokenRow, applicant: &Applicant, at: Time
     }
 }
 
-/// Signs the membership that the row says.
-fn seal(caller: &Caller, row: &mut ClusterRow, at: Timestamp, parting: Parting) -> Result<(), Refusal> {
-    caller.service.fleet.seal(row, at, parting).map_err(|error| failed(error.into()))
-}
-
 fn failed(error: FleetError) -> Refusal {
     match error {
         FleetError::Store(error) => error.into(),
@@ -244,23 +218,6 @@ fn place(token: &TokenRow) -> Stream {
     Stream::new(&token.environment, &token.cluster_type, Stream::ALL)
 }
 
-pub(super) fn note(certificate: &IssuedCertificate) -> CertificateNote {
-    CertificateNote { serial: certificate.serial.clone(), until: certificate.not_after }
-}
-
-/// The host's own words are shown to people: no line breaks, no escapes, no novels.
-fn check_words(request: &JoinRequest) -> Result<(), Refusal> {
-    let is_plain = |text: &str, most: usize| text.len() <= most && !text.chars().any(char::is_control);
-    if request.name.trim().is_empty() || !is_plain(&request.name, MAX_NAME) {
-        return Err(malformed(format!("a name has 1 to {MAX_NAME} printable characters")));
-    }
-    let facts = [&request.facts.agent_version, &request.facts.architecture, &request.facts.system];
-    if !facts.iter().all(|fact| is_plain(fact, MAX_FACT)) {
-        return Err(malformed(format!("a fact has at most {MAX_FACT} printable characters")));
-    }
-    Ok(())
-}
-
 impl Applicant {
     pub(super) fn of(csr: &str) -> Result<Applicant, Refusal> {
         let (cluster, public_key) = authority::requesting_cluster(csr).map_err(refuse_certificate)?;
@@ -268,12 +225,8 @@ impl Applicant {
     }
 }
 
-/// The certificate for a request, with the authority's behind it.
 pub(super) fn certify(caller: &Caller, csr: &str, cluster: &ClusterId) -> Result<IssuedCertificate, Refusal> {
-    let authority = caller.service.keys.authority();
-    let issued =
-        authority.issue(csr, cluster, caller.service.config.certificate_lifetime).map_err(refuse_certificate)?;
-    Ok(IssuedCertificate { pem: format!("{}{}", issued.pem, authority.certificate_pem()), ..issued })
+    caller.service.fleet.certify(csr, cluster).map_err(refuse_certificate)
 }
 
 fn refuse_certificate(error: AuthorityError) -> Refusal {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use http::header::{CONNECTION, HeaderValue};
 use hyper::body::Incoming;
-use kedge_model::wire::{Envelope, Generation, PollAnswer, PollRequest, Sequence, Timestamp};
+use kedge_model::wire::{ClusterId, Envelope, Generation, PollAnswer, PollRequest, Sequence, Timestamp};
 use tokio::time::Instant;
 
 use super::Counted;
@@ -16,7 +16,7 @@ use super::answer::{Answer, Content, Refusal, with_type};
 use super::fleet::FleetError;
 use super::pace::{Load, Pace};
 use super::request::{POLL, malformed};
-use super::roster::Standing;
+use super::roster::{Member, Standing};
 use super::route::{Caller, Known, refuse_shut_out};
 use super::slots::Pass;
 use crate::metrics::PollOutcome;
@@ -26,17 +26,17 @@ use crate::store::now;
 use crate::truth::Contact;
 
 /// What the agent has, as far as holding needs it.
-#[derive(Clone, Copy)]
-struct Has {
-    key_set: u64,
-    membership: Sequence,
-    generation: Generation,
-    holds: u64,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Has {
+    pub key_set: u64,
+    pub membership: Sequence,
+    pub generation: Generation,
+    pub holds: u64,
 }
 
 /// How a poll gets past a ring whose clusters change a few at a time.
 #[derive(Default)]
-struct Passing {
+pub(super) struct Passing {
     /// It stands in the queue.
     asked: Option<Pass>,
     /// It may be told the states up to this one.
@@ -59,7 +59,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The turnstile answers within a few commits.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
 /// Exact in JSON, and more than anybody moves a cluster.
-const MAX_SEQUENCE: u64 = 1 << 53;
+pub(super) const MAX_SEQUENCE: u64 = 1 << 53;
 /// Whoever can't bring its document must not ask again and again.
 const AFTER_STATUS: std::ops::RangeInclusive<u64> = 2..=6;
 /// After a stop: time for a restart, or for another hub.
@@ -88,12 +88,7 @@ async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer,
         roll: rand::random_range(0.0..1.0),
     };
     let pace = Pace::choose(&service.config, load);
-    let has = Has {
-        key_set: request.key_set,
-        membership: request.membership,
-        generation: request.generation,
-        holds: request.holds,
-    };
+    let has = Has::of(&request);
     let want_status = service.intake.wants(&known.peer.cluster, &request.status);
     let promise_until = now().0.saturating_add(i64::try_from(pace.expected_within().as_millis()).unwrap_or(i64::MAX));
     let contact = Contact {
@@ -101,10 +96,11 @@ async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer,
         look_age: request.look_age,
         promise_until: Timestamp(promise_until),
         heads: request.status,
+        carried: None,
     };
     service.intake.contact(&known.peer.cluster, contact).await;
     if has.membership > known.member.standing().sequence {
-        catch_up(caller, known, has).await?;
+        catch_up(caller, &known.peer.cluster, &known.member, has).await?;
     }
     if unknown_generation(caller, known, has).await? {
         let mut answer = blank(PROVE_AGAIN);
@@ -120,20 +116,20 @@ async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer,
 
 /// The cluster has a newer membership than this hub knows. Another hub's is known within a second; one that a restored backup
 /// has forgotten is issued again, above it.
-async fn catch_up(caller: &Caller, known: &Known, has: Has) -> Result<(), Refusal> {
+pub(super) async fn catch_up(caller: &Caller, cluster: &ClusterId, member: &Member, has: Has) -> Result<(), Refusal> {
     let fleet = &caller.service.fleet;
     fleet.refresh().await;
-    if has.membership <= known.member.standing().sequence {
+    if has.membership <= member.standing().sequence {
         return Ok(());
     }
     if has.membership.0 > MAX_SEQUENCE {
         return Err(malformed(format!("membership {} is beyond what a hub could have issued", has.membership)));
     }
     let mut tx = caller.service.store.write().await?;
-    fleet.reissue(&mut tx, &known.peer.cluster, has.membership).await.map_err(|error| match error {
+    fleet.reissue(&mut tx, cluster, has.membership).await.map_err(|error| match error {
         FleetError::Store(error) => error.into(),
         other => {
-            tracing::error!(cluster = %known.peer.cluster, error = %other, "a membership can't be issued again");
+            tracing::error!(%cluster, error = %other, "a membership can't be issued again");
             Refusal::internal()
         }
     })?;
@@ -180,7 +176,7 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
         }
         followed = Some(Arc::clone(&standing.stream));
         if let Some(issued) = &state
-            && !passing.may(caller, known, &standing, has, issued.generation, !over).await
+            && !passing.may(caller, &known.peer.cluster, &standing, has, issued.generation, !over).await
         {
             state = None;
         }
@@ -188,8 +184,8 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
         if version > has.key_set || standing.sequence > has.membership || held || state.is_some() {
             let mut answer = blank(pace.news);
             answer.key_sets = service.keys.key_sets_after(has.key_set);
-            answer.membership = membership(caller, known, &standing, has).await?;
-            answer.holds = if held { holds(caller, known).await? } else { None };
+            answer.membership = membership(caller, &known.peer.cluster, &standing, has).await?;
+            answer.holds = if held { holds(caller, &known.peer.cluster).await? } else { None };
             // A new membership may name another stream: the cluster says next how far it is there.
             if answer.membership.is_some() {
                 answer.next = 0;
@@ -223,12 +219,23 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
     }
 }
 
+impl Has {
+    pub(super) fn of(request: &PollRequest) -> Has {
+        Has {
+            key_set: request.key_set,
+            membership: request.membership,
+            generation: request.generation,
+            holds: request.holds,
+        }
+    }
+}
+
 impl Passing {
     /// Whether a newer state may be told now. A ring without a limit costs nothing; else the poll stands in its queue.
-    async fn may(
+    pub(super) async fn may(
         &mut self,
         caller: &Caller,
-        known: &Known,
+        cluster: &ClusterId,
         standing: &Standing,
         has: Has,
         newest: Generation,
@@ -251,7 +258,7 @@ impl Passing {
         }
         if self.asked.is_none() {
             let stream = Arc::clone(&standing.stream);
-            let mut pass = turnstile.ask(known.peer.cluster, stream, has.generation, patient);
+            let mut pass = turnstile.ask(*cluster, stream, has.generation, patient);
             if !patient {
                 // Who can't wait for a slot hears at least whether one is free.
                 let answer = tokio::time::timeout(ANSWER_WITHIN, &mut pass).await;
@@ -274,28 +281,28 @@ impl Passing {
 }
 
 /// Whether the generation that it told is one of this stream, and it should run anything at all.
-fn takes_states(standing: &Standing, has: Has) -> bool {
+pub(super) fn takes_states(standing: &Standing, has: Has) -> bool {
     standing.state == ClusterState::Active && standing.sequence == has.membership
 }
 
-async fn membership(
+pub(super) async fn membership(
     caller: &Caller,
-    known: &Known,
+    cluster: &ClusterId,
     standing: &Standing,
     has: Has,
 ) -> Result<Option<Envelope>, Refusal> {
     if standing.sequence <= has.membership {
         return Ok(None);
     }
-    let stored = caller.service.store.membership(&known.peer.cluster).await?;
+    let stored = caller.service.store.membership(cluster).await?;
     stored.map(|json| Envelope::from_json(&json)).transpose().map_err(|error| {
-        tracing::error!(cluster = %known.peer.cluster, %error, "a stored membership can't be read");
+        tracing::error!(%cluster, %error, "a stored membership can't be read");
         Refusal::internal()
     })
 }
 
-async fn holds(caller: &Caller, known: &Known) -> Result<Option<Envelope>, Refusal> {
-    let stored = caller.service.store.hold_document(&known.peer.cluster, HoldWriter::Hub).await?;
+pub(super) async fn holds(caller: &Caller, cluster: &ClusterId) -> Result<Option<Envelope>, Refusal> {
+    let stored = caller.service.store.hold_document(cluster, HoldWriter::Hub).await?;
     Ok(stored.map(|(envelope, _)| envelope))
 }
 

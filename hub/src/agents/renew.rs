@@ -5,7 +5,8 @@ use hyper::body::Incoming;
 use kedge_model::wire::{RenewAnswer, RenewRequest};
 
 use super::answer::{Answer, Refusal, json};
-use super::join::{certify, note};
+use super::entry::note;
+use super::join::certify;
 use super::request::RENEW;
 use super::route::{Caller, Known};
 use crate::metrics::JoinOutcome;

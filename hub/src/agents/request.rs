@@ -26,6 +26,8 @@ pub const RENEW: Allowance = Allowance { bytes: 8 * 1024, within: Duration::from
 pub const POLL: Allowance = Allowance { bytes: 16 * 1024, within: Duration::from_secs(15) };
 /// A document of 256 KiB in base64, and its envelope; a thin link needs its time.
 pub const STATUS: Allowance = Allowance { bytes: 384 * 1024, within: Duration::from_secs(60) };
+/// Signs of life of a whole site, of about a kilobyte each; it comes over the site's one thin link.
+pub const SITE: Allowance = Allowance { bytes: 512 * 1024, within: Duration::from_secs(30) };
 /// The state of a type with thousands of assignments.
 pub const PROOF: Allowance = Allowance { bytes: 8 * 1024 * 1024, within: Duration::from_secs(120) };
 
@@ -100,7 +102,7 @@ pub fn malformed(message: impl Into<String>) -> Refusal {
 #[cfg(test)]
 mod tests {
     use http_body_util::Full;
-    use kedge_model::wire::{JoinRequest, PollRequest, RenewRequest};
+    use kedge_model::wire::{JoinRequest, PollRequest, RenewRequest, SiteRequest};
     use proptest::prelude::*;
 
     use super::*;
@@ -129,6 +131,7 @@ mod tests {
         fn any_bytes_are_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2000)) {
             let _ = read::<JoinRequest>(bytes.clone(), JOIN);
             let _ = read::<PollRequest>(bytes.clone(), POLL);
+            let _ = read::<SiteRequest>(bytes.clone(), SITE);
             let _ = read::<Envelope>(bytes, STATUS);
         }
     }

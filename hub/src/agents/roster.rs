@@ -18,6 +18,8 @@ pub struct Roster {
     members: RwLock<HashMap<ClusterId, Arc<Member>>>,
     /// One copy of each stream's name for all its members.
     streams: Mutex<HashSet<Arc<Stream>>>,
+    /// The same for the names of sites.
+    sites: Mutex<HashSet<Arc<str>>>,
     /// The last change that is in memory; one refresh at a time.
     seen: tokio::sync::Mutex<Seen>,
 }
@@ -42,6 +44,9 @@ pub struct Member {
 pub struct Standing {
     pub state: ClusterState,
     pub stream: Arc<Stream>,
+    pub site: Option<Arc<str>>,
+    /// It may fetch for the site's other streams.
+    pub relay: bool,
     pub sequence: Sequence,
     /// The hub's hold document.
     pub holds: u64,
@@ -128,6 +133,8 @@ impl Roster {
         let standing = Standing {
             state: row.state,
             stream: self.one(row.stream),
+            site: row.site.map(|site| self.site(&site)),
+            relay: row.relay,
             sequence: row.sequence,
             holds: row.holds,
             tick: row.tick,
@@ -162,6 +169,16 @@ impl Roster {
         let stream = Arc::new(stream);
         streams.insert(Arc::clone(&stream));
         stream
+    }
+
+    fn site(&self, name: &str) -> Arc<str> {
+        let mut sites = self.sites.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = sites.get(name) {
+            return Arc::clone(known);
+        }
+        let site: Arc<str> = Arc::from(name);
+        sites.insert(Arc::clone(&site));
+        site
     }
 }
 
@@ -206,6 +223,8 @@ mod tests {
             stream: Stream::new("dev", "drone", Stream::ALL),
             state,
             sequence: Sequence(1),
+            site: None,
+            relay: false,
             holds: 0,
             tick,
         }

@@ -14,7 +14,7 @@ use super::AgentService;
 use super::answer::{Answer, Refusal};
 use super::roster::Member;
 use super::tls::Peer;
-use super::{blobs, join, poll, renew, status};
+use super::{blobs, join, poll, renew, site, status};
 use crate::metrics::{self, Route, Status};
 use crate::store::now;
 
@@ -46,7 +46,7 @@ pub async fn answer(caller: Arc<Caller>, request: Request<Incoming>) -> Result<A
 fn route(path: &str) -> Route {
     match path.strip_prefix(PREFIX).unwrap_or_default() {
         "join" | "renew" => Route::Join,
-        "poll" => Route::Poll,
+        "poll" | "site" => Route::Poll,
         "status" | "proof" => Route::Status,
         other if other.starts_with("blobs/") => Route::Blob,
         _ => Route::Other,
@@ -79,7 +79,11 @@ async fn dispatch(caller: Arc<Caller>, request: Request<Incoming>) -> Result<Ans
             let known = caller.known().await?;
             Box::pin(status::prove(&caller, &known, body)).await
         }
-        ("poll" | "join" | "renew" | "status" | "proof", _) => Ok(not_allowed("POST")),
+        ("site", &Method::POST) => {
+            let known = caller.known().await?;
+            Box::pin(site::carry(&caller, &known, body)).await
+        }
+        ("poll" | "join" | "renew" | "status" | "proof" | "site", _) => Ok(not_allowed("POST")),
         (route, method) => match route.strip_prefix("blobs/") {
             Some(digest) if matches!(*method, Method::GET | Method::HEAD) => {
                 let known = caller.known().await?;

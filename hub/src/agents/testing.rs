@@ -53,6 +53,7 @@ impl World {
             stream: Stream::new("dev", "drone", Stream::ALL),
             labels: Labels::from([("size".to_owned(), size.to_owned())]),
             site: None,
+            relay: false,
             machine: None,
             state: ClusterState::Active,
             sequence: Sequence(1),

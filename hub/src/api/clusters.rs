@@ -1,6 +1,6 @@
 //! Clusters: who they are, where they belong, what they were last heard to run; and what people do to them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -39,7 +39,14 @@ pub struct ClusterView {
     /// The last generation that it accepted, as it reported.
     pub generation: i64,
     pub joined_at: String,
+    /// When it last said that it lives, also where somebody else brought that later.
     pub last_contact: String,
+    /// Who brought its last sign of life; absent when it came itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub via: Option<ViaView>,
+    /// It may fetch for the other streams of its site.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub relay: bool,
     /// The next contact is expected before this.
     pub promise_until: String,
     /// The promise is broken since then: nothing is known of what it runs.
@@ -56,6 +63,17 @@ pub struct ClusterView {
     /// Absent: it has never reported. Of a cluster that is silent it is what was last heard.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amiss: Option<AmissView>,
+}
+
+/// Who carries for a cluster that doesn't reach the hub itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ViaView {
+    /// The id of another cluster of its site; absent: a person brought a file, or the caller doesn't see it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// The other cluster's name, `file`, or `another cluster`.
+    pub name: String,
 }
 
 /// Assignments on a cluster that aren't as they should be; of an application team's view its own.
@@ -151,6 +169,23 @@ pub struct RelabelBody {
     pub remove: Vec<String>,
 }
 
+/// What a cluster should be; what isn't said stays.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetBody {
+    /// The site that it stands at; empty: none.
+    #[serde(default)]
+    pub site: Option<String>,
+    /// Whether it may fetch for the other streams of its site.
+    #[serde(default)]
+    pub relay: Option<bool>,
+}
+
+/// How a file that a person brought is called among carriers.
+const FILE: &str = "file";
+/// Whom the caller doesn't see.
+const HIDDEN: &str = "another cluster";
+
 /// Clusters.
 #[utoipa::path(get, path = "/clusters", tag = "clusters", params(ClustersQuery),
     responses((status = OK, body = Page<ClusterView>)))]
@@ -221,6 +256,7 @@ pub async fn cluster(
     let (membership, token) = (seen.sequence, seen.token.clone());
     let amiss = state.store.amiss_of(&caller.visible(), std::slice::from_ref(&seen.id)).await?.remove(&seen.id);
     let stream = Stream::new(&seen.environment, &seen.cluster_type, &seen.ring);
+    let carriers = carriers(&state, &caller.visible(), std::slice::from_ref(&seen)).await?;
     let changing_since = state.store.slot_since(&id).await?.map(|at| moment(at.0));
     let (mut rollouts, mut pinned) = (Vec::new(), Vec::new());
     if caller.visible() == Visible::All {
@@ -228,7 +264,7 @@ pub async fn cluster(
         pinned = about::pinned(&state, &stream.environment, |of, _| *of == stream).await?;
     }
     Ok(Json(ClusterWhole {
-        cluster: view(seen, amiss),
+        cluster: view(seen, amiss, &carriers),
         membership,
         token,
         conditions,
@@ -292,6 +328,40 @@ pub async fn relabel_cluster(
     state.rooms.relabel_cluster(&mut tx, &id, labels).await?;
     let detail = json!({"set": body.set, "remove": body.remove});
     tx.audit(&caller.did("cluster.relabel", &label(&seen), &seen.environment, detail)).await?;
+    tx.commit().await?;
+    changed(&state, &caller, id).await
+}
+
+/// Say at which site a cluster stands, and whether it fetches for the others there.
+#[utoipa::path(post, path = "/clusters/{cluster}/set", tag = "clusters", params(("cluster" = String, Path)),
+    request_body = SetBody, responses((status = OK, body = ClusterWhole)))]
+pub async fn set_cluster(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+    body: Result<Json<SetBody>, JsonRejection>,
+) -> Result<Json<ClusterWhole>, ApiError> {
+    caller.platform("setting what clusters are")?;
+    let body = body?.0;
+    let (id, seen) = find_active(&state, &name?.0).await?;
+    if body.site.is_none() && body.relay.is_none() {
+        return Err(ApiError::invalid("NothingAsked", "say what to set: a site, or whether it is a relay"));
+    }
+    check_site(body.site.as_deref())?;
+    let site = body.site.map_or_else(|| seen.site.clone(), |site| Some(site).filter(|site| !site.is_empty()));
+    let relay = body.relay.unwrap_or(seen.relay);
+    if relay && site.is_none() {
+        let error =
+            ApiError::conflict("NoSite", format!("cluster {} stands at no site: it relays to nobody", seen.name));
+        return Err(error.hint("name the site too: `kedge cluster set NAME --site SITE --relay on`"));
+    }
+    if (&site, relay) == (&seen.site, seen.relay) {
+        return changed(&state, &caller, id).await;
+    }
+    let detail = json!({"site": site, "relay": relay});
+    let mut tx = state.store.write().await?;
+    state.rooms.set_cluster(&mut tx, &id, site, relay).await?;
+    tx.audit(&caller.did("cluster.set", &label(&seen), &seen.environment, detail)).await?;
     tx.commit().await?;
     changed(&state, &caller, id).await
 }
@@ -426,6 +496,17 @@ pub fn check_labels(labels: &Labels) -> Result<(), ApiError> {
     Err(ApiError::invalid("BadLabels", message))
 }
 
+/// The name of a site stands in memberships and on pages.
+pub fn check_site(site: Option<&str>) -> Result<(), ApiError> {
+    const MAX_LENGTH: usize = 253;
+    match site {
+        Some(name) if name.len() > MAX_LENGTH || name.contains(char::is_control) => {
+            Err(ApiError::invalid("BadSite", format!("a site's name is plain text of up to {MAX_LENGTH} bytes")))
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn label(seen: &ClusterSeen) -> String {
     format!("{} ({})", seen.name, seen.id)
 }
@@ -436,14 +517,40 @@ async fn views(state: &ApiState, visible: &Visible, found: Vec<ClusterSeen>) -> 
     for ids in ids.chunks(page::MAX_LIMIT) {
         amiss.extend(state.store.amiss_of(visible, ids).await?);
     }
+    let carriers = carriers(state, visible, &found).await?;
     let of = |seen: ClusterSeen| {
         let amiss = amiss.get(&seen.id).copied();
-        view(seen, amiss)
+        view(seen, amiss, &carriers)
     };
     Ok(found.into_iter().map(of).collect())
 }
 
-fn view(seen: ClusterSeen, amiss: Option<Amiss>) -> ClusterView {
+/// The names of those who carry for these.
+async fn carriers(
+    state: &ApiState,
+    visible: &Visible,
+    found: &[ClusterSeen],
+) -> Result<BTreeMap<String, String>, ApiError> {
+    let ids: BTreeSet<&String> = found.iter().filter_map(|seen| seen.via.as_ref()).filter(|via| *via != FILE).collect();
+    let ids: Vec<String> = ids.into_iter().cloned().collect();
+    let mut names = BTreeMap::new();
+    for ids in ids.chunks(page::MAX_LIMIT) {
+        names.extend(state.store.cluster_names(visible, ids).await?);
+    }
+    Ok(names)
+}
+
+fn via(text: String, carriers: &BTreeMap<String, String>) -> ViaView {
+    match text.as_str() {
+        FILE => ViaView { cluster: None, name: text },
+        _ => match carriers.get(&text) {
+            Some(name) => ViaView { name: name.clone(), cluster: Some(text) },
+            None => ViaView { cluster: None, name: HIDDEN.to_owned() },
+        },
+    }
+}
+
+fn view(seen: ClusterSeen, amiss: Option<Amiss>, carriers: &BTreeMap<String, String>) -> ClusterView {
     let facts: Facts = serde_json::from_str(&seen.facts).unwrap_or_default();
     ClusterView {
         id: seen.id,
@@ -457,6 +564,8 @@ fn view(seen: ClusterSeen, amiss: Option<Amiss>) -> ClusterView {
         generation: seen.generation,
         joined_at: moment(seen.joined_at),
         last_contact: moment(seen.last_contact),
+        via: seen.via.map(|text| via(text, carriers)),
+        relay: seen.relay,
         promise_until: moment(seen.promise_until),
         unknown_since: seen.unknown_since.map(moment),
         looked_at: seen.look_at.map(moment),

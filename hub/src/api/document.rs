@@ -9,8 +9,8 @@ use utoipa_axum::routes;
 
 use super::answer::Refusal;
 use super::{
-    ApiState, access, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history, holds,
-    join, login, objects, overview, plan, promotions, publish, rollouts, search, states, workloads,
+    ApiState, access, airgap, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history,
+    holds, join, login, objects, overview, plan, promotions, publish, rollouts, search, states, workloads,
 };
 
 const SCHEME: &str = "accessToken";
@@ -57,8 +57,10 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(publish::confirm_publish))
         .routes(routes!(clusters::clusters))
         .routes(routes!(clusters::cluster))
+        .routes(routes!(airgap::sign))
         .routes(routes!(clusters::move_cluster))
         .routes(routes!(clusters::relabel_cluster))
+        .routes(routes!(clusters::set_cluster))
         .routes(routes!(clusters::replace_cluster))
         .routes(routes!(clusters::retire_cluster))
         .routes(routes!(clusters::revoke_cluster))
@@ -83,6 +85,8 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(evidence::one_evidence))
         .routes(routes!(history::history))
         .routes(routes!(history::commit))
+        .routes(routes!(airgap::bundle))
+        .routes(routes!(airgap::import).layer(DefaultBodyLimit::max(airgap::MAX_IMPORT)))
         .routes(routes!(join::join_tokens, join::create_join_token))
         .routes(routes!(join::revoke_join_token))
         .routes(routes!(access::access_tokens, access::create_access_token))

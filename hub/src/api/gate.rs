@@ -9,6 +9,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use super::ApiState;
+use super::airgap::IMPORT;
 use super::answer::{ApiError, Reason};
 use super::caller::{Caller, no_token};
 use super::limit::{Whose, counted};
@@ -18,9 +19,13 @@ use crate::metrics::Route;
 /// As it is seen below `/api/v1`.
 const PLAN: &str = "/plan";
 
+/// The largest file over a thin link, and the commits of all that is in it.
+const IMPORT_TIME: Duration = Duration::from_secs(10 * 60);
+
 /// A request ends in time, however slowly its body comes.
 pub async fn in_time(State(time): State<Duration>, request: Request, next: Next) -> Response {
     let time = if waits(&request) { time + MAX_WAIT } else { time };
+    let time = if request.uri().path() == IMPORT { time.max(IMPORT_TIME) } else { time };
     match tokio::time::timeout(time, next.run(request)).await {
         Ok(response) => response,
         Err(_) => ApiError::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", "the request took too long").into_response(),

@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use axum::http::HeaderMap;
+use bytes::Bytes;
 use kedge_model::Labels;
-use kedge_model::wire::{ClusterId, HoldEntry, Timestamp};
+use kedge_model::wire::{ClusterId, Envelope, HoldEntry, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::rollouts::start::WrittenView;
+use crate::airgap::{Export, Import, Order};
 use crate::compare::rendered::Rendered;
 use crate::store::Tx;
 use crate::trial::view::PlanView;
@@ -53,6 +55,26 @@ pub struct JoinTokenSeen {
     pub created_by: String,
     pub created_at: Timestamp,
     pub revoked_at: Option<Timestamp>,
+}
+
+/// A host's request that is to be signed: where the host should belong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignWish {
+    pub environment: String,
+    pub cluster_type: String,
+    pub labels: Labels,
+    pub site: Option<String>,
+    pub name: Option<String>,
+}
+
+/// A host that became a member by file, and the file for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SignedRequest {
+    pub cluster: ClusterId,
+    pub name: String,
+    /// It was a member already.
+    pub again: bool,
+    pub answer: Envelope,
 }
 
 /// Where a cluster should belong.
@@ -168,6 +190,18 @@ pub trait Rooms: Send + Sync + 'static {
     async fn revoke_join_token(&self, tx: &mut Tx, id: &str) -> Result<bool, ApiError>;
     async fn move_cluster(&self, tx: &mut Tx, cluster: &ClusterId, to: &MoveWish) -> Result<(), ApiError>;
     async fn relabel_cluster(&self, tx: &mut Tx, cluster: &ClusterId, labels: Labels) -> Result<(), ApiError>;
+    async fn sign_request(&self, tx: &mut Tx, request: &Envelope, wish: SignWish) -> Result<SignedRequest, ApiError>;
+    /// A bundle for clusters without a network.
+    async fn export(&self, order: &Order) -> Result<Export, ApiError>;
+    /// What an agent without a network wrote.
+    async fn import(&self, file: Bytes) -> Result<Import, ApiError>;
+    async fn set_cluster(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        site: Option<String>,
+        relay: bool,
+    ) -> Result<(), ApiError>;
     async fn retire_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError>;
     async fn revoke_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError>;
     /// Holds an assignment on a cluster, by a person, until it is released.

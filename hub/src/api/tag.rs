@@ -13,11 +13,15 @@ use super::answer::ApiError;
 /// So many digits can't meet by chance.
 const DIGITS: usize = 32;
 
+/// On an answer that is made while it is sent: it has no tag.
+#[derive(Clone, Copy, Debug)]
+pub struct Streamed;
+
 pub async fn add(request: Request, next: Next) -> Response {
     let reads = matches!(*request.method(), Method::GET | Method::HEAD);
     let known = request.headers().get(header::IF_NONE_MATCH).cloned();
     let response = next.run(request).await;
-    if !reads || response.status() != StatusCode::OK {
+    if !reads || response.status() != StatusCode::OK || response.extensions().get::<Streamed>().is_some() {
         return response;
     }
     let (mut parts, body) = response.into_parts();

@@ -29,4 +29,5 @@ mod history;
 mod roles;
 pub(crate) mod rollouts;
 mod routes;
+mod sites;
 mod watching;

@@ -114,7 +114,8 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.distinguished_name = common_name(&cluster.to_string());
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+        // Towards the hub it is a client, among the peers of its site both.
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth, ExtendedKeyUsagePurpose::ServerAuth];
         params.use_authority_key_identifier_extension = true;
         let not_after = self.set_dates(&mut params, lifetime);
         let serial = set_serial(&mut params);

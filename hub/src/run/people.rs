@@ -1,22 +1,25 @@
 //! What the API asks of the other rooms, done by them. Made by `run`.
 
 mod change;
+mod files;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use kedge_model::Labels;
 use kedge_model::kinds::RepoRef;
-use kedge_model::wire::{ClusterId, HoldEntry, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, Envelope, HoldEntry, Stream, Timestamp};
 use kedge_status::{Condition, Hold, Report, Status};
 
-use crate::agents::{Fleet, FleetError, TokenOrder};
+use crate::agents::{Changes, Fleet, FleetError, SignOrder, Signed, TokenOrder};
+use crate::airgap::{AirGap, Export, Import, Order};
 use crate::api::{
     ApiError, Caller, ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
-    Rooms, TruthSeen, WarningSeen, WrittenView,
+    Rooms, SignWish, SignedRequest, TruthSeen, WarningSeen, WrittenView,
 };
 use crate::compare::rendered::Rendered;
 use crate::git::webhook::{self, HookError};
@@ -38,6 +41,7 @@ pub struct People {
     pub store: Store,
     pub fleet: Fleet,
     pub truth: Truth,
+    pub air_gap: AirGap,
     pub mirrors: Mirrors,
     pub publisher: Arc<Publisher>,
     pub branches: Branches,
@@ -85,7 +89,35 @@ impl Rooms for People {
     }
 
     async fn relabel_cluster(&self, tx: &mut Tx, cluster: &ClusterId, labels: Labels) -> Result<(), ApiError> {
-        self.fleet.relabel(tx, cluster, Some(labels), None, None).await.map(|_| ()).map_err(refuse)
+        let changes = Changes { labels: Some(labels), ..Changes::default() };
+        self.fleet.relabel(tx, cluster, changes).await.map(|_| ()).map_err(refuse)
+    }
+
+    async fn sign_request(&self, tx: &mut Tx, request: &Envelope, wish: SignWish) -> Result<SignedRequest, ApiError> {
+        let SignWish { environment, cluster_type, labels, site, name } = wish;
+        let order = SignOrder { environment, cluster_type, labels, site, name };
+        let signed = self.fleet.sign_request(tx, request, order).await.map_err(files::unsigned)?;
+        let Signed { cluster, name, again, answer } = signed;
+        Ok(SignedRequest { cluster, name, again, answer })
+    }
+
+    async fn export(&self, order: &Order) -> Result<Export, ApiError> {
+        self.air_gap.export(order).await.map_err(files::unexported)
+    }
+
+    async fn import(&self, file: Bytes) -> Result<Import, ApiError> {
+        self.air_gap.import(file).await.map_err(files::unimported)
+    }
+
+    async fn set_cluster(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        site: Option<String>,
+        relay: bool,
+    ) -> Result<(), ApiError> {
+        let changes = Changes { site: Some(site), relay: Some(relay), ..Changes::default() };
+        self.fleet.relabel(tx, cluster, changes).await.map(|_| ()).map_err(refuse)
     }
 
     async fn retire_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError> {

@@ -5,6 +5,7 @@ pub mod holds;
 pub mod rings;
 pub mod tokens;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -13,6 +14,7 @@ use kedge_model::wire::{ClusterId, Sequence, Stream, Timestamp};
 use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, Row as _};
 
+use super::statement::Statement;
 use super::{Store, StoreError, Tx};
 
 /// What a cluster is to the hub.
@@ -35,6 +37,8 @@ pub struct ClusterRow {
     pub stream: Stream,
     pub labels: Labels,
     pub site: Option<String>,
+    /// It may fetch for the site's other streams.
+    pub relay: bool,
     pub machine: Option<String>,
     pub state: ClusterState,
     pub sequence: Sequence,
@@ -50,6 +54,8 @@ pub struct StandingRow {
     pub stream: Stream,
     pub state: ClusterState,
     pub sequence: Sequence,
+    pub site: Option<String>,
+    pub relay: bool,
     /// Of the hub's hold document; 0 is none.
     pub holds: u64,
     pub tick: i64,
@@ -75,8 +81,9 @@ pub struct CertificateNote {
 }
 
 const COLUMNS: &str =
-    "id, name, environment, cluster_type, ring, labels, site, machine, state, sequence, membership, token";
-const STANDING: &str = "SELECT id, environment, cluster_type, ring, state, sequence, hold_sequence, tick FROM clusters";
+    "id, name, environment, cluster_type, ring, labels, site, relay, machine, state, sequence, membership, token";
+const STANDING: &str =
+    "SELECT id, environment, cluster_type, ring, site, relay, state, sequence, hold_sequence, tick FROM clusters";
 
 impl Store {
     pub async fn cluster(&self, id: &ClusterId) -> Result<Option<ClusterRow>, StoreError> {
@@ -106,6 +113,24 @@ impl Store {
     pub async fn membership(&self, id: &ClusterId) -> Result<Option<Vec<u8>>, StoreError> {
         let query = sqlx::query_scalar("SELECT membership FROM clusters WHERE id = $1").bind(id.to_string());
         Ok(query.fetch_optional(self.pool()).await?)
+    }
+
+    /// When these clusters were last heard, as far as it is written.
+    pub async fn last_contacts(&self, clusters: &[ClusterId]) -> Result<BTreeMap<ClusterId, Timestamp>, StoreError> {
+        let ids: Vec<String> = clusters.iter().map(ToString::to_string).collect();
+        let mut query = Statement::new("SELECT id, last_contact FROM clusters WHERE id IN (");
+        query.list("", &ids, ")");
+        let rows = query.fetch_once(self).await?;
+        rows.iter().map(|row| Ok((parsed(row.try_get("id")?)?, Timestamp(row.try_get("last_contact")?)))).collect()
+    }
+
+    /// The streams that the members of a site follow.
+    pub async fn streams_of_site(&self, site: &str, limit: i64) -> Result<Vec<Stream>, StoreError> {
+        let query = sqlx::query(
+            "SELECT DISTINCT environment, cluster_type, ring FROM clusters WHERE site = $1 AND state = 'active' \
+             ORDER BY environment, cluster_type, ring LIMIT $2",
+        );
+        query.bind(site).bind(limit).fetch_all(self.pool()).await?.iter().map(stream).collect()
     }
 
     /// The number of the last change that is committed.
@@ -145,8 +170,8 @@ impl Tx {
         let query = sqlx::query(
             "INSERT INTO clusters (id, name, environment, cluster_type, ring, labels, site, public_key, machine, facts, state, \
              sequence, membership, joined_at, token, certificate_serial, certificate_until, last_contact, promise_until, \
-             generation, tick) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $14, $18, 0, $19) \
+             generation, tick, relay) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $14, $18, 0, $19, $20) \
              ON CONFLICT (id) DO NOTHING",
         );
         let bound = query
@@ -168,7 +193,8 @@ impl Tx {
             .bind(&new.certificate.serial)
             .bind(new.certificate.until.0)
             .bind(new.promise_until.0)
-            .bind(tick);
+            .bind(tick)
+            .bind(i64::from(row.relay));
         Ok(bound.execute(self.connection()).await?.rows_affected() == 1)
     }
 
@@ -177,7 +203,7 @@ impl Tx {
         let tick = self.tick().await?;
         let query = sqlx::query(
             "UPDATE clusters SET name = $2, environment = $3, cluster_type = $4, ring = $5, labels = $6, site = $7, state = $8, \
-             sequence = $9, membership = $10, token = $11, machine = $12, tick = $13 WHERE id = $1",
+             sequence = $9, membership = $10, token = $11, machine = $12, tick = $13, relay = $14 WHERE id = $1",
         );
         let bound = query
             .bind(row.id.to_string())
@@ -192,7 +218,8 @@ impl Tx {
             .bind(row.membership.as_slice())
             .bind(&row.token)
             .bind(row.machine.as_deref())
-            .bind(tick);
+            .bind(tick)
+            .bind(i64::from(row.relay));
         bound.execute(self.connection()).await?;
         Ok(())
     }
@@ -217,6 +244,7 @@ fn cluster(row: &AnyRow) -> Result<ClusterRow, StoreError> {
         stream: stream(row)?,
         labels: labels(row.try_get("labels")?)?,
         site: row.try_get("site")?,
+        relay: row.try_get::<i64, _>("relay")? != 0,
         machine: row.try_get("machine")?,
         state: parsed(row.try_get("state")?)?,
         sequence: Sequence(unsigned(row.try_get("sequence")?)?),
@@ -231,6 +259,8 @@ fn standing(row: &AnyRow) -> Result<StandingRow, StoreError> {
         stream: stream(row)?,
         state: parsed(row.try_get("state")?)?,
         sequence: Sequence(unsigned(row.try_get("sequence")?)?),
+        site: row.try_get("site")?,
+        relay: row.try_get::<i64, _>("relay")? != 0,
         holds: unsigned(row.try_get("hold_sequence")?)?,
         tick: row.try_get("tick")?,
     })

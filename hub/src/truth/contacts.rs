@@ -21,8 +21,14 @@ impl Contacts {
             promise_until: contact.promise_until,
             look_at: Timestamp(at.0.saturating_sub(look_age).max(0)),
             generation: contact.generation,
+            via: contact.carried.map(|carried| carried.by),
         };
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(*cluster, row);
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        // What others carry may be older than what the cluster said itself.
+        if row.via.is_some() && waiting.get(cluster).is_some_and(|known| known.at >= row.at) {
+            return;
+        }
+        waiting.insert(*cluster, row);
     }
 
     /// Takes so many, in the order of their ids.

@@ -13,7 +13,7 @@ use super::slots::Said;
 use super::tally::{Deltas, Weight};
 use super::{Figures, Heard};
 use crate::history::{Entry, Place, What};
-use crate::store::truth::promises::{ContactRow, Due};
+use crate::store::truth::promises::{ContactRow, Contacted, Due};
 use crate::store::{Store, StoreError, Tx, now};
 
 /// A cluster that turns Unknown, or is back.
@@ -93,25 +93,30 @@ pub async fn step(
     figures: &Figures,
     at: Timestamp,
 ) -> Result<(), StoreError> {
-    flush(store, contacts, heard).await?;
+    flush(store, contacts, heard, at).await?;
     beat(store, at).await?;
     judge(store, heard, figures, at).await
 }
 
-async fn flush(store: &Store, contacts: &Contacts, heard: &Heard) -> Result<(), StoreError> {
+async fn flush(store: &Store, contacts: &Contacts, heard: &Heard, now: Timestamp) -> Result<(), StoreError> {
     loop {
         let batch = contacts.take(BATCH);
         if batch.is_empty() {
             return Ok(());
         }
-        if let Err(error) = write(store, heard, &batch).await {
+        if let Err(error) = write(store, heard, &batch, now).await {
             contacts.give_back(batch);
             return Err(error);
         }
     }
 }
 
-async fn write(store: &Store, heard: &Heard, batch: &[(ClusterId, ContactRow)]) -> Result<(), StoreError> {
+async fn write(
+    store: &Store,
+    heard: &Heard,
+    batch: &[(ClusterId, ContactRow)],
+    now: Timestamp,
+) -> Result<(), StoreError> {
     let mut tx = store.write().await?;
     let mut deltas = Deltas::default();
     let (mut turned, mut freed) = (Vec::new(), false);
@@ -124,8 +129,14 @@ async fn write(store: &Store, heard: &Heard, batch: &[(ClusterId, ContactRow)]) 
             freed |= heard.slots.settle(&mut tx, cluster, &contacted.stream, said).await?;
         }
         let stuck_since = Timestamp(contact.look_at.0.saturating_add(LOOK_PATIENCE_MS));
-        let unknown = (stuck_since < contact.at).then_some(stuck_since);
+        let stuck = (stuck_since < contact.at).then_some(stuck_since);
+        let unknown = stuck.or_else(|| overdue(contact, &contacted, now));
         if unknown.is_some() == contacted.unknown_since.is_some() {
+            if contact.via.is_some() && unknown != contacted.unknown_since {
+                // Silent all the same, and since later than was known.
+                let tick = tx.hold_tick().await?;
+                tx.set_unknown(cluster, unknown, tick).await?;
+            }
             continue;
         }
         let tally = tx.tally(cluster).await?;
@@ -140,6 +151,13 @@ async fn write(store: &Store, heard: &Heard, batch: &[(ClusterId, ContactRow)]) 
     tx.commit().await?;
     heard.tell(counted, freed);
     Ok(())
+}
+
+/// A sign of life that was long on its way says nothing of now: the promise that came with it is over already.
+fn overdue(contact: &ContactRow, contacted: &Contacted, now: Timestamp) -> Option<Timestamp> {
+    let until = contacted.promise_until;
+    let late = contact.via.is_some() && until.0 < now.0.saturating_sub(MARGIN_MS);
+    (late && contacted.unknown_since.is_some()).then_some(until)
 }
 
 /// Promises that ended while no hub was there get that much more time, once.

@@ -13,7 +13,7 @@ use super::prepared::Prepared;
 use super::promises::LOOK_PATIENCE_MS;
 use super::slots::Said;
 use super::tally::{Deltas, Weight};
-use super::{Figures, Heard, TakeError, Taken};
+use super::{CARRIED_MS, Figures, Heard, TakeError, Taken};
 use crate::history::{Entry, Place, What};
 use crate::store::truth::{Seat, StoredHeads};
 use crate::store::{Store, StoreError, Tx};
@@ -45,8 +45,6 @@ enum Verdict {
 
 /// Documents of one commit: at a thousand a second the disk syncs a few times a second.
 const BATCH: usize = 512;
-/// A document that somebody carried here keeps its cluster known so long after it was written; polls promise for themselves.
-const CARRIED_MS: i64 = 15 * 60 * 1000;
 
 /// Ends on shutdown, after everything that was handed in is answered.
 pub async fn run(

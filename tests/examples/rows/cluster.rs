@@ -44,6 +44,7 @@ pub async fn add(
         stream,
         labels,
         site: None,
+        relay: false,
         machine: None,
         state: ClusterState::Active,
         sequence: Sequence(1),

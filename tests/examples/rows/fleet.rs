@@ -67,7 +67,7 @@ async fn break_promises(store: &Store, from: usize, to: usize, promise: fn(usize
         for number in some {
             let (id, at) = (ClusterId::of_public_key(signing_key(*number).public().as_bytes()), now());
             let promise_until = Timestamp(at.0 + promise(*number));
-            let contact = ContactRow { at, promise_until, look_at: at, generation: Generation(1) };
+            let contact = ContactRow { at, promise_until, look_at: at, generation: Generation(1), via: None };
             assert!(tx.put_contact(&id, &contact).await.unwrap().is_some());
         }
         tx.commit().await.unwrap();

@@ -31,6 +31,8 @@ pub struct RootAgent {
     program: PathBuf,
     /// The way to the hub that can be cut.
     pub cable: Option<Relay>,
+    /// The network that it runs in; none: this machine's.
+    namespace: Option<String>,
     folder: TempDir,
 }
 
@@ -54,13 +56,28 @@ impl RootAgent {
         let program = program()?;
         let folder = tempfile::Builder::new().prefix("kedge-agent-").tempdir().unwrap();
         let cable = hub.map(|hub| Relay::start(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), hub));
-        let agent = RootAgent { part: None, name: name.to_owned(), program, cable, folder };
+        let agent = RootAgent { part: None, name: name.to_owned(), program, cable, namespace: None, folder };
         agent.write("etc/machine-id", &machine_id(name));
         let way = agent.cable.as_ref().map(|cable| format!("hub = \"https://{}\"\n", cable.address()));
         agent.write("etc/kedge/agent.toml", &way.unwrap_or_default());
         let ran = agent.command(&["join", "--token", token, "--name", name]).output().unwrap();
         assert!(ran.status.success(), "{name} joins: {}", String::from_utf8_lossy(&ran.stderr));
         Some(agent)
+    }
+
+    /// One that hasn't joined and never will over a network: its way to any hub ends at a port that nobody serves.
+    pub fn without_network(name: &str) -> Option<RootAgent> {
+        let program = program()?;
+        let folder = tempfile::Builder::new().prefix("kedge-agent-").tempdir().unwrap();
+        let agent = RootAgent { part: None, name: name.to_owned(), program, cable: None, namespace: None, folder };
+        agent.write("etc/machine-id", &machine_id(name));
+        agent.write("etc/kedge/agent.toml", "hub = \"https://127.0.0.1:1\"\n");
+        Some(agent)
+    }
+
+    /// It runs in this network from its next start on.
+    pub fn move_to(&mut self, namespace: &str) {
+        self.namespace = Some(namespace.to_owned());
     }
 
     pub fn name(&self) -> &str {
@@ -119,7 +136,14 @@ impl RootAgent {
 
     /// A command of its own program on the same folder, with that folder as the current one.
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
+        let mut command = match &self.namespace {
+            None => Command::new(&self.program),
+            Some(namespace) => {
+                let mut command = Command::new("ip");
+                command.args(["netns", "exec", namespace]).arg(&self.program);
+                command
+            }
+        };
         command.args(arguments).arg("--root").arg(self.root()).current_dir(self.root());
         command
     }

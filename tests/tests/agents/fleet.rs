@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kedge_hub::agents::TokenOrder;
+use kedge_hub::agents::{Changes, TokenOrder};
 use kedge_hub::store::agents::ClusterState;
 use kedge_hub::store::now;
 use kedge_model::Labels;
@@ -42,7 +42,9 @@ async fn new_labels_reach_the_cluster_in_the_same_stream() {
     let cluster = agent.identity.cluster;
     let labels = Labels::from([("region".to_owned(), "south".to_owned())]);
     hub.change(async |fleet, tx| {
-        drop(fleet.relabel(tx, &cluster, Some(labels.clone()), Some("drone-9".to_owned()), None).await.unwrap());
+        let (labels, name) = (Some(labels.clone()), Some("drone-9".to_owned()));
+        let changes = Changes { labels, name, ..Changes::default() };
+        drop(fleet.relabel(tx, &cluster, changes).await.unwrap());
     })
     .await;
     agent.poll().await.unwrap();

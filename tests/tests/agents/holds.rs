@@ -1,5 +1,6 @@
 //! Hold documents: the hub's reach the cluster with a poll, a technician's reach the hub by any carrier.
 
+use kedge_hub::agents::Changes;
 use kedge_hub::store::agents::holds::HoldWriter;
 use kedge_hub::store::now;
 use kedge_model::wire::{ClusterId, Envelope, HoldDocument, HoldEntry, SiteHolds, Timestamp};
@@ -81,7 +82,8 @@ async fn a_hold_from_another_cluster_is_taken_if_both_share_a_site() {
     assert!(hub.store.hold_documents(&cluster).await.unwrap()[0].1.holds.is_empty());
 
     let mut tx = hub.store.write().await.unwrap();
-    hub.fleet.relabel(&mut tx, &by, None, Some(Some("mill".to_owned())), None).await.unwrap();
+    let changes = Changes { site: Some(Some("mill".to_owned())), ..Changes::default() };
+    hub.fleet.relabel(&mut tx, &by, changes).await.unwrap();
     tx.commit().await.unwrap();
     let refused = writer.send_status(&first).await.unwrap_err();
     assert_eq!((refused.status(), refused.reason()), (Some(403), Some("WrongCluster")));

@@ -11,4 +11,5 @@ mod join;
 mod poll;
 mod postgres;
 mod renew;
+mod site;
 mod status;

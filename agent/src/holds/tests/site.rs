@@ -128,7 +128,8 @@ fn what_is_held_on_others_is_signed_and_counted_per_target() {
     holds.hold_on(&key(2), one, "b", "anna@gate", "", NOON).unwrap();
     assert!(holds.unhold_on(&key(2), one, "a", NOON).unwrap());
     assert!(!holds.unhold_on(&key(2), one, "a", NOON).unwrap());
-    let documents = || holds.outgoing().unwrap().iter().map(|envelope| SiteHolds::open(envelope).unwrap()).collect::<Vec<_>>();
+    let documents =
+        || holds.outgoing().unwrap().iter().map(|envelope| SiteHolds::open(envelope).unwrap()).collect::<Vec<_>>();
     let found = documents();
     let sequence = |of: ClusterId| found.iter().find(|holds| holds.document.cluster == of).unwrap().document.sequence;
     assert_eq!((sequence(one), sequence(other), found.len()), (3, 1, 2));

@@ -111,6 +111,15 @@ impl Authority {
         self.identity_for(hub, stream, (now().0 - DAY / 24, now().0 + 90 * DAY))
     }
 
+    /// The same, placed in a site.
+    pub fn member(&self, hub: &str, name: &str, stream: &Stream, site: &str) -> Identity {
+        let joined = self.identity(hub, stream).joined().clone();
+        let key = HostKey::from_pem(&joined.key).unwrap();
+        let (name, site) = (name.to_owned(), Some(site.to_owned()));
+        let membership = Membership { name: name.clone(), site, ..self.membership(key.cluster(), 1, stream) };
+        Identity::of(Joined { name, membership: self.sign(&membership), ..joined }).unwrap()
+    }
+
     /// With a certificate of these dates.
     pub fn identity_for(&self, hub: &str, stream: &Stream, dates: (i64, i64)) -> Identity {
         let key = HostKey::generate().unwrap();

@@ -16,8 +16,10 @@ use crate::link::{Backoff, FetchError, Next};
 use crate::metrics::tally::{self, Counted};
 use crate::objects::Objects;
 use crate::objects::collect::free;
+use crate::peers::Content as FromPeers;
 use crate::record::{Failure, Record};
 use crate::records;
+use crate::swarm::SwarmError;
 use crate::worker::{Job, Wish};
 
 #[derive(Default)]
@@ -67,6 +69,11 @@ impl Content {
         self.broken.clear();
     }
 
+    /// All that isn't here yet, the least first.
+    pub(super) fn wanted(&self) -> Vec<BlobRef> {
+        self.missing.iter().flat_map(|missing| missing.blobs.iter().cloned()).collect()
+    }
+
     fn is_waiting(&self, assignment: &str) -> bool {
         self.broken.get(assignment).is_some_and(|(_, until)| Instant::now() < *until)
     }
@@ -93,6 +100,7 @@ impl<H: Hub> Desk<H> {
             }
         }
         self.content.missing.sort_by_key(|missing| missing.bytes);
+        self.sharing.soon();
         self.content.needed = records.values().flat_map(records::objects).collect();
         self.content.needed.extend(self.memory.state().into_iter().flat_map(named));
         self.sweep();
@@ -133,6 +141,7 @@ impl<H: Hub> Desk<H> {
                 tally::add(Counted::Fetched, 1);
                 tally::add(Counted::FetchedBytes, self.content.missing.get(at).map_or(0, |missing| missing.bytes));
                 tracing::info!(assignment, "its content is here");
+                self.sharing.soon();
                 None
             }
             Err(error) => match self.broke_off(&assignment, &error) {
@@ -170,6 +179,7 @@ impl<H: Hub> Desk<H> {
 
     fn begin_fetch(&mut self, wish: &Wish, blobs: Vec<BlobRef>) {
         let Some(hub) = self.hub.clone() else { return };
+        let peers = self.sharing.content();
         let (assignment, objects) = (wish.assignment.clone(), self.site.objects.clone());
         tracing::info!(
             assignment,
@@ -180,7 +190,7 @@ impl<H: Hub> Desk<H> {
         self.content.fetching = Some((assignment.clone(), wish.packages.key()));
         self.content.fetch.begin(async move {
             for blob in &blobs {
-                if let Err(error) = hub.fetch(blob, &objects).await {
+                if let Err(error) = fetch(&*hub, peers.as_ref(), blob, &objects).await {
                     return Fetched { assignment, result: Err(error) };
                 }
             }
@@ -234,20 +244,30 @@ impl<H: Hub> Desk<H> {
     }
 }
 
-fn missing(packages: &Packages, objects: &Objects) -> Vec<BlobRef> {
-    blobs(packages).filter(|blob| !objects.has(&blob.digest)).collect()
+/// From peers if somebody has it or fetches it, else from the hub.
+async fn fetch<H: Hub>(
+    hub: &H,
+    peers: Option<&FromPeers>,
+    blob: &BlobRef,
+    objects: &Objects,
+) -> Result<(), FetchError> {
+    if let Some(peers) = peers {
+        match peers.fetch(blob, objects).await {
+            Ok(true) => return Ok(()),
+            Ok(false) | Err(SwarmError::Nobody(_)) => {}
+            Err(SwarmError::Disk(error)) => return Err(error),
+        }
+    }
+    hub.fetch(blob, objects).await
 }
 
-fn blobs(packages: &Packages) -> impl Iterator<Item = BlobRef> + '_ {
-    [&packages.platform, &packages.workload].into_iter().flat_map(|package| {
-        let own = BlobRef { digest: package.digest, size: package.size };
-        std::iter::once(own).chain(package.artifacts.iter().cloned())
-    })
+fn missing(packages: &Packages, objects: &Objects) -> Vec<BlobRef> {
+    packages.blobs().filter(|blob| !objects.has(&blob.digest)).collect()
 }
 
 fn named(state: &DesiredState) -> impl Iterator<Item = Digest> + '_ {
     state.entries.iter().flat_map(|entry| match &entry.mode {
-        Mode::Apply(packages) => blobs(packages).map(|blob| blob.digest).collect(),
+        Mode::Apply(packages) => packages.blobs().map(|blob| blob.digest).collect(),
         Mode::Observe(_) => Vec::new(),
     })
 }

@@ -9,7 +9,10 @@ use std::time::Duration;
 use fake::{World, entry};
 use kedge_model::wire::{Timestamp, Tombstone};
 
+use crate::airgap::inbox::Inbox;
+use crate::airgap::looked;
 use crate::holds::Holds;
+use crate::objects::Objects;
 use crate::report;
 
 #[tokio::test(start_paused = true)]
@@ -196,4 +199,31 @@ async fn another_label_binds_what_runs_again_once() {
             assert_eq!(world.jobs().iter().filter(|job| *job == "apply web").count(), 2);
         })
         .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_file_brought_is_followed_without_the_hub() {
+    let world = World::new();
+    world.hub.set_down(true);
+    let (inbox, objects) = (Inbox::of(&world.paths), Objects::open(&world.paths.objects()).unwrap());
+    let content = ["web", "db"].map(|name| ["platform", "workload"].map(|what| format!("{name} {what}")));
+    content.iter().flatten().for_each(|bytes| _ = objects.put(bytes.as_bytes()).unwrap());
+    // One lay there before the start.
+    inbox.put(&world.hub.letter(1, vec![entry("web")])).unwrap();
+    world
+        .run(async {
+            world.applied("web").await;
+            inbox.put(&world.hub.letter(2, vec![entry("web"), entry("db")])).unwrap();
+            world.applied("db").await;
+            assert!(inbox.is_empty());
+            // The same again, and an older one: neither changes anything, and only the older one is complained about.
+            inbox.put(&world.hub.letter(2, vec![entry("web"), entry("db")])).unwrap();
+            inbox.put(&world.hub.letter(1, vec![])).unwrap();
+            world.looked().await;
+            world.hub.set_down(false);
+            world.hub.until(|hub| hub.condition("db") == "Converged" && hub.warning("StateRefused")).await;
+            assert_eq!(world.hub.last_poll().generation.0, 2);
+        })
+        .await;
+    assert!(looked::read(&world.paths).is_some());
 }

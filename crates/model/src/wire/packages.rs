@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::desired::{Entry, Mode, Observation, Packages};
+use super::desired::{BlobRef, Entry, Mode, Observation, Packages};
 use super::digest::{Digest, hex, unhex};
 
 /// Half a SHA-256 over the digests: 32 hexadecimal digits.
@@ -41,6 +41,14 @@ impl PackagesKey {
 impl Packages {
     pub fn key(&self) -> PackagesKey {
         PackagesKey::of_packages(&self.platform.digest, &self.workload.digest)
+    }
+
+    /// All content: both packages, and the artifacts that they name.
+    pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
+        [&self.platform, &self.workload].into_iter().flat_map(|package| {
+            let own = BlobRef { digest: package.digest, size: package.size };
+            std::iter::once(own).chain(package.artifacts.iter().cloned())
+        })
     }
 }
 

@@ -42,7 +42,8 @@ pub struct MemberAnswer {
     /// The hub lacks the document that the presence's heads name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub want_status: bool,
-    /// Why nothing is said of it: `Revoked`, `Retired`, `UnknownCluster`, `OtherSite`, `NotARelay`, `TooOld`.
+    /// Why nothing, or not all, is said of it: `Forged`, `Malformed`, `UnknownCluster`, `Revoked`, `Retired`, `OtherSite`, `TooOld` (the hub
+    /// heard later of it), `AheadOfTime` (its clock), `NotARelay` (its state is of another stream).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }

@@ -4,6 +4,7 @@ use kedge_model::kinds::{EnvironmentPolicy, Members, Promoter, PromotionPolicy, 
 use kedge_model::wire::{Envelope, Generation};
 
 use super::*;
+use crate::agents::Changes;
 use crate::agents::testing::fleet;
 use crate::state::testing::{ours, packed_type, source};
 use crate::state::{Issued, plan};
@@ -76,7 +77,7 @@ async fn labels_decide_the_ring_and_a_person_cannot_name_another_one() {
     enforce(store, &world.policies, Some(&policy("dev"))).await;
     let labels = Labels::from([("size".to_owned(), "small".to_owned())]);
     let mut tx = store.write().await.unwrap();
-    let moved = fleet.relabel(&mut tx, &drone, Some(labels), None, None).await.unwrap();
+    let moved = fleet.relabel(&mut tx, &drone, Changes { labels: Some(labels), ..Changes::default() }).await.unwrap();
     assert_eq!(moved.stream.ring, "canary");
     let refused = fleet.relocate(&mut tx, &drone, None, None, Some("rest")).await;
     assert!(matches!(refused, Err(FleetError::RingGiven { ring, .. }) if ring == "canary"));

@@ -135,6 +135,7 @@ impl Hub {
             look_age: 1,
             promise_until: Timestamp(promise_until),
             heads: Heads::default(),
+            carried: None,
         };
         contacts.put(&drone.id, &contact, now());
         let heard = crate::truth::Heard::of(self.fleet.truth.slots());

@@ -20,9 +20,10 @@ use tempfile::TempDir;
 use tokio::sync::watch;
 use tower::ServiceExt as _;
 
+use crate::airgap::{Export, Import, Imported, Order, Outcome, What};
 use crate::api::{
     ApiError, ApiState, Caller, ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
-    Rooms, TruthSeen, WrittenView, router,
+    Rooms, SignWish, SignedRequest, TruthSeen, WrittenView, router,
 };
 use crate::catalog::testing;
 use crate::catalog::{self, CatalogNotes};
@@ -274,6 +275,37 @@ impl Rooms for FakeRooms {
 
     async fn relabel_cluster(&self, _: &mut Tx, cluster: &ClusterId, labels: Labels) -> Result<(), ApiError> {
         self.note(format!("relabel {cluster} {labels:?}"));
+        Ok(())
+    }
+
+    async fn sign_request(&self, _: &mut Tx, _: &Envelope, wish: SignWish) -> Result<SignedRequest, ApiError> {
+        self.note(format!("sign for {} {}", wish.environment, wish.cluster_type));
+        let answer = Envelope { payload_type: "answer".to_owned(), payload: Vec::new(), signatures: Vec::new() };
+        let cluster = ClusterId::of_public_key(&[9; 32]);
+        Ok(SignedRequest { cluster, name: "press-7".to_owned(), again: false, answer })
+    }
+
+    async fn export(&self, order: &Order) -> Result<Export, ApiError> {
+        self.note(format!("export {order:?}"));
+        Err(ApiError::not_found("bundle here"))
+    }
+
+    async fn import(&self, file: bytes::Bytes) -> Result<Import, ApiError> {
+        self.note(format!("import {} bytes", file.len()));
+        let writer = ClusterId::of_public_key(&[9; 32]);
+        let outcome = Outcome::Refused { reason: "Forged", message: "not its own".to_owned() };
+        let refused = Imported { cluster: None, what: What::Status, observed_at: None, outcome };
+        Ok(Import { writer, written_at: Timestamp(1000), items: vec![refused] })
+    }
+
+    async fn set_cluster(
+        &self,
+        _: &mut Tx,
+        cluster: &ClusterId,
+        site: Option<String>,
+        relay: bool,
+    ) -> Result<(), ApiError> {
+        self.note(format!("set {cluster} {site:?} {relay}"));
         Ok(())
     }
 

@@ -40,7 +40,9 @@ impl HoldWriter {
         match column {
             "hub" => Ok(HoldWriter::Hub),
             "cluster" => Ok(HoldWriter::Cluster),
-            peer => peer.parse().map(HoldWriter::Peer).map_err(|why| StoreError::Corrupt(format!("a hold's writer: {why}"))),
+            peer => {
+                peer.parse().map(HoldWriter::Peer).map_err(|why| StoreError::Corrupt(format!("a hold's writer: {why}")))
+            }
         }
     }
 }

@@ -57,6 +57,9 @@ pub struct ClusterSeen {
     pub look_at: Option<i64>,
     pub generation: i64,
     pub cloned_since: Option<i64>,
+    /// Who carried its last sign of life: a cluster's id, or `file`.
+    pub via: Option<String>,
+    pub relay: bool,
 }
 
 /// What a cluster last said that isn't as it should be, in numbers.
@@ -75,8 +78,8 @@ const MAX_LOOKED_AT: usize = 50_000;
 const FEW: i64 = 3000;
 
 const SELECT: &str = "SELECT id, name, environment, cluster_type, ring, labels, site, facts, state, sequence, joined_at, \
-     token, certificate_until, last_contact, promise_until, unknown_since, look_at, generation, cloned_since \
-     FROM ";
+     token, certificate_until, last_contact, promise_until, unknown_since, look_at, generation, cloned_since, \
+     via, relay FROM ";
 
 impl ClusterSeen {
     pub fn key(&self) -> ClusterKey {
@@ -234,6 +237,19 @@ impl Store {
         Ok(amiss)
     }
 
+    /// What these clusters are called; those that the caller doesn't see are missing.
+    pub async fn cluster_names(
+        &self,
+        visible: &Visible,
+        ids: &[String],
+    ) -> Result<BTreeMap<String, String>, StoreError> {
+        let mut query = Statement::new("SELECT id, name FROM clusters WHERE id IN (");
+        query.list("", ids, ")");
+        narrow(&mut query, visible, &ClusterFilter::default());
+        let rows = query.fetch_once(self).await?;
+        rows.iter().map(|row| Ok((row.try_get("id")?, row.try_get("name")?))).collect()
+    }
+
     /// Clusters with this id, or with this name: names aren't unique.
     pub async fn clusters_named(&self, visible: &Visible, name: &str) -> Result<Vec<ClusterSeen>, StoreError> {
         for part in ["id = ?", "name = ?"] {
@@ -306,5 +322,7 @@ fn cluster(row: &AnyRow) -> Result<ClusterSeen, StoreError> {
         look_at: row.try_get("look_at")?,
         generation: row.try_get("generation")?,
         cloned_since: row.try_get("cloned_since")?,
+        via: row.try_get("via")?,
+        relay: row.try_get::<i64, _>("relay")? != 0,
     })
 }

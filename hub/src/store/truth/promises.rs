@@ -5,6 +5,7 @@ use sqlx::Row as _;
 
 use super::{cluster_of, corrupt, stream_of, tally_of};
 use crate::store::{Backend, Store, StoreError, Tx};
+use crate::truth::Carrier;
 use crate::truth::tally::Tally;
 
 /// What a contact changes of a cluster's row.
@@ -14,6 +15,8 @@ pub struct ContactRow {
     pub promise_until: Timestamp,
     pub look_at: Timestamp,
     pub generation: Generation,
+    /// None: the cluster itself.
+    pub via: Option<Carrier>,
 }
 
 /// A member after its contact was written.
@@ -21,6 +24,7 @@ pub struct ContactRow {
 pub struct Contacted {
     pub stream: Stream,
     pub unknown_since: Option<Timestamp>,
+    pub promise_until: Timestamp,
 }
 
 /// A promise that is broken.
@@ -37,6 +41,14 @@ const DUE: &str = "SELECT id, environment, cluster_type, ring, promise_until FRO
 const DUE_LOCKED: &str = "SELECT id, environment, cluster_type, ring, promise_until FROM clusters \
      WHERE unknown_since IS NULL AND state = 'active' AND promise_until < $1 ORDER BY promise_until LIMIT $2 \
      FOR UPDATE SKIP LOCKED";
+const OWN_CONTACT: &str = "UPDATE clusters SET last_contact = $2, promise_until = $3, look_at = $4, generation = $5, via = $6 \
+     WHERE id = $1 AND state = 'active' AND last_contact <= $2 \
+     RETURNING environment, cluster_type, ring, unknown_since, promise_until";
+/// What others carry makes no promise shorter that the cluster gave itself.
+const CARRIED_CONTACT: &str = "UPDATE clusters SET last_contact = $2, \
+     promise_until = CASE WHEN promise_until > $3 THEN promise_until ELSE $3 END, look_at = $4, generation = $5, via = $6 \
+     WHERE id = $1 AND state = 'active' AND last_contact <= $2 \
+     RETURNING environment, cluster_type, ring, unknown_since, promise_until";
 const LAST_ALIVE: &str = "last_alive";
 
 impl Store {
@@ -56,22 +68,20 @@ impl Tx {
         cluster: &ClusterId,
         contact: &ContactRow,
     ) -> Result<Option<Contacted>, StoreError> {
-        let put = sqlx::query(
-            "UPDATE clusters SET last_contact = $2, promise_until = $3, look_at = $4, generation = $5 \
-             WHERE id = $1 AND state = 'active' AND last_contact <= $2 \
-             RETURNING environment, cluster_type, ring, unknown_since",
-        );
-        let row = put
+        let put = if contact.via.is_some() { CARRIED_CONTACT } else { OWN_CONTACT };
+        let row = sqlx::query(put)
             .bind(cluster.to_string())
             .bind(contact.at.0)
             .bind(contact.promise_until.0)
             .bind(contact.look_at.0)
             .bind(i64::try_from(contact.generation.0).unwrap_or(i64::MAX))
+            .bind(contact.via.map(Carrier::to_text))
             .fetch_optional(self.connection())
             .await?;
         let Some(row) = row else { return Ok(None) };
         let unknown_since: Option<i64> = row.try_get("unknown_since")?;
-        Ok(Some(Contacted { stream: stream_of(&row)?, unknown_since: unknown_since.map(Timestamp) }))
+        let promise_until = Timestamp(row.try_get("promise_until")?);
+        Ok(Some(Contacted { stream: stream_of(&row)?, unknown_since: unknown_since.map(Timestamp), promise_until }))
     }
 
     pub async fn tally(&mut self, cluster: &ClusterId) -> Result<Option<Tally>, StoreError> {

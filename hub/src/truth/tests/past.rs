@@ -158,6 +158,7 @@ async fn a_broken_promise_and_its_end_are_told_at_their_times() {
             look_age: 10,
             promise_until: Timestamp(until),
             heads: kedge_model::wire::Heads::default(),
+            carried: None,
         };
         contacts.put(&member.id, &contact(at.0 - 20_000), at);
         step(fleet.store(), &contacts, &figures, at).await.unwrap();

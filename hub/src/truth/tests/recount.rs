@@ -91,6 +91,7 @@ async fn happen(fleet: &Fleet, players: &mut [Player], contacts: &Contacts, happ
             look_age,
             promise_until: Timestamp(at.0 + promise),
             heads: Heads::default(),
+            carried: None,
         };
         contacts.put(&player.member.id, &told, at);
         step(fleet.store(), contacts, fleet.truth.figures(), at).await.unwrap();
@@ -301,6 +302,7 @@ async fn two_hubs_on_one_database_count_together() {
                         look_age: 1,
                         promise_until: Timestamp(at.0 + promise),
                         heads: Heads::default(),
+                        carried: None,
                     };
                     contacts.put(id, &told, at);
                 }

@@ -37,6 +37,7 @@ pub struct Cluster {
     health: Health,
     joined: When,
     contact: When,
+    via: Option<Via>,
     promise: When,
     looked_at: Option<When>,
     certificate: When,
@@ -60,6 +61,13 @@ struct Links {
     conditions: String,
     site: String,
     api: String,
+}
+
+/// Who brought its last sign of life.
+struct Via {
+    name: String,
+    /// None: a person, with a file, or one that the viewer doesn't see.
+    link: Option<String>,
 }
 
 /// The state that the cluster should have.
@@ -137,6 +145,10 @@ pub async fn page(
         health: Health::of(cluster),
         joined: When::of(&cluster.joined_at),
         contact: When::of(&cluster.last_contact),
+        via: cluster.via.as_ref().map(|via| Via {
+            name: if via.name == "file" { "a file".to_owned() } else { via.name.clone() },
+            link: via.cluster.as_deref().map(links::cluster),
+        }),
         promise: When::of(&cluster.promise_until),
         looked_at: When::maybe(cluster.looked_at.as_deref()),
         certificate: When::of(&cluster.certificate_until),

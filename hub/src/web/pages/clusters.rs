@@ -41,6 +41,8 @@ struct Row {
     /// `active`, or what became of it.
     state: String,
     contact: When,
+    /// Who brought its last sign of life; empty: itself.
+    via: String,
     agent: String,
 }
 
@@ -189,6 +191,7 @@ fn row(cluster: ClusterView) -> Row {
         ring_link: links::query("/clusters", &stream),
         health: Health::of(&cluster),
         contact: When::of(&cluster.last_contact),
+        via: cluster.via.map(|via| via.name).unwrap_or_default(),
         id: cluster.id,
         name: cluster.name,
         environment: cluster.environment,

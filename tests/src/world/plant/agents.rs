@@ -3,6 +3,7 @@
 use std::thread;
 
 use crate::lab::root_agent::RootAgent;
+use crate::lab::site::Site;
 
 use super::{Plant, assignment};
 
@@ -31,6 +32,30 @@ impl Plant {
         let token = self.join_token(environment, cluster_type, labels, 1);
         let hub = self.world.hub.places().agents;
         self.agents.push(RootAgent::start_with_cable(name, &token, hub).expect("the program is there"));
+    }
+
+    /// Boxes of a site, each in a network of its own, named `<environment>-<type>-<number>`; they have joined and don't run.
+    pub fn add_site(&mut self, site: &Site, environment: &str, cluster_type: &str, count: usize) {
+        let uses = count.to_string();
+        let token = self.world.kedge.run([
+            "token",
+            "create",
+            "--environment",
+            environment,
+            "--cluster-type",
+            cluster_type,
+            "--uses",
+            &uses,
+            "--site",
+            "hall-7",
+        ]);
+        for host in 0..count {
+            let name = format!("{environment}-{cluster_type}-{}", host + 1);
+            let mut agent = RootAgent::join(&name, token.trim(), None).expect("the program is there");
+            agent.write("etc/kedge/agent.toml", "[peers]\ninterfaces = [\"lan0\"]\n");
+            agent.move_to(&site.namespace(host));
+            self.agents.push(agent);
+        }
     }
 
     pub fn join_token(&self, environment: &str, cluster_type: &str, labels: &str, uses: usize) -> String {

@@ -47,7 +47,7 @@ impl<H: Hub> Desk<H> {
         accepted.changed()
     }
 
-    fn follow(&mut self, accepted: &Accepted, answer: &PollAnswer, house: &mut House) {
+    pub(in crate::run::desk) fn follow(&mut self, accepted: &Accepted, answer: &PollAnswer, house: &mut House) {
         let came = [
             ("KeySetRefused", !answer.key_sets.is_empty()),
             ("MembershipRefused", answer.membership.is_some()),
@@ -63,6 +63,7 @@ impl<H: Hub> Desk<H> {
             }
         }
         if accepted.keys_changed {
+            self.sharing.came(&answer.key_sets);
             tracing::info!(version = self.memory.keys().version, "new keys of the hub");
             if let Some(hub) = &self.hub
                 && let Err(error) = hub.trust(self.memory.authorities())
@@ -87,13 +88,18 @@ impl<H: Hub> Desk<H> {
         }
         if accepted.changed() {
             self.agenda.soon();
+            self.sharing.soon();
         }
     }
 
     fn take_holds(&mut self, house: &mut House) {
-        if !self.keep_hub_holds() {
-            return;
+        if self.keep_hub_holds() {
+            self.follow_holds(house);
         }
+    }
+
+    /// What isn't held any more is tried again, and everything is looked at.
+    pub(in crate::run::desk) fn follow_holds(&mut self, house: &mut House) {
         for assignment in self.read_holds() {
             self.agenda.give(&assignment);
             house.give(Job::Retry(assignment));
@@ -114,6 +120,7 @@ impl<H: Hub> Desk<H> {
     /// The first answer after some without.
     fn is_back(&mut self, house: &mut House) {
         self.talk.online = true;
+        self.sharing.soon();
         self.talk.news();
         self.content.hurry();
         let hub = self.hub.as_ref().map(|hub| hub.name()).unwrap_or_default();
@@ -140,7 +147,9 @@ impl<H: Hub> Desk<H> {
         } else {
             tracing::debug!(error = said, "the hub doesn't answer");
         }
-        self.talk.online = false;
+        if std::mem::take(&mut self.talk.online) {
+            self.sharing.soon();
+        }
         house.service.say(format!("without a hub, running what is on the disk: {said}"));
         if let Err(error) = Contact::missed(&self.site.paths, &said) {
             tracing::debug!(%error, "the contact can't be noted");

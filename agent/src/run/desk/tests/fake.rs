@@ -381,6 +381,21 @@ impl FakeHub {
         self.issue(generation, self.authority.sign(&state));
     }
 
+    /// What a file of this hub would bring.
+    pub fn letter(&self, generation: u64, entries: Vec<Entry>) -> PollAnswer {
+        PollAnswer {
+            time: now(),
+            next: 0,
+            promise: 0,
+            key_sets: self.authority.chain.clone(),
+            membership: None,
+            state: Some(self.authority.sign(&state(generation, entries))),
+            holds: None,
+            want_status: false,
+            want_proof: false,
+        }
+    }
+
     /// Signed by somebody else.
     pub fn forge(&self, generation: u64, entries: Vec<Entry>) {
         self.issue(generation, Authority::new().sign(&state(generation, entries)));

@@ -1,0 +1,84 @@
+//! `kedge-agent request`: the first half of a join without a network. The work is in `crate::airgap::enrol`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kedge_durable::{Disk, RealDisk};
+
+use super::error::{CommandError, Exit};
+use super::output::{harmless, print};
+use crate::airgap::enrol::{self, EnrolError};
+use crate::paths::Paths;
+
+/// Ask to join by file, without a network.
+///
+/// The host makes its key and writes a request that is signed by it; there is no secret in the file. Carry it to a machine that reaches the
+/// hub, have it signed with `kedge token sign`, and bring the answer back to `kedge-agent import`. Asked again, the host gives the same
+/// request.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  On the host:
+    kedge-agent request --name line-7 -o /media/stick/line-7-request.kedge
+
+  On a machine that reaches the hub:
+    kedge token sign line-7-request.kedge --environment prod --cluster-type line -o line-7-answer.kedge
+
+  On the host again:
+    kedge-agent import /media/stick/line-7-answer.kedge")]
+pub struct RequestArgs {
+    /// What this cluster is called [default: the host's name]
+    #[arg(long)]
+    name: Option<String>,
+    /// Where the request is written
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Ask to become a new cluster; the host stays the one that it is until the answer is imported
+    #[arg(long)]
+    again: bool,
+}
+
+pub fn run(args: &RequestArgs, paths: &Paths) -> Result<Exit, CommandError> {
+    if paths.is_host() && !nix::unistd::geteuid().is_root() {
+        return Err(CommandError::NeedsRootToChange);
+    }
+    let disk: Arc<dyn Disk> = Arc::new(RealDisk);
+    let request = enrol::request(&disk, paths, args.name.as_deref(), args.again).map_err(failed)?;
+    let json =
+        request.envelope.to_json().map_err(|error| CommandError::failed("the request can't be written", error))?;
+    write(&args.output, &json)?;
+    let (file, name, cluster) = (args.output.display(), &request.name, request.cluster);
+    let text =
+        format!("{file} asks for {name} ({cluster}). Have it signed: kedge token sign {file} -e … -t … -o ANSWER\n");
+    print(&harmless(&text))?;
+    Ok(Exit::Success)
+}
+
+/// Whole under its name, or not at all.
+fn write(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
+    use std::io::Write as _;
+    let written = kedge_bundle::Output::create(path, None).and_then(|mut output| {
+        output.write_all(bytes)?;
+        output.finish().map(drop)
+    });
+    written.map_err(|source| CommandError::File { path: path.to_owned(), action: "written", source })
+}
+
+pub fn failed(error: EnrolError) -> CommandError {
+    let hint = error.hint().unwrap_or_default();
+    CommandError::refused(sentence(&error), hint)
+}
+
+/// The error and its causes.
+pub fn sentence(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let line = error.to_string();
+        if !said.contains(&line) {
+            said = format!("{said}: {line}");
+        }
+        cause = error.source();
+    }
+    said
+}

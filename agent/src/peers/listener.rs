@@ -1,0 +1,134 @@
+//! The door for peers: who has a certificate of the fleet may sync and ask for content, within bounds of connections, bytes and time.
+//! A task beside the driver, which judges every question; what fails here is tried again and never stops the agent.
+
+mod answer;
+mod visits;
+
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use kedge_model::wire::{ClusterId, Digest};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio_rustls::TlsAcceptor;
+
+use crate::link::HubLink;
+use crate::link::mutual::cluster_of;
+use crate::swarm::Server;
+use answer::Visitor;
+use visits::Visits;
+
+/// What the driver is asked.
+#[derive(Debug)]
+pub enum Asked {
+    /// A message; no answer ends the connection.
+    Sync { from: ClusterId, address: SocketAddr, message: Vec<u8>, reply: oneshot::Sender<Option<Vec<u8>>> },
+    /// Whether it may have this content.
+    May { from: ClusterId, blob: Digest, reply: oneshot::Sender<bool> },
+}
+
+/// What each connection needs.
+#[derive(Clone)]
+pub struct Door {
+    pub link: Arc<HubLink>,
+    pub server: Server,
+    pub ask: mpsc::Sender<Asked>,
+}
+
+/// More than a site's agents open at once; each costs a task and some 40 KiB.
+const MAX_CONNECTIONS: usize = 64;
+/// Certificates and a few round trips on a LAN.
+const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+/// A connection is kept so long between two requests; also the time for a request's head.
+const IDLE: Duration = Duration::from_secs(6 * 60);
+/// The least that hyper takes.
+const BUFFER: usize = 16 * 1024;
+const MAX_HEADERS: usize = 24;
+/// After a failure to accept.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// The wanted place, or a free port beside it: the port is announced anyway.
+pub async fn bind(wanted: SocketAddr) -> io::Result<TcpListener> {
+    let port_taken = match TcpListener::bind(wanted).await {
+        Ok(listener) => return Ok(listener),
+        Err(error) => error,
+    };
+    // A kernel without IPv6, or a port that another program has.
+    let any = if wanted.ip().is_unspecified() { Ipv4Addr::UNSPECIFIED.into() } else { wanted.ip() };
+    if wanted.is_ipv6() && wanted.ip().is_unspecified() && port_taken.kind() != io::ErrorKind::AddrInUse {
+        return TcpListener::bind(SocketAddr::new(any, wanted.port())).await;
+    }
+    match TcpListener::bind(SocketAddr::new(wanted.ip(), 0)).await {
+        Ok(listener) => Ok(listener),
+        Err(_) => TcpListener::bind(SocketAddr::new(any, 0)).await,
+    }
+}
+
+/// For as long as somebody listens to what is asked.
+pub async fn serve(listener: TcpListener, door: Door) {
+    let (room, visits) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Visits::default());
+    let mut visitors = tokio::task::JoinSet::new();
+    while !door.ask.is_closed() {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((socket, address)) => {
+                    // Who finds it full comes again later, by its own back-off.
+                    let Ok(seat) = Arc::clone(&room).try_acquire_owned() else { continue };
+                    let (door, visits) = (door.clone(), visits.clone());
+                    visitors.spawn(async move {
+                        welcome(socket, address, door, visits).await;
+                        drop(seat);
+                    });
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "no connection of a peer can be accepted");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+            Some(_) = visitors.join_next() => {}
+            () = door.ask.closed() => break,
+        }
+    }
+}
+
+async fn welcome(socket: TcpStream, address: SocketAddr, door: Door, visits: Visits) {
+    let Ok(mutual) = door.link.mutual() else { return };
+    _ = socket.set_nodelay(true);
+    let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, TlsAcceptor::from(mutual.server).accept(socket)).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            tracing::debug!(%address, %error, "a stranger was turned away");
+            return;
+        }
+        Err(_) => return,
+    };
+    let Some(cluster) = cluster_of(stream.get_ref().1.peer_certificates()) else { return };
+    let Some(visit) = visits.enter(cluster) else {
+        tracing::debug!(%cluster, "a peer has connections enough");
+        return;
+    };
+    let visitor = Arc::new(Visitor::new(cluster, address, door, visit));
+    let service = {
+        let visitor = Arc::clone(&visitor);
+        service_fn(move |request| {
+            let visitor = Arc::clone(&visitor);
+            async move { Ok::<_, std::convert::Infallible>(visitor.answer(request).await) }
+        })
+    };
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(IDLE)
+        .max_buf_size(BUFFER)
+        .max_headers(MAX_HEADERS)
+        .serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        // How it ended is the other side's to know.
+        _ = connection => {}
+        () = visitor.overdue() => tracing::debug!(%cluster, "a slow peer was cut off"),
+    }
+}

@@ -1,0 +1,94 @@
+//! `kedge status import`: what agents without a network sent back, brought to the hub.
+
+use std::io::Read as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use kedge_bundle::Parts;
+use serde_json::Value;
+
+use crate::error::{Exit, UsageError};
+use crate::get::columns::{moment, text};
+use crate::hub::HubArgs;
+use crate::output::{Format, Table, counted, print_json, print_text, print_yaml, say};
+
+/// Bring what an agent exported to the hub
+///
+/// Every document counts from the time at which its cluster wrote it. The same file again changes nothing.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  On the host, then here:
+    kedge-agent export -o /media/KEDGE/press-7.kedge
+    kedge status import /media/KEDGE/press-7.kedge
+
+Exit codes: 0 everything was taken or known, 1 the file was refused, 3 something in it was.")]
+pub struct ImportArgs {
+    /// What `kedge-agent export` wrote; several in one go
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    output: Format,
+}
+
+/// As much as the hub takes.
+const MAX_FILE: u64 = 64 * 1024 * 1024;
+
+pub fn run(args: &ImportArgs, hub: &HubArgs) -> Result<Exit> {
+    let hub = hub.open()?;
+    let mut left_out = false;
+    for file in &args.files {
+        let bytes = read(file)?;
+        let document = hub.upload(&["status", "import"], bytes).with_context(|| file.display().to_string())?.document;
+        let items = document["items"].as_array().cloned().unwrap_or_default();
+        let of = |outcome: &str| items.iter().filter(|item| item["outcome"] == outcome).count();
+        left_out |= of("refused") > 0;
+        match args.output {
+            Format::Text => print_text(&shown(&items))?,
+            Format::Json => print_json(&document)?,
+            Format::Yaml => print_yaml(&document)?,
+        }
+        say(&format!(
+            "{}: {} of {}: {} taken, {} known or older, {} refused",
+            file.display(),
+            counted(items.len(), "document"),
+            moment(&document["writtenAt"]),
+            of("taken"),
+            of("known") + of("older"),
+            of("refused")
+        ));
+    }
+    Ok(if left_out { Exit::LeftOut } else { Exit::Success })
+}
+
+/// Also one that was split.
+fn read(path: &std::path::Path) -> Result<Vec<u8>> {
+    let parts = Parts::open(path)?;
+    let length = parts.length();
+    if length > MAX_FILE {
+        let hint = "name what `kedge-agent export` wrote";
+        return Err(
+            UsageError::new(format!("{} has {length} bytes, more than a hub takes", path.display()), hint).into()
+        );
+    }
+    let mut bytes = Vec::new();
+    parts.take(MAX_FILE).read_to_end(&mut bytes).with_context(|| format!("{} can't be read", path.display()))?;
+    Ok(bytes)
+}
+
+fn shown(items: &[Value]) -> String {
+    let mut table = Table::default();
+    table.row(["CLUSTER", "WHAT", "OBSERVED", "OUTCOME", "WHY"].map(str::to_owned));
+    for item in items {
+        let cluster = match text(&item["name"]) {
+            name if name.is_empty() => text(&item["cluster"]),
+            name => name,
+        };
+        let cells =
+            [cluster, text(&item["what"]), moment(&item["observedAt"]), text(&item["outcome"]), text(&item["message"])];
+        table.row(cells.map(|cell| if cell.is_empty() { "-".to_owned() } else { cell }));
+    }
+    table.to_text("")
+}

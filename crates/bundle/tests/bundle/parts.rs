@@ -1,0 +1,83 @@
+//! Bundles on a disk: whole, in parts, half written.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+
+use kedge_bundle::{BundleError, Output, Parts, Reader, find};
+use proptest::prelude::*;
+
+use crate::fleet::Fleet;
+
+const BLOB: &[u8] = b"a package that is longer than a part";
+
+fn put(path: &Path, bytes: &[u8], split: Option<u64>) -> usize {
+    let mut output = Output::create(path, split).unwrap();
+    output.write_all(bytes).unwrap();
+    output.finish().unwrap().len()
+}
+
+fn check(path: &Path, fleet: &Fleet) -> Result<(), BundleError> {
+    Reader::open(Parts::open(path)?)?.verify(&fleet.keys)?.check(|_| {})
+}
+
+#[test]
+fn a_part_that_is_missing_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (fleet, path) = (Fleet::new(1), folder.path().join("x.kedge"));
+    let count = put(&path, &fleet.bundle(&[BLOB]), Some(100));
+    assert!(count > 3);
+    check(&path, &fleet).unwrap();
+    for said in [path.clone(), folder.path().join("x.kedge.002"), folder.path().to_owned()] {
+        assert_eq!(find(&said).unwrap(), std::slice::from_ref(&path));
+    }
+    let last = folder.path().join(format!("x.kedge.{count:03}"));
+    fs::remove_file(&last).unwrap();
+    assert!(matches!(check(&path, &fleet), Err(BundleError::Truncated { .. })));
+    assert_eq!(Parts::open(&path).unwrap().following(), Some(last));
+    fs::remove_file(folder.path().join("x.kedge.002")).unwrap();
+    let second = folder.path().join("x.kedge.002");
+    assert!(matches!(check(&path, &fleet), Err(BundleError::MissingPart(missing)) if missing == second));
+    fs::remove_file(folder.path().join("x.kedge.001")).unwrap();
+    assert!(matches!(find(&second), Err(BundleError::MissingPart(_))));
+}
+
+#[test]
+fn nothing_appears_before_it_is_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.kedge");
+    let mut output = Output::create(&path, Some(2)).unwrap();
+    output.write_all(b"abcde").unwrap();
+    assert!(matches!(find(folder.path()), Err(BundleError::Nothing(_))));
+    drop(output);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    // Parts of one that was longer don't stay behind.
+    assert_eq!(put(&path, b"abcdef", Some(2)), 3);
+    assert_eq!(put(&path, b"abc", Some(2)), 2);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_folder_is_searched_for_regular_files_only() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("secret"), b"s").unwrap();
+    std::os::unix::fs::symlink(folder.path().join("secret"), folder.path().join("a.kedge")).unwrap();
+    fs::create_dir(folder.path().join("b.kedge")).unwrap();
+    fs::write(folder.path().join(".hidden.kedge"), b"h").unwrap();
+    assert!(matches!(find(folder.path()), Err(BundleError::Nothing(_))));
+    fs::write(folder.path().join("c.kedge"), b"c").unwrap();
+    assert_eq!(find(folder.path()).unwrap(), [folder.path().join("c.kedge")]);
+    assert!(matches!(Parts::open(&folder.path().join("b.kedge")), Err(BundleError::File { .. })));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+    #[test]
+    fn parts_of_any_size_are_one_again(size in 50..2000_u64) {
+        let folder = tempfile::tempdir().unwrap();
+        let (fleet, path) = (Fleet::new(1), folder.path().join("x.kedge"));
+        let bytes = fleet.bundle(&[BLOB]);
+        prop_assert_eq!(put(&path, &bytes, Some(size)), bytes.len().div_ceil(size as usize));
+        prop_assert!(check(&path, &fleet).is_ok());
+    }
+}

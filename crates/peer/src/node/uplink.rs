@@ -1,0 +1,161 @@
+//! Who carries for the site, without votes: of those that reach the hub, relays first, then the lowest hash. And what the carrier brings up.
+
+use kedge_model::wire::{ClusterId, Digest, Envelope, Presence, Timestamp};
+
+use super::{Action, Node, Sign, after};
+use crate::lie::Lie;
+use crate::message::MAX_PRESENCES;
+use crate::name::Name;
+use crate::pace::{CARRY_EVERY, FRESH, MAX_PEERS, UPLINK_FAILURES, UPLINK_OUT};
+
+/// Signs of life that go with a question.
+#[derive(Debug, Default)]
+pub(super) struct Signs {
+    pub envelopes: Vec<Envelope>,
+    pub own: Option<Timestamp>,
+    pub others: Vec<(ClusterId, Timestamp)>,
+}
+
+impl Node {
+    pub(super) fn choose_uplink(&mut self, now: Timestamp) {
+        self.reaches_hub = self.contact.is_some_and(|contact| is_fresh(contact, now));
+        let me = (self.settings.carries && self.reaches_hub).then_some((self.settings.me, self.rank));
+        let peers = self.peers.values().filter(|peer| {
+            let view = &peer.view;
+            peer.present
+                && view.dropped.is_none()
+                && view.contact.is_some_and(|contact| is_fresh(contact, now))
+                && peer.out.is_none_or(|out| out <= now)
+        });
+        let candidates = peers.map(|peer| (peer.view.cluster, peer.rank));
+        let members = candidates.chain(me).filter_map(|(cluster, rank)| {
+            let member = self.shelf.member(&cluster)?;
+            Some((!member.relay, rank, cluster))
+        });
+        let mut members: Vec<_> = members.collect();
+        members.sort_unstable();
+        let mut best = members.into_iter().map(|(_, _, cluster)| cluster);
+        let chosen = best.next();
+        self.second = best.find(|cluster| *cluster != self.settings.me);
+        if chosen == self.uplink {
+            return;
+        }
+        self.uplink = chosen;
+        // Who carries now, or that somebody is looked for, is worth telling at once.
+        self.news.site = true;
+        if chosen == Some(self.settings.me) {
+            // What agents of the site wrote while nobody carried. Status documents the hub asks for itself, where it lacks them.
+            let held = self.shelf.documents().filter(|(name, ..)| matches!(name, Name::Holds { .. }));
+            let held: Vec<Name> = held.map(|(name, ..)| name.clone()).collect();
+            self.uploads.waiting.extend(held.into_iter().filter(|name| self.shelf.is_from_here(name)));
+        } else if let Some(chosen) = chosen {
+            let at = after(now, self.chance.around(crate::pace::NEWS_AFTER));
+            if let Some(peer) = self.peers.get_mut(&chosen) {
+                peer.presence_sent = None;
+                peer.soon(at);
+            }
+        }
+    }
+
+    /// What the uplink brings to the hub now.
+    pub(super) fn carry(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
+        // Not the uplink alone: what the hub asked for, and what somebody trusted to a second carrier, goes up through whoever has it.
+        if !(self.reaches_hub && self.settings.carries) {
+            return;
+        }
+        for name in std::mem::take(&mut self.uploads.waiting) {
+            let Some(version) = self.shelf.version(&name) else { continue };
+            if self.uploads.sent.get(&name).is_some_and(|sent| *sent >= version) {
+                continue;
+            }
+            if let Some(envelope) = self.shelf.get(&name) {
+                actions.push(Action::Upload(envelope.clone()));
+                self.uploads.sent.insert(name, version);
+            }
+        }
+        let sent = &mut self.uploads.sent;
+        sent.retain(|name, _| self.shelf.version(name).is_some());
+        if self.next_carry > now {
+            return;
+        }
+        let waiting =
+            self.presences.values_mut().filter(|sign| !sign.carried).take(kedge_model::wire::site::MAX_MEMBERS);
+        let signs: Vec<Envelope> = waiting
+            .map(|sign| {
+                sign.carried = true;
+                sign.envelope.clone()
+            })
+            .collect();
+        if !signs.is_empty() {
+            self.next_carry = after(now, self.chance.around(CARRY_EVERY));
+            actions.push(Action::Carry(signs));
+        }
+    }
+
+    /// A sign of life that a peer brought.
+    pub(super) fn take_presence(&mut self, envelope: Envelope) -> Result<(), Lie> {
+        let Some(Presence { cluster, at, .. }) = self.shelf.check_presence(&envelope)? else { return Ok(()) };
+        if cluster == self.settings.me {
+            return Ok(());
+        }
+        let room = self.presences.len() < MAX_PEERS;
+        let known = self.presences.get(&cluster).map(|known| known.at);
+        if known.is_none_or(|known| known < at) && (known.is_some() || room) {
+            self.presences.insert(cluster, Sign { at, envelope, carried: false });
+        }
+        Ok(())
+    }
+
+    /// Signs of life for a partner: all to the uplink; the own one also to another that reaches the hub, for an uplink may lie about that,
+    /// and to anybody while there is no uplink.
+    pub(super) fn signs_for(&self, to: &ClusterId) -> Signs {
+        let mut signs = Signs::default();
+        let Some(peer) = self.peers.get(to).filter(|_| !self.reaches_hub) else { return signs };
+        if self.uplink.is_some_and(|uplink| uplink != *to) && peer.view.contact.is_none() {
+            return signs;
+        }
+        if let Some((at, envelope)) = &self.presence
+            && peer.presence_sent.is_none_or(|sent| sent < *at)
+        {
+            signs.own = Some(*at);
+            signs.envelopes.push(envelope.clone());
+        }
+        if self.uplink == Some(*to) {
+            let others = self.presences.iter().filter(|(cluster, sign)| !sign.carried && *cluster != to);
+            for (cluster, sign) in others.take(MAX_PRESENCES - 1) {
+                signs.others.push((*cluster, sign.at));
+                signs.envelopes.push(sign.envelope.clone());
+            }
+        }
+        signs
+    }
+
+    /// It answered: what went with the question is in its hands.
+    pub(super) fn handed_over(&mut self, to: &ClusterId, own: Option<Timestamp>, others: &[(ClusterId, Timestamp)]) {
+        if let (Some(own), Some(peer)) = (own, self.peers.get_mut(to)) {
+            peer.presence_sent = Some(own);
+        }
+        for (cluster, at) in others {
+            if let Some(sign) = self.presences.get_mut(cluster).filter(|sign| sign.at == *at) {
+                sign.carried = true;
+            }
+        }
+    }
+
+    /// A failed exchange takes an uplink out, if it wasn't the first.
+    pub(super) fn uplink_failed(&mut self, cluster: &ClusterId, now: Timestamp) {
+        let peer = self.peers.get_mut(cluster).filter(|peer| peer.view.failures >= UPLINK_FAILURES);
+        if let Some(peer) = peer {
+            peer.out = Some(after(now, UPLINK_OUT));
+        }
+    }
+}
+
+pub(super) fn is_fresh(contact: Timestamp, now: Timestamp) -> bool {
+    now.0.saturating_sub(contact.0) < FRESH
+}
+
+/// The same on every agent, and another order in every site.
+pub(super) fn rank(site: &str, cluster: &ClusterId) -> Digest {
+    Digest::of(format!("kedge uplink 1\0{site}\0{cluster}").as_bytes())
+}

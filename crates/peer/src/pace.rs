@@ -1,0 +1,62 @@
+//! Every interval and bound of the protocol, with its reason. Times are milliseconds.
+
+pub const SECOND: i64 = 1_000;
+pub const MINUTE: i64 = 60 * SECOND;
+
+/// With the uplink: two missed ones and the choice of another fit into a minute.
+pub const UPLINK_EVERY: i64 = 25 * SECOND;
+/// With some other peer: a safety net beneath what is told at once.
+pub const GOSSIP_EVERY: i64 = MINUTE;
+/// The same while nobody reaches the hub: then this is how statuses get around.
+pub const GOSSIP_ALONE_EVERY: i64 = 30 * SECOND;
+/// News wait so long for company.
+pub const NEWS_AFTER: i64 = 300;
+/// How many hear of news from one agent: a site of 1,000 knows in seven steps, and no agent tells them all.
+pub const FANOUT: usize = 3;
+/// So many are talked to as soon as they are found.
+pub const FIRST_PARTNERS: usize = 4;
+/// Asked again while content is wanted.
+pub const WANT_EVERY: i64 = 5 * SECOND;
+/// An agent that heard the hub itself within this may carry for others.
+pub const FRESH: i64 = MINUTE;
+/// An uplink that failed `UPLINK_FAILURES` times isn't chosen for so long.
+pub const UPLINK_OUT: i64 = MINUTE;
+pub const UPLINK_FAILURES: u32 = 2;
+/// Signs of life go to the hub together.
+pub const CARRY_EVERY: i64 = 5 * SECOND;
+/// After the first failure; doubled by each further one.
+pub const BACKOFF_FIRST: i64 = 5 * SECOND;
+pub const BACKOFF_MOST: i64 = 10 * MINUTE;
+/// An exchange without an end is a failed one.
+pub const EXCHANGE_MOST: i64 = MINUTE;
+/// For its first lie; doubled by each further one.
+pub const DROPPED_FIRST: i64 = 10 * MINUTE;
+pub const DROPPED_MOST: i64 = 120 * MINUTE;
+/// What was refused isn't asked for again so soon: a clone's document, say.
+pub const REFUSED_FOR: i64 = 10 * MINUTE;
+
+/// Exchanges of one agent at a time.
+pub const MAX_IN_FLIGHT: usize = 4;
+/// More than one LAN has; the oldest strangers go.
+pub const MAX_PEERS: usize = 1_024;
+/// What a person is shown of a liar.
+pub const MAX_LIES: usize = 8;
+/// Messages of one peer in a minute. A busy honest one sends some dozens.
+pub const MESSAGES_PER_MINUTE: u32 = 240;
+/// Refused names that are remembered.
+pub const MAX_REFUSED: usize = 256;
+
+/// Names on a shelf: memberships, statuses and holds of a thousand clusters.
+pub const MAX_NAMES: usize = 4_096;
+/// Bytes on a shelf.
+pub const MAX_BYTES: usize = 16 * 1024 * 1024;
+/// Sets of the chain that are kept for those who were away.
+pub const MAX_KEY_SETS: usize = 64;
+/// A document's payload: what fits into a message, in base64 and with its envelope.
+pub const MAX_STATE: usize = 700 * 1024;
+pub const MAX_KEY_SET: usize = 64 * 1024;
+pub const MAX_MEMBERSHIP: usize = 64 * 1024;
+/// A thousand holds with their reasons.
+pub const MAX_HOLDS: usize = 256 * 1024;
+/// A poll's worth of words.
+pub const MAX_PRESENCE: usize = 8 * 1024;

@@ -1,0 +1,196 @@
+//! The checks of each kind of document, as if a stranger had brought it: size, signature, owner, site, stream, order. Called by `Shelf::take`.
+
+use std::collections::BTreeSet;
+
+use kedge_model::wire::{
+    ClusterId, DesiredState, Digest, Envelope, EnvelopeError, HoldDocument, KeyId, KeySet, KeySetError, Membership,
+    Mode, Payload, VerifyingKey,
+};
+use kedge_status::{Limits, PAYLOAD_TYPE as STATUS, ReadError};
+use serde::Deserialize;
+
+use super::{Content, Shelf};
+use crate::lie::{Lie, Taken};
+use crate::name::{Name, Version};
+use crate::pace::{MAX_HOLDS, MAX_KEY_SET, MAX_MEMBERSHIP, MAX_STATE};
+
+pub(super) enum Judged {
+    /// Believed, and has a place, if it is newer.
+    Place(Name, (Version, Content)),
+    /// Nothing to place.
+    Taken(Taken),
+}
+
+/// Who wrote holds, where the document says it: the key of an agent of the site.
+#[derive(Deserialize)]
+struct Writer {
+    #[serde(default)]
+    key: Option<VerifyingKey>,
+}
+
+const NOT_YET: Judged = Judged::Taken(Taken::NotYet);
+
+impl Shelf {
+    pub(super) fn judge(&mut self, envelope: &Envelope) -> Result<Judged, Lie> {
+        match envelope.payload_type.as_str() {
+            KeySet::TYPE => self.judge_keys(envelope),
+            Membership::TYPE => self.judge_membership(envelope),
+            DesiredState::TYPE => self.judge_state(envelope),
+            HoldDocument::TYPE => self.judge_holds(envelope),
+            STATUS => self.judge_status(envelope),
+            other => Err(Lie::unreadable(format!("`{other}` is no document that peers carry"))),
+        }
+    }
+
+    /// The next of the chain; or an older one for those who were away, if a key signed it that a later set trusts.
+    fn judge_keys(&self, envelope: &Envelope) -> Result<Judged, Lie> {
+        bound(envelope, MAX_KEY_SET)?;
+        let claimed: KeySet = parse(envelope)?;
+        let name = Name::Keys(claimed.version);
+        if self.get(&name).is_some_and(|known| known == envelope) {
+            return Ok(Judged::Taken(Taken::Known));
+        }
+        let version = Version(claimed.version, 0);
+        if claimed.version <= self.keys.version {
+            let sets = self.documents.values().filter_map(|document| match &document.content {
+                Content::Keys(set) => Some(set),
+                _ => None,
+            });
+            let trusted: Vec<VerifyingKey> = sets.chain([&self.keys]).flat_map(KeySet::trusted).collect();
+            return Ok(match envelope.open::<KeySet>(&trusted) {
+                Ok(set) => Judged::Place(name, (version, Content::Keys(set))),
+                Err(EnvelopeError::Untrusted(_)) => Judged::Taken(Taken::Older),
+                Err(error) => return Err(Lie::of_hub(&error)),
+            });
+        }
+        if claimed.version > self.keys.version.saturating_add(1) {
+            return Ok(NOT_YET);
+        }
+        match self.keys.follow(envelope) {
+            Ok(set) => Ok(Judged::Place(name, (version, Content::Keys(set)))),
+            Err(KeySetError::Envelope(error)) => Err(Lie::of_hub(&error)),
+            Err(other) => Err(Lie::unreadable(other)),
+        }
+    }
+
+    fn judge_membership(&self, envelope: &Envelope) -> Result<Judged, Lie> {
+        bound(envelope, MAX_MEMBERSHIP)?;
+        let membership: Membership = envelope.open(&self.keys.trusted()).map_err(|error| Lie::of_hub(&error))?;
+        let cluster = membership.cluster;
+        let known = self.membership(&cluster).is_some();
+        // That a stranger left or belongs elsewhere is nobody's business here.
+        if !known && cluster != self.me && !self.is_here(&membership) {
+            let lie = if membership.retired { Lie::NotAMember(cluster) } else { Lie::OtherSite(cluster) };
+            return Err(lie);
+        }
+        let version = Version(membership.sequence.0, 0);
+        Ok(Judged::Place(Name::Membership(cluster), (version, Content::Membership(Box::new(membership)))))
+    }
+
+    fn judge_state(&self, envelope: &Envelope) -> Result<Judged, Lie> {
+        bound(envelope, MAX_STATE)?;
+        let state: DesiredState = envelope.open(&self.keys.trusted()).map_err(|error| Lie::of_hub(&error))?;
+        let name = Name::of_stream(&state.stream).ok_or_else(|| Lie::unreadable("its stream has no name"))?;
+        if !self.follows(&state.stream) {
+            // A relay may hear of the member that follows it later; so may who doesn't know its own stream.
+            return match self.member(&self.me) {
+                Some(own) if !own.relay => Err(Lie::OtherStream(state.stream.to_string())),
+                _ => Ok(NOT_YET),
+            };
+        }
+        let version = Version(state.generation.0, 0);
+        Ok(Judged::Place(name, (version, Content::State(blobs(&state)))))
+    }
+
+    fn judge_status(&mut self, envelope: &Envelope) -> Result<Judged, Lie> {
+        let header = match kedge_status::header(envelope, &Limits::default()) {
+            Ok(header) => header,
+            // A newer agent's: it is signed, and not ours to read.
+            Err(ReadError::Unsupported(_)) => return Ok(NOT_YET),
+            Err(error) => return Err(Lie::of_status(&error)),
+        };
+        if !self.is_live(&header.cluster)? {
+            return Ok(NOT_YET);
+        }
+        self.known.insert(header.key.id(), header.key);
+        let name = Name::Status(header.cluster);
+        if let Some(known) = self.documents.get(&name)
+            && known.version.0 == header.epoch
+            && !matches!(known.content, Content::Status(nonce) if nonce == header.nonce)
+        {
+            return Err(Lie::Clone(header.cluster));
+        }
+        Ok(Judged::Place(name, (Version(header.epoch, header.changes), Content::Status(header.nonce))))
+    }
+
+    fn judge_holds(&mut self, envelope: &Envelope) -> Result<Judged, Lie> {
+        bound(envelope, MAX_HOLDS)?;
+        let claimed: HoldDocument = parse(envelope)?;
+        let (of, version) = (claimed.cluster, Version(claimed.sequence, 0));
+        match envelope.verify(HoldDocument::TYPE, &self.keys.trusted()) {
+            Ok(_) => {
+                if !self.is_live(&of)? {
+                    return Ok(NOT_YET);
+                }
+                return Ok(self.hub_holds(of, version, envelope));
+            }
+            Err(EnvelopeError::Untrusted(_)) => {}
+            Err(error) => return Err(Lie::of_hub(&error)),
+        }
+        // Not the hub's: an agent's of this site, by the key it names or by one that is known.
+        let named: Writer = parse(envelope)?;
+        let signers = envelope.signatures.iter().filter_map(|signature| self.known.get(&signature.keyid));
+        let keys: Vec<VerifyingKey> = named.key.iter().chain(signers).copied().collect();
+        if keys.is_empty() {
+            return Ok(NOT_YET);
+        }
+        envelope.verify(HoldDocument::TYPE, &keys).map_err(|error| Lie::of_owner(&error))?;
+        let signed = |key: &&VerifyingKey| envelope.signatures.iter().any(|signature| signature.keyid == key.id());
+        let Some(key) = keys.iter().find(signed) else { return Err(Lie::NotTheOwner) };
+        if !self.is_live(&ClusterId::of_public_key(key.as_bytes()))? || !self.is_live(&of)? {
+            return Ok(NOT_YET);
+        }
+        self.known.insert(key.id(), *key);
+        Ok(Judged::Place(Name::Holds { of, by: key.id() }, (version, Content::Holds { hub: false })))
+    }
+
+    /// The hub is one writer, whichever of its keys signed: the highest sequence counts.
+    fn hub_holds(&mut self, of: ClusterId, version: Version, envelope: &Envelope) -> Judged {
+        let trusted: Vec<KeyId> = self.keys.trusted().iter().map(VerifyingKey::id).collect();
+        let signer = envelope.signatures.iter().map(|signature| signature.keyid).find(|key| trusted.contains(key));
+        let Some(by) = signer else { return NOT_YET };
+        let others = self.documents.iter().filter(|(name, document)| {
+            let of_hub = matches!(document.content, Content::Holds { hub: true });
+            of_hub && matches!(name, Name::Holds { of: whose, by: key } if *whose == of && *key != by)
+        });
+        let others: Vec<(Name, Version)> = others.map(|(name, document)| (name.clone(), document.version)).collect();
+        if others.iter().any(|(_, known)| *known >= version) {
+            return Judged::Taken(Taken::Older);
+        }
+        for (older, _) in &others {
+            self.remove(older);
+        }
+        Judged::Place(Name::Holds { of, by }, (version, Content::Holds { hub: true }))
+    }
+}
+
+fn bound(envelope: &Envelope, most: usize) -> Result<(), Lie> {
+    if envelope.payload.len() > most { Err(Lie::TooLarge(envelope.payload.len(), most)) } else { Ok(()) }
+}
+
+fn parse<'a, T: Deserialize<'a>>(envelope: &'a Envelope) -> Result<T, Lie> {
+    serde_json::from_slice(&envelope.payload).map_err(Lie::unreadable)
+}
+
+fn blobs(state: &DesiredState) -> BTreeSet<Digest> {
+    let mut named = BTreeSet::new();
+    for entry in &state.entries {
+        if let Mode::Apply(packages) = &entry.mode {
+            for package in [&packages.platform, &packages.workload] {
+                named.insert(package.digest);
+                named.extend(package.artifacts.iter().map(|artifact| artifact.digest));
+            }
+        }
+    }
+    named
+}

@@ -1,0 +1,254 @@
+//! What one agent asks for its site: signs of life of those that it carries for, each signed by its own cluster, against each
+//! one's news. Nothing is believed for having been carried: what a poll would check is checked here too, and the time at which
+//! a cluster said that it lives counts, not the one at which it came.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use http::StatusCode;
+use hyper::body::Incoming;
+use kedge_model::wire::site::MAX_MEMBERS;
+use kedge_model::wire::{
+    ClusterId, Envelope, Generation, MemberAnswer, Presence, SiteAnswer, SiteRequest, Stream, Timestamp,
+};
+use serde::Deserialize;
+
+use super::answer::{Answer, Refusal, json};
+use super::poll::{Has, MAX_SEQUENCE, Passing, catch_up, holds, membership, takes_states};
+use super::request::{SITE, malformed};
+use super::roster::{Member, Standing};
+use super::route::{Caller, Known};
+use crate::state::Issued;
+use crate::store::agents::ClusterState;
+use crate::store::now;
+use crate::truth::{Carried, Carrier, Contact};
+
+/// A sign of life as it came.
+enum Sign {
+    Of(Box<Presence>),
+    /// It names a cluster that didn't sign it.
+    Forged(ClusterId),
+    /// Nobody knows whose it is.
+    Unreadable,
+}
+
+/// One that is carried for, and may be told its news.
+struct Carry {
+    presence: Box<Presence>,
+    member: Arc<Member>,
+    has: Has,
+}
+
+/// Whose an envelope claims to be.
+#[derive(Deserialize)]
+struct Claim {
+    cluster: ClusterId,
+}
+
+/// A sign of life comes every two minutes: two of them may be lost, and the last needs its time to the hub.
+const PROMISE_MS: i64 = 6 * 60 * 1000;
+/// Clocks of one site and the hub's differ by less.
+const AHEAD_MS: i64 = 5 * 60 * 1000;
+/// States of one answer have so many bytes, or are one; the others come with the next.
+const STATES: usize = 4 * 1024 * 1024;
+/// Seconds after which the carrier asks again: the others' holds and memberships come no faster than this.
+const NEXT: std::ops::RangeInclusive<u64> = 25..=35;
+
+pub async fn carry(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
+    let service = &caller.service;
+    let request: SiteRequest = service.reading.json(body, SITE).await?;
+    if request.presences.len() > MAX_MEMBERS {
+        return Err(malformed(format!("a site has at most {MAX_MEMBERS} members")));
+    }
+    let carrier = known.member.standing();
+    let Some(site) = carrier.site.clone().filter(|_| carrier.state == ClusterState::Active) else {
+        let refusal = Refusal::new(StatusCode::FORBIDDEN, "NoSite", "this cluster belongs to no site");
+        return Err(refusal.hint("give it a site: `kedge cluster set NAME --site SITE`"));
+    };
+    let signs = open_all(request.presences).await?;
+    let unreadable = signs.iter().filter(|sign| matches!(sign, Sign::Unreadable)).count();
+    if unreadable > 0 {
+        tracing::info!(carrier = %known.peer.cluster, site = &*site, unreadable, "a site brings what nobody can read");
+    }
+    let mut members: BTreeMap<ClusterId, MemberAnswer> = BTreeMap::new();
+    let mut newest: BTreeMap<ClusterId, Box<Presence>> = BTreeMap::new();
+    for sign in signs {
+        match sign {
+            Sign::Of(presence) => match newest.get(&presence.cluster) {
+                Some(other) if other.at >= presence.at => {}
+                _ => _ = newest.insert(presence.cluster, presence),
+            },
+            Sign::Forged(cluster) => _ = members.insert(cluster, refused(cluster, "Forged")),
+            Sign::Unreadable => {}
+        }
+    }
+    let asked: Vec<ClusterId> = newest.keys().copied().collect();
+    let heard = service.store.last_contacts(&asked).await?;
+    let mut carried = Vec::with_capacity(newest.len());
+    for (cluster, presence) in newest {
+        let last = heard.get(&cluster).copied().unwrap_or_default();
+        match admit(caller, &site, presence, last).await? {
+            Ok(carry) => carried.push(carry),
+            Err(answer) => _ = members.insert(cluster, answer),
+        }
+    }
+    let mut answer = SiteAnswer {
+        time: now(),
+        next: rand::random_range(NEXT),
+        key_sets: Vec::new(),
+        states: Vec::new(),
+        members: Vec::new(),
+    };
+    if let Some(lowest) = carried.iter().map(|carry| carry.has.key_set).min() {
+        answer.key_sets = service.keys.key_sets_after(lowest);
+    }
+    let told = join_all(carried.iter().map(|carry| news(caller, known, &carrier, carry))).await;
+    let (mut given, mut room) = (BTreeSet::<Arc<Stream>>::new(), STATES);
+    for told in told {
+        let (member, state) = told?;
+        if let Some((stream, issued)) = state
+            && room > 0
+            && given.insert(stream)
+        {
+            room = room.saturating_sub(issued.envelope.len());
+            answer.states.push(stored(&issued)?);
+        }
+        members.insert(member.cluster, member);
+    }
+    answer.members = members.into_values().collect();
+    Ok(json(StatusCode::OK, &answer))
+}
+
+/// Checking hundreds of signatures is work for a processor.
+async fn open_all(envelopes: Vec<Envelope>) -> Result<Vec<Sign>, Refusal> {
+    let opened = tokio::task::spawn_blocking(move || envelopes.iter().map(Sign::open).collect());
+    opened.await.map_err(|error| {
+        tracing::error!(%error, "a site's signs of life can't be read");
+        Refusal::internal()
+    })
+}
+
+impl Sign {
+    fn open(envelope: &Envelope) -> Sign {
+        if let Ok(presence) = Presence::open(envelope) {
+            return Sign::Of(Box::new(presence));
+        }
+        match serde_json::from_slice::<Claim>(&envelope.payload) {
+            Ok(claim) => Sign::Forged(claim.cluster),
+            Err(_) => Sign::Unreadable,
+        }
+    }
+}
+
+fn refused(cluster: ClusterId, why: &str) -> MemberAnswer {
+    MemberAnswer { cluster, membership: None, holds: None, want_status: false, refused: Some(why.to_owned()) }
+}
+
+/// Who may be carried for: an active member of the carrier's own site that the hub hasn't heard later by another way.
+async fn admit(
+    caller: &Caller,
+    site: &str,
+    presence: Box<Presence>,
+    last: Timestamp,
+) -> Result<Result<Carry, MemberAnswer>, Refusal> {
+    let service = &caller.service;
+    let cluster = presence.cluster;
+    let Some(member) = service.fleet.roster().find(&service.store, &cluster).await? else {
+        return Ok(Err(refused(cluster, "UnknownCluster")));
+    };
+    let (standing, has) = (member.standing(), Has::of(&presence.poll));
+    if standing.state.is_shut_out() {
+        return Ok(Err(refused(cluster, "Revoked")));
+    }
+    if standing.site.as_deref() != Some(site) {
+        return Ok(Err(refused(cluster, "OtherSite")));
+    }
+    if standing.state == ClusterState::Retired {
+        // It should hear that, wherever it is.
+        let membership = membership(caller, &cluster, &standing, has).await?;
+        return Ok(Err(MemberAnswer { membership, ..refused(cluster, "Retired") }));
+    }
+    if presence.at.0 > now().0.saturating_add(AHEAD_MS) {
+        return Ok(Err(refused(cluster, "AheadOfTime")));
+    }
+    if has.membership.0 > MAX_SEQUENCE {
+        return Ok(Err(refused(cluster, "Malformed")));
+    }
+    if presence.at < last {
+        return Ok(Err(refused(cluster, "TooOld")));
+    }
+    Ok(Ok(Carry { presence, member, has }))
+}
+
+/// The newest of its stream, if it may be told of it.
+type State = Option<(Arc<Stream>, Arc<Issued>)>;
+
+/// Notes that it lives, and what it lacks.
+async fn news(
+    caller: &Caller,
+    known: &Known,
+    carrier: &Standing,
+    carry: &Carry,
+) -> Result<(MemberAnswer, State), Refusal> {
+    let (service, has) = (&caller.service, carry.has);
+    let Presence { cluster, at, poll, .. } = &*carry.presence;
+    if has.membership > carry.member.standing().sequence {
+        catch_up(caller, cluster, &carry.member, has).await?;
+    }
+    let standing = carry.member.standing();
+    // A clock that is a little ahead says nothing that hasn't happened.
+    let at = (*at).min(now());
+    let contact = Contact {
+        generation: poll.generation,
+        look_age: poll.look_age,
+        promise_until: Timestamp(at.0.saturating_add(PROMISE_MS)),
+        heads: poll.status.clone(),
+        carried: Some(Carried { at, by: Carrier::Cluster(known.peer.cluster) }),
+    };
+    service.intake.contact(cluster, contact).await;
+    let mut answer = MemberAnswer {
+        cluster: *cluster,
+        membership: membership(caller, cluster, &standing, has).await?,
+        holds: if standing.holds > has.holds { holds(caller, cluster).await? } else { None },
+        want_status: service.intake.wants(cluster, &poll.status),
+        refused: None,
+    };
+    let current = service.board.watch(&standing.stream).borrow().clone();
+    let Some(issued) = current.filter(|issued| has.generation < issued.generation && takes_states(&standing, has))
+    else {
+        return Ok((answer, None));
+    };
+    if standing.stream != carrier.stream && !carrier.relay {
+        answer.refused = Some("NotARelay".to_owned());
+        return Ok((answer, None));
+    }
+    let fresh = at.0.saturating_add(PROMISE_MS) > now().0;
+    match may_change(caller, cluster, &standing, has, issued.generation, fresh).await {
+        true => Ok((answer, Some((standing.stream, issued)))),
+        false => Ok((answer, None)),
+    }
+}
+
+/// The ring's limit is asked as for a poll that can't wait. Who may be gone since takes no slot from the others.
+async fn may_change(
+    caller: &Caller,
+    cluster: &ClusterId,
+    standing: &Standing,
+    has: Has,
+    newest: Generation,
+    fresh: bool,
+) -> bool {
+    if !fresh {
+        let limit = caller.service.turnstile.slots().limit_of(&standing.stream, newest).await;
+        return matches!(limit, Ok(None));
+    }
+    Passing::default().may(caller, cluster, standing, has, newest, false).await
+}
+
+fn stored(issued: &Issued) -> Result<Envelope, Refusal> {
+    Envelope::from_json(&issued.envelope).map_err(|error| {
+        tracing::error!(%error, "a stored state can't be read");
+        Refusal::internal()
+    })
+}

@@ -1,0 +1,128 @@
+//! A site: hosts with a network of their own each (`ip netns`), on one LAN (a bridge that multicast crosses) that leads nowhere else.
+//! Beside it each host may have an uplink to this machine, where the hub is; it is plugged and pulled by the test. Everything has a
+//! name of this test's own and goes with it.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::process::{self, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::unistd::Uid;
+
+use super::relay::Relay;
+use super::skip;
+
+#[derive(Debug)]
+pub struct Site {
+    name: String,
+    /// Of the third byte of its addresses.
+    number: u8,
+    hosts: usize,
+    /// What passes between the site and the hub.
+    pub cable: Option<Relay>,
+}
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+impl Site {
+    /// So many hosts, none with an uplink. Without root the test is marked as skipped and there is none.
+    pub fn start(hosts: usize) -> Option<Site> {
+        if !Uid::effective().is_root() {
+            skip("a site of network namespaces needs root");
+            return None;
+        }
+        if Command::new("ip").arg("-V").output().is_err() {
+            skip("there is no `ip` (package iproute2)");
+            return None;
+        }
+        let sites = NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = (process::id() + sites * 7) % 250 + 1;
+        let site = Site { name: format!("k{}{sites}", process::id()), number: number as u8, hosts, cable: None };
+        for bridge in [site.lan(), site.other_lan(), site.wan()] {
+            ip(&["link", "add", &bridge, "type", "bridge"]);
+            ip(&["link", "set", &bridge, "up"]);
+        }
+        ip(&["addr", "add", &format!("{}/24", site.here()), "dev", &site.wan()]);
+        for host in 0..hosts {
+            let namespace = site.namespace(host);
+            ip(&["netns", "add", &namespace]);
+            ip(&["-n", &namespace, "link", "set", "lo", "up"]);
+            site.connect(host, "l", "lan0", &site.lan(), &format!("10.215.{}.{}/24", site.number, host + 2));
+            site.connect(host, "w", "wan0", &site.wan(), &format!("10.214.{}.{}/24", site.number, host + 2));
+            site.set_uplink(host, false);
+        }
+        Some(site)
+    }
+
+    /// Where hosts with an uplink reach this machine.
+    pub fn here(&self) -> IpAddr {
+        Ipv4Addr::new(10, 214, self.number, 1).into()
+    }
+
+    /// Leads from there to the hub.
+    pub fn lead_to(&mut self, hub: SocketAddr) {
+        self.cable = Some(Relay::start(SocketAddr::new(self.here(), hub.port()), hub));
+    }
+
+    /// The name of a host's network.
+    pub fn namespace(&self, host: usize) -> String {
+        format!("{}h{host}", self.name)
+    }
+
+    /// Plugs the uplink of a host, or pulls it.
+    pub fn set_uplink(&self, host: usize, plugged: bool) {
+        ip(&["-n", &self.namespace(host), "link", "set", "wan0", if plugged { "up" } else { "down" }]);
+    }
+
+    /// These hosts have a LAN of their own from now on.
+    pub fn split(&self, hosts: &[usize]) {
+        hosts.iter().for_each(|host| ip(&["link", "set", &self.outside(*host, "l"), "master", &self.other_lan()]));
+    }
+
+    /// One LAN for all.
+    pub fn heal(&self) {
+        (0..self.hosts).for_each(|host| ip(&["link", "set", &self.outside(host, "l"), "master", &self.lan()]));
+    }
+
+    fn connect(&self, host: usize, letter: &str, inside: &str, bridge: &str, address: &str) {
+        let (namespace, outside) = (self.namespace(host), self.outside(host, letter));
+        ip(&["link", "add", &outside, "type", "veth", "peer", "name", inside, "netns", &namespace]);
+        ip(&["link", "set", &outside, "master", bridge, "up"]);
+        ip(&["-n", &namespace, "addr", "add", address, "dev", inside]);
+        ip(&["-n", &namespace, "link", "set", inside, "up"]);
+    }
+
+    fn lan(&self) -> String {
+        format!("{}lan", self.name)
+    }
+
+    fn other_lan(&self) -> String {
+        format!("{}lan2", self.name)
+    }
+
+    fn wan(&self) -> String {
+        format!("{}wan", self.name)
+    }
+
+    fn outside(&self, host: usize, letter: &str) -> String {
+        format!("{}{letter}{host}", self.name)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        self.cable = None;
+        // A namespace takes its cables with it; what isn't there needn't go.
+        for host in 0..self.hosts {
+            let _ = Command::new("ip").args(["netns", "del", &self.namespace(host)]).output();
+        }
+        for bridge in [self.lan(), self.other_lan(), self.wan()] {
+            let _ = Command::new("ip").args(["link", "del", &bridge]).output();
+        }
+    }
+}
+
+#[track_caller]
+fn ip(arguments: &[&str]) {
+    let ran = Command::new("ip").args(arguments).output().unwrap();
+    assert!(ran.status.success(), "ip {}: {}", arguments.join(" "), String::from_utf8_lossy(&ran.stderr));
+}

@@ -1,0 +1,176 @@
+//! What one agent asks for its site.
+
+use std::time::Duration;
+
+use kedge_hub::agents::Changes;
+use kedge_hub::store::now;
+use kedge_hub::truth::Carrier;
+use kedge_model::wire::{
+    DesiredState, Envelope, Generation, HoldEntry, MemberAnswer, Membership, Presence, SiteAnswer, SiteRequest, Stream,
+    Timestamp,
+};
+use kedge_tests::agent::Agent;
+
+use crate::hub::{Hub, drones, entry};
+
+fn trucks() -> Stream {
+    Stream::new("dev", "truck", Stream::ALL)
+}
+
+fn presence(agent: &Agent, at: Timestamp) -> Envelope {
+    let key = agent.identity.key.public();
+    let said = Presence { cluster: agent.identity.cluster, key, at, poll: agent.request() };
+    Envelope::sign(&said, &agent.identity.key).unwrap()
+}
+
+async fn carry(carrier: &mut Agent, presences: Vec<Envelope>) -> SiteAnswer {
+    let body = serde_json::to_vec(&SiteRequest { presences }).unwrap();
+    let reply = carrier.post("/agent/v1/site", &body).await.unwrap();
+    assert_eq!(reply.status, 200, "{reply:?}");
+    serde_json::from_slice(&reply.body).unwrap()
+}
+
+fn of<'a>(answer: &'a SiteAnswer, agent: &Agent) -> &'a MemberAnswer {
+    answer.members.iter().find(|member| member.cluster == agent.identity.cluster).unwrap()
+}
+
+/// SQLite, and PostgreSQL where there is one.
+async fn hubs() -> Vec<Hub> {
+    let mut hubs = vec![Hub::start().await];
+    hubs.extend(Hub::on_postgres().await);
+    hubs
+}
+
+async fn truck(hub: &Hub, name: &str) -> Agent {
+    Agent::join(&hub.token_for("truck", 1, Duration::from_secs(60)).await, name).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_others_said_counts_from_then_and_their_news_come_back() {
+    for hub in hubs().await {
+        let (mut carrier, silent) = (hub.agent().await, hub.agent().await);
+        let state = hub.issue(&drones(), 3, Vec::new()).await;
+        hub.change(async |fleet, tx| {
+            let held =
+                HoldEntry { assignment: "x".to_owned(), by: "anna".to_owned(), reason: String::new(), since: now() };
+            fleet.hold(tx, &silent.identity.cluster, held).await.unwrap();
+            let changes = Changes { name: Some("drone-2".to_owned()), ..Changes::default() };
+            fleet.relabel(tx, &silent.identity.cluster, changes).await.unwrap();
+        })
+        .await;
+        hub.rooms.wanted.lock().unwrap().insert(silent.identity.cluster);
+        let at = now();
+        let answer = carry(&mut carrier, vec![presence(&silent, at)]).await;
+        let member = of(&answer, &silent);
+        assert_eq!((member.refused.as_deref(), member.want_status), (None, true));
+        let renamed: Membership = member.membership.as_ref().unwrap().open(&silent.keys.trusted()).unwrap();
+        assert_eq!(renamed.name, "drone-2");
+        assert!(member.holds.is_some());
+        // It has another membership to take first: what that one's stream is, the next question says.
+        assert!(answer.states.is_empty());
+        let contacts = hub.rooms.contacts.lock().unwrap().clone();
+        let (cluster, contact) = contacts.last().unwrap();
+        let carried = contact.carried.unwrap();
+        assert_eq!((*cluster, carried.at), (silent.identity.cluster, at));
+        assert_eq!(carried.by, Carrier::Cluster(carrier.identity.cluster));
+        assert!(contact.promise_until > at && contact.promise_until.0 < at.0 + 15 * 60 * 1000);
+
+        let mut known = silent;
+        known.membership = renamed;
+        let answer = carry(&mut carrier, vec![presence(&known, now())]).await;
+        assert_eq!(answer.states, [state]);
+        assert!(of(&answer, &known).membership.is_none() && (20..60).contains(&answer.next));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_relay_fetches_for_other_streams_and_nobody_else_does() {
+    for hub in hubs().await {
+        let (mut carrier, other) = (hub.agent().await, truck(&hub, "truck-1").await);
+        let blob = hub.put(b"a truck's package");
+        hub.issue(&drones(), 1, Vec::new()).await;
+        hub.issue(&trucks(), 5, vec![entry("load", &blob, &blob, Vec::new())]).await;
+        let answer = carry(&mut carrier, vec![presence(&other, now())]).await;
+        assert_eq!(of(&answer, &other).refused.as_deref(), Some("NotARelay"));
+        assert!(answer.states.is_empty());
+        assert_eq!(carrier.fetch(&blob.digest, 0).await.unwrap().status, 404);
+
+        let cluster = carrier.identity.cluster;
+        hub.change(async |fleet, tx| {
+            let changes = Changes { relay: Some(true), ..Changes::default() };
+            fleet.relabel(tx, &cluster, changes).await.unwrap();
+        })
+        .await;
+        assert!(carrier.poll().await.unwrap().membership.is_some());
+        assert!(carrier.membership.relay);
+        let answer = carry(&mut carrier, vec![presence(&other, now())]).await;
+        let state: DesiredState = answer.states[0].open(&other.keys.trusted()).unwrap();
+        assert_eq!((state.stream, state.generation), (trucks(), Generation(5)));
+        assert_eq!(carrier.fetch(&blob.digest, 0).await.unwrap().status, 200);
+
+        // A relay of another site has nothing to do with it.
+        hub.change(async |fleet, tx| {
+            let changes = Changes { site: Some(Some("elsewhere".to_owned())), ..Changes::default() };
+            fleet.relabel(tx, &cluster, changes).await.unwrap();
+        })
+        .await;
+        assert_eq!(carrier.fetch(&blob.digest, 0).await.unwrap().status, 404);
+        let answer = carry(&mut carrier, vec![presence(&other, now())]).await;
+        assert_eq!(of(&answer, &other).refused.as_deref(), Some("OtherSite"));
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_to_be_believed_is_refused_one_by_one() {
+    let hub = Hub::start().await;
+    let (mut carrier, good, mut late) = (hub.agent().await, hub.agent().await, hub.agent().await);
+    let (revoked, retired, victim, fast) = (hub.agent().await, hub.agent().await, hub.agent().await, hub.agent().await);
+    let elsewhere = Hub::start().await;
+    let stranger = elsewhere.agent().await;
+    hub.change(async |fleet, tx| {
+        fleet.revoke(tx, &revoked.identity.cluster).await.unwrap();
+        fleet.retire(tx, &retired.identity.cluster).await.unwrap();
+    })
+    .await;
+    let at = now();
+    let forged =
+        Presence { cluster: victim.identity.cluster, key: victim.identity.key.public(), at, poll: victim.request() };
+    let forged = Envelope::sign(&forged, &carrier.identity.key).unwrap();
+    let garbage = Envelope { payload: b"{}".to_vec(), ..forged.clone() };
+    late.look_age = 3;
+    let presences = vec![
+        presence(&good, at),
+        presence(&revoked, at),
+        presence(&retired, at),
+        presence(&stranger, at),
+        presence(&fast, Timestamp(at.0 + 3_600_000)),
+        presence(&late, Timestamp(1)),
+        forged,
+        garbage,
+    ];
+    let answer = carry(&mut carrier, presences).await;
+    let why = |agent: &Agent| of(&answer, agent).refused.as_deref();
+    assert_eq!(why(&good), None);
+    assert_eq!((why(&revoked), why(&retired)), (Some("Revoked"), Some("Retired")));
+    assert!(of(&answer, &retired).membership.is_some(), "it hears that it is retired");
+    assert_eq!((why(&stranger), why(&fast)), (Some("UnknownCluster"), Some("AheadOfTime")));
+    assert_eq!((why(&late), why(&victim)), (Some("TooOld"), Some("Forged")));
+    let contacts = hub.rooms.contacts.lock().unwrap();
+    assert_eq!(contacts.iter().map(|(cluster, _)| *cluster).collect::<Vec<_>>(), [good.identity.cluster]);
+}
+
+#[tokio::test]
+async fn who_belongs_to_no_site_carries_for_nobody() {
+    let hub = Hub::start().await;
+    let mut carrier = hub.agent().await;
+    let cluster = carrier.identity.cluster;
+    hub.change(async |fleet, tx| {
+        fleet.relabel(tx, &cluster, Changes { site: Some(None), ..Changes::default() }).await.unwrap();
+    })
+    .await;
+    let reply = carrier.post("/agent/v1/site", br#"{"presences":[]}"#).await.unwrap();
+    assert_eq!(reply.status, 403);
+    let many = SiteRequest { presences: vec![presence(&carrier, Timestamp(1)); 257] };
+    let reply = carrier.post("/agent/v1/site", &serde_json::to_vec(&many).unwrap()).await.unwrap();
+    assert_eq!(reply.status, 400);
+}
