@@ -155,8 +155,8 @@ fn gone(why: io::Error) -> ServeError {
     if why.kind() == io::ErrorKind::NotFound { ServeError::Gone } else { ServeError::Disk(why) }
 }
 
-/// A request of one chunk of the largest blob is no reason to refuse: chunks grow with the blob.
-const _: () = assert!(PIECE <= CHUNK && CHUNK % PIECE == 0);
+/// A chunk is served in whole pieces.
+const _: () = assert!(PIECE <= CHUNK && CHUNK.is_multiple_of(PIECE));
 
 #[cfg(test)]
 mod tests {

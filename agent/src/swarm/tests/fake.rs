@@ -69,7 +69,7 @@ struct Busy {
 struct Turn(Vec<Arc<Busy>>);
 
 pub fn content(length: usize) -> Vec<u8> {
-    (0..length).map(|at| (at % 251 ^ at >> 12) as u8).collect()
+    (0..length).map(|at| ((at % 251) ^ (at >> 12)) as u8).collect()
 }
 
 pub fn blob(content: &[u8]) -> BlobRef {
