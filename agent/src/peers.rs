@@ -12,10 +12,11 @@ mod table;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kedge_model::wire::{BlobRef, Envelope, KeySet, PollRequest};
+use kedge_model::wire::{BlobRef, Envelope, KeyId, KeySet, PollRequest};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -61,8 +62,10 @@ pub struct Own {
     pub membership: Envelope,
     pub state: Option<Envelope>,
     pub status: Option<Envelope>,
-    /// The hub's and the technician's.
+    /// The hub's and the technician's, and those on other clusters.
     pub holds: Vec<Envelope>,
+    /// The newest that is known of each other agent that holds something here.
+    pub peer_holds: BTreeMap<KeyId, u64>,
     pub poll: PollRequest,
     /// When the poll's look age was true.
     pub at: Instant,
@@ -82,6 +85,8 @@ pub struct News {
     pub state: Option<Envelope>,
     /// The hub's, on this cluster.
     pub hub_holds: Option<Envelope>,
+    /// Other agents', on this cluster, each with its writer's membership.
+    pub peer_holds: Vec<(Envelope, Envelope)>,
     /// What somebody of the site did that no honest peer does; empty: nobody is left alone for it any more.
     pub lies: Option<String>,
     /// Somebody has content that is looked for.

@@ -83,6 +83,7 @@ fn collect(
         exported.status = true;
     }
     index.holds.extend(Holds::of(paths).documents()?.0);
+    index.holds.extend(Holds::of(paths).outgoing()?);
     // Who doesn't run, or hasn't looked yet, has no sign of life to give: what the document says may be long over.
     if runs && let Some(looked) = looked::read(paths) {
         poll.look_age = u64::try_from(now.0.saturating_sub(looked.0)).unwrap_or(0) / 1000;

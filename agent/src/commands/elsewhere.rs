@@ -13,6 +13,7 @@ use crate::contact::Contact;
 use crate::holds::Holds;
 use crate::identity::Identity;
 use crate::paths::Paths;
+use crate::peers::shown::Shown;
 
 /// Whose assignment is meant.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,8 +29,8 @@ pub struct Other {
     pub name: String,
 }
 
-/// By name or id.
-pub fn find(overview: &Overview, text: &str) -> Result<Target, CommandError> {
+/// By id, or by the name that the running agent knows it under.
+pub fn find(overview: &Overview, shown: Option<&Shown>, text: &str) -> Result<Target, CommandError> {
     let own = overview.cluster.as_ref().ok_or(CommandError::NotJoined)?;
     if text == own.name || text == own.id.to_string() {
         return Ok(Target::This);
@@ -38,11 +39,22 @@ pub fn find(overview: &Overview, text: &str) -> Result<Target, CommandError> {
         let hint = "a platform team names the site of a cluster when it joins or is labelled; without one only the hub reaches others";
         return Err(CommandError::refused("this cluster belongs to no site, so nobody would carry the hold", hint));
     }
-    match text.parse() {
-        Ok(cluster) => Ok(Target::Other(Other { cluster, name: text.to_owned() })),
-        Err(_) => {
-            let hint = "its id (32 digits, `kedge cluster list` shows it) works too";
+    let other = |cluster| Target::Other(Other { cluster, name: text.to_owned() });
+    if let Ok(cluster) = text.parse() {
+        return Ok(other(cluster));
+    }
+    let peers = shown.iter().flat_map(|shown| &shown.peers);
+    let named: Vec<ClusterId> = peers.filter(|peer| peer.name.as_deref() == Some(text)).map(|peer| peer.id).collect();
+    match named[..] {
+        [cluster] => Ok(other(cluster)),
+        [] => {
+            let hint = "kedge-agent peers shows who is known; the id (32 digits) of one that is away works too";
             Err(CommandError::refused(format!("no cluster of the site is known as `{text}`"), hint))
+        }
+        [..] => {
+            let ids: Vec<String> = named.iter().map(ClusterId::to_string).collect();
+            let hint = format!("give the id of one of them: {}", ids.join(", "));
+            Err(CommandError::refused(format!("{} clusters of the site are called `{text}`", named.len()), hint))
         }
     }
 }
@@ -115,14 +127,30 @@ mod tests {
     #[test]
     fn a_cluster_of_the_site_is_found_and_one_without_a_site_finds_nobody() {
         let other = ClusterId::of_public_key(&[2; 32]);
-        let found = find(&overview(Some("works")), &other.to_string()).unwrap();
+        let found = find(&overview(Some("works")), None, &other.to_string()).unwrap();
         assert_eq!(found, Target::Other(Other { cluster: other, name: other.to_string() }));
         for own in ["gate-1".to_owned(), ClusterId::of_public_key(&[1; 32]).to_string()] {
-            assert_eq!(find(&overview(None), &own).unwrap(), Target::This);
+            assert_eq!(find(&overview(None), None, &own).unwrap(), Target::This);
         }
-        assert!(find(&overview(None), &other.to_string()).unwrap_err().to_text().contains("belongs to no site"));
-        assert!(find(&overview(Some("works")), "press").unwrap_err().to_text().contains("known as `press`"));
-        assert!(matches!(find(&Overview::default(), "press"), Err(CommandError::NotJoined)));
+        assert!(find(&overview(None), None, &other.to_string()).unwrap_err().to_text().contains("belongs to no site"));
+        assert!(find(&overview(Some("works")), None, "press").unwrap_err().to_text().contains("known as `press`"));
+        assert!(matches!(find(&Overview::default(), None, "press"), Err(CommandError::NotJoined)));
+    }
+
+    #[test]
+    fn a_name_is_looked_up_among_the_peers_and_must_be_one_clusters() {
+        let peer = |seed: u8, name: &str| {
+            let id = ClusterId::of_public_key(&[seed; 32]).to_string();
+            serde_json::json!({"id": id, "name": name, "relay": false, "since": 0, "reachesHub": false, "uplink": false,
+                "has": 0, "lies": []})
+        };
+        let peers = [peer(2, "press"), peer(3, "mill"), peer(4, "mill")];
+        let shown: Shown = serde_json::from_value(serde_json::json!({"site": "works", "peers": peers})).unwrap();
+        let find = |text: &str| find(&overview(Some("works")), Some(&shown), text);
+        let press = Other { cluster: ClusterId::of_public_key(&[2; 32]), name: "press".to_owned() };
+        assert_eq!(find("press").unwrap(), Target::Other(press));
+        assert!(find("mill").unwrap_err().to_text().contains("2 clusters of the site are called `mill`"));
+        assert!(find("saw").is_err());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use super::person;
 use crate::clock::{Clock as _, SystemClock};
 use crate::holds::{HoldError, Holds};
 use crate::paths::Paths;
+use crate::peers::shown::Shown;
 
 /// Keep an assignment as it is.
 ///
@@ -43,7 +44,7 @@ pub fn run(args: &HoldArgs, paths: &Paths) -> Result<Exit, CommandError> {
     let overview = Overview::read(paths)?;
     let identity = person::identity(paths)?;
     if let Some(cluster) = &args.cluster
-        && let Target::Other(target) = elsewhere::find(&overview, cluster)?
+        && let Target::Other(target) = elsewhere::find(&overview, Shown::read(paths).as_ref(), cluster)?
     {
         return elsewhere::hold(&target, &identity, paths, &args.assignment, &args.reason);
     }

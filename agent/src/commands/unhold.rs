@@ -9,6 +9,7 @@ use super::person;
 use crate::clock::{Clock as _, SystemClock};
 use crate::holds::Holds;
 use crate::paths::Paths;
+use crate::peers::shown::Shown;
 
 /// Let the agent change an assignment again.
 ///
@@ -45,7 +46,7 @@ pub fn run(args: &UnholdArgs, paths: &Paths) -> Result<Exit, CommandError> {
     let overview = Overview::read(paths)?;
     let identity = person::identity(paths)?;
     if let Some(cluster) = &args.cluster
-        && let Target::Other(target) = elsewhere::find(&overview, cluster)?
+        && let Target::Other(target) = elsewhere::find(&overview, Shown::read(paths).as_ref(), cluster)?
     {
         return elsewhere::unhold(&target, &identity, paths, &args.assignment);
     }

@@ -1,8 +1,10 @@
 //! Holds across the site: what people at other agents hold here, and what people here hold on others. Each is a document of its
 //! writer's, numbered per target; peers carry it, the target judges it.
 
+use std::collections::BTreeMap;
+
 use kedge_model::wire::{
-    ClusterId, Envelope, HoldDocument, HoldEntry, Membership, SigningKey, SiteHolds, Timestamp, VerifyingKey,
+    ClusterId, Envelope, HoldDocument, HoldEntry, KeyId, Membership, SigningKey, SiteHolds, Timestamp, VerifyingKey,
 };
 
 use super::{HoldError, Holds, Kept, MAX_TARGETS, MAX_WRITERS, Writer, add, content, entry};
@@ -89,6 +91,14 @@ impl Holds {
     /// The documents on others as they were signed, for peers and for the hub. One that holds nothing any more is told too.
     pub fn outgoing(&self) -> Result<Vec<Envelope>, HoldError> {
         Ok(self.kept()?.outgoing.into_values().collect())
+    }
+
+    /// The sequence of what is known of each other agent that holds something here, by its key.
+    pub fn known_of_peers(&self) -> Result<BTreeMap<KeyId, u64>, HoldError> {
+        let kept = self.kept()?;
+        let known =
+            kept.peers.iter().filter_map(|(writer, known)| Some((writer.key_id(), content(Some(known))?.sequence)));
+        Ok(known.collect())
     }
 
     /// What this agent holds on others.

@@ -85,6 +85,7 @@ fn own_of(authority: &Authority, membership: Envelope) -> Own {
         state: None,
         status: None,
         holds: Vec::new(),
+        peer_holds: Default::default(),
         poll,
         at: Instant::now(),
         online: false,

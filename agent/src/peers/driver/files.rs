@@ -1,6 +1,7 @@
 //! Where the site and files on a stick meet: what an import brought for others goes onto the shelf, and what is carried while nobody
 //! reaches the hub is kept for an export.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use kedge_model::wire::{Digest, Envelope};
@@ -8,6 +9,7 @@ use kedge_peer::{Name, Taken};
 use tokio::time::Instant;
 
 use super::Driver;
+use super::tell::is_hubs;
 use crate::airgap::carried;
 use crate::airgap::inbox::Inbox;
 
@@ -70,10 +72,10 @@ impl Driver {
 
     /// Status documents, holds and signs of life of the others.
     fn keep_carried(&mut self) {
-        let me = self.me;
+        let (me, own) = (self.me, Arc::clone(&self.own.borrow()));
         let others = self.node.shelf().documents().filter(|(name, ..)| match name {
             Name::Status(cluster) => *cluster != me,
-            Name::Holds { of, by } => *of != me && *by == of.key_id(),
+            Name::Holds { by, .. } => *by != me.key_id() && !is_hubs(&own, by),
             _ => false,
         });
         let documents: Vec<Envelope> =

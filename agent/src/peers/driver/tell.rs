@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use kedge_model::wire::{ClusterId, Digest, KeyId, PollRequest, Presence, Timestamp};
+use kedge_model::wire::{ClusterId, Digest, Envelope, KeyId, PollRequest, Presence, Timestamp};
 use kedge_peer::{Name, Version};
 use tokio::time::Instant;
 
@@ -88,25 +88,43 @@ impl Driver {
         let Some(version) = self.node.shelf().version(name) else { return };
         let Some(envelope) = self.node.shelf().get(name).cloned() else { return };
         let is_own = matches!(name, Name::State(stream) if self.is_own(stream));
-        let news = &mut self.news;
         match name {
             Name::Keys(number) if *number > own.keys.version => {
-                if !news.key_sets.contains(&envelope) {
-                    news.key_sets.push(envelope);
+                if !self.news.key_sets.contains(&envelope) {
+                    self.news.key_sets.push(envelope);
                 }
             }
             Name::Membership(cluster) if *cluster == self.me && version > Version(own.poll.membership.0, 0) => {
-                news.membership = Some(envelope);
+                self.news.membership = Some(envelope);
             }
             Name::State(_) if is_own && version > Version(own.poll.generation.0, 0) => {
-                news.state = Some(envelope);
+                self.news.state = Some(envelope);
             }
             Name::Holds { of, by } if *of == self.me && is_hubs(&own, by) && version > Version(own.poll.holds, 0) => {
-                news.hub_holds = Some(envelope);
+                self.news.hub_holds = Some(envelope);
+            }
+            Name::Holds { of, by } if *of == self.me && self.is_news_of_a_peer(&own, by, version) => {
+                let Some(writer) = self.membership_of(by) else { return };
+                let pair = (envelope, writer);
+                if !self.news.peer_holds.contains(&pair) {
+                    self.news.peer_holds.push(pair);
+                }
             }
             _ => return,
         }
         self.has_news = true;
+    }
+
+    /// Somebody's at another agent: neither the hub's nor the own.
+    fn is_news_of_a_peer(&self, own: &Own, by: &KeyId, version: Version) -> bool {
+        let known = own.peer_holds.get(by).copied().unwrap_or(0);
+        !is_hubs(own, by) && *by != self.me.key_id() && version > Version(known, 0)
+    }
+
+    fn membership_of(&self, key: &KeyId) -> Option<Envelope> {
+        let shelf = self.node.shelf();
+        let writer = shelf.members().find(|member| member.cluster.key_id() == *key)?.cluster;
+        shelf.get(&Name::Membership(writer)).cloned()
     }
 
     fn bring_all(&mut self) {
@@ -163,6 +181,6 @@ impl Driver {
     }
 }
 
-fn is_hubs(own: &Own, key: &KeyId) -> bool {
+pub(super) fn is_hubs(own: &Own, key: &KeyId) -> bool {
     own.keys.keys.iter().any(|known| known.id == *key)
 }

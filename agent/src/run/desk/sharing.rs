@@ -120,7 +120,8 @@ impl<H: Hub> Desk<H> {
             membership: self.memory.membership_envelope().clone(),
             state: self.memory.state_envelope().cloned(),
             status: self.sharing.sealed.as_ref().map(|(_, envelope)| envelope.clone()),
-            holds: hub.into_iter().chain(technician).collect(),
+            holds: hub.into_iter().chain(technician).chain(self.holds.outgoing().unwrap_or_default()).collect(),
+            peer_holds: self.holds.known_of_peers().unwrap_or_default(),
             poll,
             at: Instant::now(),
             online: self.talk.is_online(),
@@ -130,7 +131,7 @@ impl<H: Hub> Desk<H> {
     }
 
     pub(super) fn take_news(&mut self, news: News, house: &mut House) {
-        let News { key_sets, membership, state, hub_holds, lies, content } = news;
+        let News { key_sets, membership, state, hub_holds, peer_holds, lies, content } = news;
         if let Some(lies) = lies {
             self.warn_while("PeerLied", Severity::Warning, Some(lies).filter(|lies| !lies.is_empty()));
             self.talk.news();
@@ -151,17 +152,34 @@ impl<H: Hub> Desk<H> {
             want_status: false,
             want_proof: false,
         };
-        let accepted = match self.memory.accept(&answer) {
-            Ok(accepted) => accepted,
-            Err(error) => return tracing::warn!(error = chain(&error), "what a peer brought can't be kept"),
-        };
-        if !accepted.changed() {
-            return;
+        match self.memory.accept(&answer) {
+            Ok(accepted) if accepted.changed() => {
+                tracing::info!("a peer brought news");
+                // What was refused is the peer's fault, or came by the hub meanwhile: no warning of the hub's.
+                let quiet = PollAnswer { membership: None, state: None, holds: None, ..answer };
+                self.follow(&Accepted { refused: Vec::new(), ..accepted }, &quiet, house);
+                self.sharing.soon();
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(error = chain(&error), "what a peer brought can't be kept"),
         }
-        tracing::info!("a peer brought news");
-        // What was refused is the peer's fault, or came by the hub meanwhile: no warning of the hub's.
-        let quiet = PollAnswer { membership: None, state: None, holds: None, ..answer };
-        self.follow(&Accepted { refused: Vec::new(), ..accepted }, &quiet, house);
-        self.sharing.soon();
+        // After the keys and the membership that they are judged by.
+        self.take_peer_holds(&peer_holds, house);
+    }
+
+    /// What people at other agents of the site hold here.
+    fn take_peer_holds(&mut self, brought: &[(Envelope, Envelope)], house: &mut House) {
+        let keys = self.memory.keys().trusted();
+        let mut changed = false;
+        for (envelope, writer) in brought {
+            match self.holds.take_from_peer(envelope, writer, self.memory.membership(), &keys) {
+                Ok(new) => changed |= new,
+                Err(error) => tracing::warn!(error = chain(&error), "a peer's holds aren't obeyed"),
+            }
+        }
+        if changed {
+            self.follow_holds(house);
+            self.sharing.soon();
+        }
     }
 }

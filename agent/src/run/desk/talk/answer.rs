@@ -93,9 +93,13 @@ impl<H: Hub> Desk<H> {
     }
 
     fn take_holds(&mut self, house: &mut House) {
-        if !self.keep_hub_holds() {
-            return;
+        if self.keep_hub_holds() {
+            self.follow_holds(house);
         }
+    }
+
+    /// What isn't held any more is tried again, and everything is looked at.
+    pub(in crate::run::desk) fn follow_holds(&mut self, house: &mut House) {
         for assignment in self.read_holds() {
             self.agenda.give(&assignment);
             house.give(Job::Retry(assignment));
