@@ -189,7 +189,8 @@ proptest! {
         });
         let mut expected: Vec<String> = newest.iter().map(|(writer, sequence)| name(*writer, *sequence)).collect();
         let mut names: Vec<String> = found.iter().map(|held| held.assignment.clone()).collect();
-        (expected.sort(), names.sort());
+        expected.sort();
+        names.sort();
         prop_assert_eq!(names, expected);
         order.reverse();
         prop_assert_eq!(fill(&order), found.clone());
