@@ -120,7 +120,9 @@ fn rollouts_and_failures_are_told_in_order_although_receiver_and_hub_fall_over()
     receiver.await_type("dev.kedge.assignment.failed");
     let failed = receiver.events().into_iter().find(|event| event["type"] == "dev.kedge.assignment.failed").unwrap();
     assert_eq!(failed["data"]["environment"], "dev");
-    assert!(failed["data"]["clusterName"].as_str().unwrap().starts_with("dev-factory-line-"), "{failed}");
+    // Which of them changes first is the turnstile's matter.
+    let names = ["dev-factory-line-1", "dev-factory-line-2", "dev-press-1"];
+    assert!(names.contains(&failed["data"]["clusterName"].as_str().unwrap()), "{failed}");
 
     // While the receiver is away a better one goes through, and the hub is killed twice.
     receiver.server.close();
