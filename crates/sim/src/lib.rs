@@ -53,7 +53,10 @@ pub fn replay(seed: u64, clusters: usize) -> String {
 }
 
 /// Many runs on all cores; those that broke come with what broke.
-pub fn many(seeds: std::ops::Range<u64>, size: impl Fn(u64) -> usize + Sync) -> (Vec<Report>, Vec<(u64, Broken)>) {
+pub fn many<R: Send>(
+    seeds: std::ops::Range<u64>,
+    run: impl Fn(u64) -> Result<R, Broken> + Sync,
+) -> (Vec<R>, Vec<(u64, Broken)>) {
     let next = AtomicU64::new(seeds.start);
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let (mut reports, mut broken) = (Vec::new(), Vec::new());
@@ -65,20 +68,16 @@ pub fn many(seeds: std::ops::Range<u64>, size: impl Fn(u64) -> usize + Sync) -> 
                 if seed >= seeds.end {
                     return done;
                 }
-                done.push((seed, run(seed, size(seed), false)));
+                done.push((seed, run(seed)));
             }
         };
         let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         for thread in threads {
             match thread.join() {
-                Ok(done) => {
-                    for (seed, result) in done {
-                        match result {
-                            Ok(report) => reports.push(report),
-                            Err(what) => broken.push((seed, what)),
-                        }
-                    }
-                }
+                Ok(done) => done.into_iter().for_each(|(seed, result)| match result {
+                    Ok(report) => reports.push(report),
+                    Err(what) => broken.push((seed, what)),
+                }),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         }

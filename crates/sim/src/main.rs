@@ -46,7 +46,7 @@ fn run_sites(seeds: std::ops::Range<u64>, size: Option<usize>, verbose: bool) ->
             }
         };
     }
-    let (reports, broken) = sites::many(seeds, size);
+    let (reports, broken) = many(seeds, |seed| sites::run(seed, size(seed), false));
     for (seed, broken) in &broken {
         println!("seed {seed}: {}\n  {}", broken.0, sites::replay(*seed, size(*seed)));
     }
@@ -86,7 +86,7 @@ fn run_fleets(seeds: std::ops::Range<u64>, clusters: Option<usize>, verbose: boo
             }
         };
     }
-    let (reports, broken) = many(seeds, size);
+    let (reports, broken) = many(seeds, |seed| run(seed, size(seed), false));
     for (seed, broken) in &broken {
         println!("seed {seed}: {}\n  {}", broken.0, replay(*seed, size(*seed)));
     }

@@ -7,8 +7,6 @@ mod hub;
 mod liar;
 mod world;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use crate::Broken;
 use crate::chance::Chance;
 use world::World;
@@ -47,35 +45,4 @@ pub fn size_of(seed: u64) -> usize {
 pub fn replay(seed: u64, sites: usize) -> String {
     let sites = if sites == size_of(seed) { String::new() } else { format!(" --sites {sites}") };
     format!("cargo run -p kedge-sim --release -- sites --seed {seed}{sites} -v")
-}
-
-/// Many runs on all cores; those that broke come with what broke.
-pub fn many(seeds: std::ops::Range<u64>, size: impl Fn(u64) -> usize + Sync) -> (Vec<Report>, Vec<(u64, Broken)>) {
-    let next = AtomicU64::new(seeds.start);
-    let workers = std::thread::available_parallelism().map_or(1, usize::from);
-    let (mut reports, mut broken) = (Vec::new(), Vec::new());
-    std::thread::scope(|scope| {
-        let work = || {
-            let mut done = Vec::new();
-            loop {
-                let seed = next.fetch_add(1, Ordering::Relaxed);
-                if seed >= seeds.end {
-                    return done;
-                }
-                done.push((seed, run(seed, size(seed), false)));
-            }
-        };
-        let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-        for thread in threads {
-            match thread.join() {
-                Ok(done) => done.into_iter().for_each(|(seed, result)| match result {
-                    Ok(report) => reports.push(report),
-                    Err(what) => broken.push((seed, what)),
-                }),
-                Err(panic) => std::panic::resume_unwind(panic),
-            }
-        }
-    });
-    broken.sort_by_key(|(seed, _)| *seed);
-    (reports, broken)
 }

@@ -1,7 +1,7 @@
 //! What must hold, over many seeds: 2,000 fleets of up to 100 clusters, and five of 5,000.
 #![allow(clippy::panic, reason = "a test")]
 
-use kedge_sim::{Broken, many, replay, size_of};
+use kedge_sim::{Broken, many, replay, run, size_of};
 
 fn assert_none(broken: &[(u64, Broken)], size: impl Fn(u64) -> usize) {
     let mut text = String::new();
@@ -13,7 +13,7 @@ fn assert_none(broken: &[(u64, Broken)], size: impl Fn(u64) -> usize) {
 
 #[test]
 fn two_thousand_fleets_keep_every_promise() {
-    let (reports, broken) = many(0..2_000, size_of);
+    let (reports, broken) = many(0..2_000, |seed| run(seed, size_of(seed), false));
     assert_none(&broken, size_of);
     // The runs are about something: things were rolled out, hubs died, people overrode.
     assert!(reports.iter().map(|report| report.rollouts).sum::<u64>() > 10_000);
@@ -22,7 +22,7 @@ fn two_thousand_fleets_keep_every_promise() {
 
 #[test]
 fn five_fleets_of_five_thousand_keep_every_promise() {
-    let (reports, broken) = many(0..5, |_| 5_000);
+    let (reports, broken) = many(0..5, |seed| run(seed, 5_000, false));
     assert_none(&broken, |_| 5_000);
     assert_eq!(reports.len(), 5);
 }
@@ -35,7 +35,8 @@ fn the_same_seed_is_the_same_run() {
 
 #[test]
 fn sites_with_splits_and_liars_keep_every_promise() {
-    let (reports, broken) = kedge_sim::sites::many(0..20, |seed| 1 + usize::from(seed.is_multiple_of(4)));
+    let (reports, broken) =
+        many(0..20, |seed| kedge_sim::sites::run(seed, 1 + usize::from(seed.is_multiple_of(4)), false));
     let shown: Vec<String> = broken.iter().map(|(seed, broken)| format!("seed {seed}: {}", broken.0)).collect();
     assert!(broken.is_empty(), "{}", shown.join("\n"));
     assert!(reports.iter().any(|report| report.liars > 0 && report.drops > 0));
