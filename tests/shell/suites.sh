@@ -150,6 +150,8 @@ prepare_flux() {
 # Real agents below folders: by file, and in networks of their own. What needs root says so itself.
 prepare_peers() {
     prepare_world
+    need ip iproute2 || true
+    need nft nftables || say "nft isn't here and can't be installed: tests that lose packets are skipped"
 }
 
 # The agent's packages for ARM, cross-compiled, and what runs them here. Kept by the content of their sources.

@@ -1,6 +1,10 @@
 //! A site: hosts with a network of their own each (`ip netns`), on one LAN (a bridge that multicast crosses) that leads nowhere else.
-//! Beside it each host may have an uplink to this machine, where the hub is; it is plugged and pulled by the test. Everything has a
-//! name of this test's own and goes with it.
+//! Beside it each host may have an uplink to this machine, where the hub is; it is plugged and pulled by the test. All uplinks share
+//! one line, which can be made thin. Everything has a name of this test's own and goes with it.
+
+mod traffic;
+
+pub use traffic::Traffic;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{self, Command};
@@ -22,6 +26,8 @@ pub struct Site {
 }
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
+/// Of a network's addresses one is this machine's.
+const MOST: usize = 250;
 
 impl Site {
     /// So many hosts, none with an uplink. Without root the test is marked as skipped and there is none.
@@ -34,19 +40,23 @@ impl Site {
             skip("there is no `ip` (package iproute2)");
             return None;
         }
+        assert!(hosts <= MOST, "{hosts} hosts have no addresses");
         let sites = NEXT.fetch_add(1, Ordering::Relaxed);
-        let number = (process::id() + sites * 7) % 250 + 1;
-        let site = Site { name: format!("k{}{sites}", process::id()), number: number as u8, hosts, cable: None };
+        let site = Site { name: format!("k{}{sites}", process::id()), number: free_number(), hosts, cable: None };
         for bridge in [site.lan(), site.other_lan(), site.wan()] {
             ip(&["link", "add", &bridge, "type", "bridge"]);
             ip(&["link", "set", &bridge, "up"]);
         }
-        ip(&["addr", "add", &format!("{}/24", site.here()), "dev", &site.wan()]);
+        let (near, far) = (site.uplink(), site.outside_of_uplink());
+        ip(&["link", "add", &near, "type", "veth", "peer", "name", &far]);
+        ip(&["link", "set", &far, "master", &site.wan(), "up"]);
+        ip(&["link", "set", &near, "up"]);
+        ip(&["addr", "add", &format!("{}/24", site.here()), "dev", &near]);
         for host in 0..hosts {
             let namespace = site.namespace(host);
             ip(&["netns", "add", &namespace]);
             ip(&["-n", &namespace, "link", "set", "lo", "up"]);
-            site.connect(host, "l", "lan0", &site.lan(), &format!("10.215.{}.{}/24", site.number, host + 2));
+            site.connect(host, "l", "lan0", &site.lan(), &format!("{}/24", site.address(host)));
             site.connect(host, "w", "wan0", &site.wan(), &format!("10.214.{}.{}/24", site.number, host + 2));
             site.set_uplink(host, false);
         }
@@ -61,6 +71,15 @@ impl Site {
     /// Leads from there to the hub.
     pub fn lead_to(&mut self, hub: SocketAddr) {
         self.cable = Some(Relay::start(SocketAddr::new(self.here(), hub.port()), hub));
+    }
+
+    pub fn hosts(&self) -> usize {
+        self.hosts
+    }
+
+    /// Where a host is on the LAN.
+    pub fn address(&self, host: usize) -> IpAddr {
+        Ipv4Addr::new(10, 215, self.number, host as u8 + 2).into()
     }
 
     /// The name of a host's network.
@@ -103,6 +122,15 @@ impl Site {
         format!("{}wan", self.name)
     }
 
+    /// The line that all uplinks share: this machine's end, and that of the hosts.
+    fn uplink(&self) -> String {
+        format!("{}u", self.name)
+    }
+
+    fn outside_of_uplink(&self) -> String {
+        format!("{}v", self.name)
+    }
+
     fn outside(&self, host: usize, letter: &str) -> String {
         format!("{}{letter}{host}", self.name)
     }
@@ -115,10 +143,18 @@ impl Drop for Site {
         for host in 0..self.hosts {
             let _ = Command::new("ip").args(["netns", "del", &self.namespace(host)]).output();
         }
-        for bridge in [self.lan(), self.other_lan(), self.wan()] {
-            let _ = Command::new("ip").args(["link", "del", &bridge]).output();
+        for link in [self.uplink(), self.lan(), self.other_lan(), self.wan()] {
+            let _ = Command::new("ip").args(["link", "del", &link]).output();
         }
     }
+}
+
+/// A network that no site of the moment has.
+fn free_number() -> u8 {
+    let taken = Command::new("ip").args(["-o", "addr", "show"]).output().unwrap();
+    let taken = String::from_utf8_lossy(&taken.stdout).into_owned();
+    let numbers = (0..250).map(|further| ((process::id() + further) % 250 + 1) as u8);
+    numbers.into_iter().find(|number| !taken.contains(&format!(" 10.214.{number}.1/"))).expect("one is free")
 }
 
 #[track_caller]
