@@ -33,13 +33,18 @@ pub enum DialError {
     Nowhere(ClusterId),
 }
 
-/// On a LAN; who needs longer isn't worth the wait.
-const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+/// On a LAN, with a lost packet; who needs longer isn't worth the wait. With the times below and `pace::UPLINK_EVERY` another one
+/// carries within a minute after the uplink's power was cut.
+const CONNECT_WITHIN: Duration = Duration::from_secs(4);
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// The most that a message has.
 pub const MAX_MESSAGE: usize = 1024 * 1024;
-/// A full message over a slow radio link.
-const SYNC: Limits = Limits { head: Duration::from_secs(30), body: Duration::from_secs(30), answer: MAX_MESSAGE };
+/// A small question is answered at once, or the other one is gone.
+const ANSWER_WITHIN: Duration = Duration::from_secs(6);
+/// Bytes a second of the slowest radio link on which messages are given time.
+const THIN: usize = 32 * 1024;
+/// A full answer over such a link.
+const BODY_WITHIN: Duration = Duration::from_secs(32);
 
 /// Who answers there.
 pub async fn dial(mutual: &Mutual, address: SocketAddr) -> Result<Line, LinkError> {
@@ -81,6 +86,8 @@ pub async fn dial_to(mutual: &Mutual, wanted: ClusterId, addresses: &[SocketAddr
 impl Line {
     /// A message and its answer.
     pub async fn sync(&mut self, message: Bytes) -> Result<Bytes, LinkError> {
-        self.connection.post("/peer/v1/sync", message, SYNC).await.map_err(|failed| failed.error)
+        let sending = Duration::from_secs((message.len() / THIN) as u64);
+        let limits = Limits { head: ANSWER_WITHIN + sending, body: BODY_WITHIN, answer: MAX_MESSAGE };
+        self.connection.post("/peer/v1/sync", message, limits).await.map_err(|failed| failed.error)
     }
 }

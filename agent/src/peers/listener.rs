@@ -151,6 +151,8 @@ async fn welcome(socket: TcpStream, address: SocketAddr, door: Door, visits: Vis
     };
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
+        // Whoever asks every half minute all day has a clock.
+        .auto_date_header(false)
         .header_read_timeout(IDLE)
         .max_buf_size(BUFFER)
         .max_headers(MAX_HEADERS)

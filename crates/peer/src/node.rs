@@ -16,7 +16,7 @@ use crate::chance::Chance;
 use crate::lie::{Lie, Taken};
 use crate::message::{MAX_BLOBS, Message};
 use crate::name::{Name, Version};
-use crate::pace::{CARRY_EVERY, FIRST_PARTNERS, GOSSIP_ALONE_EVERY, MAX_PEERS, NEWS_AFTER};
+use crate::pace::{CARRY_EVERY, FIRST_PARTNERS, GOSSIP_ALONE_EVERY, MAX_PEERS, NEWS_AFTER, SECOND_EVERY};
 use crate::shelf::Shelf;
 use peer::Peer;
 pub use peer::{PeerView, Told};
@@ -70,8 +70,9 @@ pub struct Node {
     next_want: Option<Timestamp>,
     has: BTreeSet<Digest>,
     next_gossip: Timestamp,
-    /// Gossip goes to the next of the ring, to anybody and to a second carrier, in turn.
+    /// Gossip goes to the next of the ring and to anybody, in turn.
     turn: Turn,
+    next_second: Timestamp,
     /// Something came that others should hear of.
     news: News,
     refused: BTreeMap<Name, (Version, Timestamp)>,
@@ -97,7 +98,6 @@ struct Uploads {
 enum Turn {
     Ring,
     Anybody,
-    Second,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,7 +130,8 @@ impl Node {
             next_want: None,
             has: BTreeSet::new(),
             next_gossip,
-            turn: Turn::Second,
+            turn: Turn::Anybody,
+            next_second: after(now, SECOND_EVERY),
             news: News::default(),
             refused: BTreeMap::new(),
         }

@@ -3,10 +3,16 @@
 pub const SECOND: i64 = 1_000;
 pub const MINUTE: i64 = 60 * SECOND;
 
-/// With the uplink: two missed ones and the choice of another fit into a minute.
+/// With the uplink, by those that reach the hub too: two missed ones and the choice of another fit into a minute.
 pub const UPLINK_EVERY: i64 = 25 * SECOND;
+/// The same by all others, who hear of another uplink at once.
+pub const FOLLOW_EVERY: i64 = 50 * SECOND;
 /// With some other peer: a safety net beneath what is told at once.
 pub const GOSSIP_EVERY: i64 = MINUTE;
+/// The same of who has what the uplink has. Most of these need a new connection, which is the dearest thing that an idle site does.
+pub const GOSSIP_QUIET_EVERY: i64 = 8 * MINUTE;
+/// With a second one that reaches the hub: two of these are shorter than the promise that a sign of life gets.
+pub const SECOND_EVERY: i64 = 3 * MINUTE;
 /// The same while nobody reaches the hub: then this is how statuses get around.
 pub const GOSSIP_ALONE_EVERY: i64 = 30 * SECOND;
 /// News wait so long for company.
@@ -17,15 +23,15 @@ pub const FANOUT: usize = 3;
 pub const FIRST_PARTNERS: usize = 4;
 /// Asked again while content is wanted.
 pub const WANT_EVERY: i64 = 5 * SECOND;
-/// An agent that heard the hub itself within this may carry for others.
-pub const FRESH: i64 = MINUTE;
+/// An agent that heard the hub itself within this may carry for others; longer than it takes until those who follow it ask again.
+pub const FRESH: i64 = 90 * SECOND;
 /// Who reached the hub within this may be a second carrier: it says itself whether it still does.
 pub const SECOND_WITHIN: i64 = 10 * MINUTE;
 /// An uplink that failed `UPLINK_FAILURES` times isn't chosen for so long.
 pub const UPLINK_OUT: i64 = MINUTE;
 pub const UPLINK_FAILURES: u32 = 2;
 /// Signs of life go to the hub together.
-pub const CARRY_EVERY: i64 = 5 * SECOND;
+pub const CARRY_EVERY: i64 = 10 * SECOND;
 /// After the first failure; doubled by each further one.
 pub const BACKOFF_FIRST: i64 = 5 * SECOND;
 pub const BACKOFF_MOST: i64 = 10 * MINUTE;

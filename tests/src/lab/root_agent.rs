@@ -80,6 +80,13 @@ impl RootAgent {
         self.namespace = Some(namespace.to_owned());
     }
 
+    /// From its next start on it runs a copy of the program, so that it shares no memory with others of the same.
+    pub fn take_own_program(&mut self) {
+        let copy = self.folder.path().join(PROGRAM);
+        fs::copy(&self.program, &copy).unwrap();
+        self.program = copy;
+    }
+
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -5,8 +5,8 @@ use kedge_model::wire::{ClusterId, Digest, Timestamp};
 use super::{Action, News, Node, Turn, after};
 use crate::name::Name;
 use crate::pace::{
-    EXCHANGE_MOST, FANOUT, FRESH, GOSSIP_ALONE_EVERY, GOSSIP_EVERY, MAX_IN_FLIGHT, MAX_PEERS, NEWS_AFTER, UPLINK_EVERY,
-    WANT_EVERY,
+    EXCHANGE_MOST, FANOUT, FOLLOW_EVERY, FRESH, GOSSIP_ALONE_EVERY, GOSSIP_EVERY, GOSSIP_QUIET_EVERY, MAX_IN_FLIGHT,
+    MAX_PEERS, NEWS_AFTER, SECOND_EVERY, UPLINK_EVERY, WANT_EVERY,
 };
 
 impl Node {
@@ -19,6 +19,7 @@ impl Node {
         self.tell_news(now);
         self.plan_uplink(now);
         self.plan_gossip(now);
+        self.plan_second(now);
         self.plan_wants(now);
         self.carry(now, &mut actions);
         self.part();
@@ -31,7 +32,7 @@ impl Node {
     pub fn wake(&self) -> Timestamp {
         let under_way = self.peers.values().filter_map(|peer| peer.under_way.as_ref());
         let busy = under_way.clone().count();
-        let mut next = self.next_gossip;
+        let mut next = self.next_gossip.min(self.next_second);
         for exchange in under_way {
             next = next.min(after(exchange.since, EXCHANGE_MOST));
         }
@@ -148,7 +149,7 @@ impl Node {
 
     /// Everybody stays in touch with who carries: whoever reaches the hub too is the next if it dies.
     pub(super) fn plan_uplink(&mut self, now: Timestamp) {
-        let wait = self.chance.around(UPLINK_EVERY);
+        let wait = self.chance.around(if self.reaches_hub { UPLINK_EVERY } else { FOLLOW_EVERY });
         if let Some(peer) = self.uplink.and_then(|uplink| self.peers.get_mut(&uplink))
             && peer.due.is_none()
             && peer.under_way.is_none()
@@ -161,21 +162,40 @@ impl Node {
         if self.next_gossip > now {
             return;
         }
-        let every = if self.uplink.is_some() { GOSSIP_EVERY } else { GOSSIP_ALONE_EVERY };
+        let every = match self.uplink {
+            None => GOSSIP_ALONE_EVERY,
+            // Everybody comes to it.
+            Some(uplink) if uplink == self.settings.me => GOSSIP_QUIET_EVERY,
+            Some(uplink) if self.peers.get(&uplink).is_some_and(|peer| peer.view.in_step) => GOSSIP_QUIET_EVERY,
+            Some(_) => GOSSIP_EVERY,
+        };
         self.next_gossip = after(now, self.chance.around(every));
         let usable = self.usable(now);
-        let others = self.other_carriers(now);
         self.turn = match self.turn {
             Turn::Ring => Turn::Anybody,
-            Turn::Anybody if !others.is_empty() && !self.reaches_hub => Turn::Second,
-            Turn::Anybody | Turn::Second => Turn::Ring,
+            Turn::Anybody => Turn::Ring,
         };
         let partner = match self.turn {
             Turn::Ring => self.next_of_ring(&usable),
             Turn::Anybody => self.chance.some(usable, 1).pop(),
-            Turn::Second => self.chance.some(others, 1).pop(),
         };
         if let Some(peer) = partner.and_then(|partner| self.peers.get_mut(&partner)) {
+            peer.soon(now);
+        }
+    }
+
+    /// An uplink may lie about the hub: who doesn't reach it tells another one too, now and then.
+    fn plan_second(&mut self, now: Timestamp) {
+        if self.next_second > now {
+            return;
+        }
+        self.next_second = after(now, self.chance.around(SECOND_EVERY));
+        if self.reaches_hub {
+            return;
+        }
+        let others = self.other_carriers(now);
+        let second = self.chance.some(others, 1).pop();
+        if let Some(peer) = second.and_then(|second| self.peers.get_mut(&second)) {
             peer.soon(now);
         }
     }

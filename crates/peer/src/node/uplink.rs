@@ -6,7 +6,7 @@ use super::{Action, Node, Sign, after};
 use crate::lie::Lie;
 use crate::message::MAX_PRESENCES;
 use crate::name::Name;
-use crate::pace::{CARRY_EVERY, FRESH, MAX_PEERS, SECOND_WITHIN, UPLINK_FAILURES, UPLINK_OUT};
+use crate::pace::{CARRY_EVERY, FRESH, GOSSIP_ALONE_EVERY, MAX_PEERS, SECOND_WITHIN, UPLINK_FAILURES, UPLINK_OUT};
 
 /// Signs of life that go with a question.
 #[derive(Debug, Default)]
@@ -37,6 +37,8 @@ impl Node {
             return;
         }
         self.uplink = chosen;
+        // Whoever relied on the one before and hears of no other finds out soon.
+        self.next_gossip = self.next_gossip.min(after(now, self.chance.around(GOSSIP_ALONE_EVERY)));
         // Who carries now, or that somebody is looked for, is worth telling at once.
         self.news.site = true;
         if chosen == Some(self.settings.me) {

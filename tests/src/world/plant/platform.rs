@@ -123,9 +123,14 @@ impl Plant {
 
     /// A commit of the application team for an environment.
     pub fn push_app(&self, environment: &str, text: &str) -> String {
+        self.push_workload(environment, &workload(assignment(environment), text))
+    }
+
+    /// The same with anything else in it.
+    pub fn push_workload(&self, environment: &str, workload: &Workload) -> String {
         let gitops = &self.world.sample.hello_gitops;
         gitops.switch(branch_of(environment));
-        workload(assignment(environment), text).push(gitops, target(environment))
+        workload.push(gitops, target(environment))
     }
 
     /// A file of an environment's branch, written by a person.
