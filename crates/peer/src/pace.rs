@@ -10,7 +10,7 @@ pub const FOLLOW_EVERY: i64 = 50 * SECOND;
 /// With some other peer: a safety net beneath what is told at once.
 pub const GOSSIP_EVERY: i64 = MINUTE;
 /// The same of who has what the uplink has. Most of these need a new connection, which is the dearest thing that an idle site does.
-pub const GOSSIP_QUIET_EVERY: i64 = 8 * MINUTE;
+pub const GOSSIP_QUIET_EVERY: i64 = 12 * MINUTE;
 /// With a second one that reaches the hub: two of these are shorter than the promise that a sign of life gets.
 pub const SECOND_EVERY: i64 = 3 * MINUTE;
 /// The same while nobody reaches the hub: then this is how statuses get around.

@@ -77,6 +77,8 @@ impl Node {
         }
         if let Some(peer) = self.peers.get_mut(to) {
             message.has = peer.asked.intersection(&self.has).copied().take(MAX_BLOBS).collect();
+            // Said once: who still looks for it asks again.
+            peer.asked.retain(|blob| !message.has.contains(blob));
             peer.due = None;
             peer.under_way = Some(UnderWay { since: now, own, others, stage: Stage::Summary });
         }
