@@ -1,6 +1,7 @@
 //! The API server of the cluster that the agent lives in: one connection for everything that asks it. The Kubernetes applier, the
 //! watches, the lease, the keeper of ledgers and the observer use it.
 
+pub mod access;
 pub mod asking;
 pub mod client;
 #[cfg(test)]
