@@ -193,9 +193,7 @@ impl Node {
         if self.reaches_hub {
             return;
         }
-        let others = self.other_carriers(now);
-        let second = self.chance.some(others, 1).pop();
-        if let Some(peer) = second.and_then(|second| self.peers.get_mut(&second)) {
+        if let Some(peer) = self.second_carrier(now).and_then(|second| self.peers.get_mut(&second)) {
             peer.soon(now);
         }
     }

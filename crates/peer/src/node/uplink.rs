@@ -58,10 +58,20 @@ impl Node {
     /// Others that reached the hub lately: an uplink may lie about that, and swallow what it is given.
     pub(super) fn other_carriers(&self, now: Timestamp) -> Vec<ClusterId> {
         let others = self.peers.values().filter(|peer| {
-            let lately = peer.view.contact.is_some_and(|contact| now.0.saturating_sub(contact.0) < SECOND_WITHIN);
+            let lately = peer.view.contact.is_some_and(|contact| is_recent(contact, now));
             lately && peer.is_usable(now) && Some(peer.view.cluster) != self.uplink
         });
         others.map(|peer| peer.view.cluster).filter(|cluster| self.shelf.member(cluster).is_some()).collect()
+    }
+
+    /// The one of them that wasn't chosen for longest: by chance alone the same liar would come again and again.
+    pub(super) fn second_carrier(&mut self, now: Timestamp) -> Option<ClusterId> {
+        let others = self.other_carriers(now);
+        let count = others.len();
+        let others = self.chance.some(others, count).into_iter();
+        let chosen = others.min_by_key(|cluster| self.peers.get(cluster).and_then(|peer| peer.seconded))?;
+        self.peers.get_mut(&chosen)?.seconded = Some(now);
+        Some(chosen)
     }
 
     /// What the uplink brings to the hub now.
@@ -160,6 +170,10 @@ impl Node {
 
 pub(super) fn is_fresh(contact: Timestamp, now: Timestamp) -> bool {
     now.0.saturating_sub(contact.0) < FRESH
+}
+
+pub(super) fn is_recent(contact: Timestamp, now: Timestamp) -> bool {
+    now.0.saturating_sub(contact.0) < SECOND_WITHIN
 }
 
 /// The same on every agent, and another order in every site.
