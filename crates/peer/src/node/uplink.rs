@@ -18,7 +18,12 @@ pub(super) struct Signs {
 
 impl Node {
     pub(super) fn choose_uplink(&mut self, now: Timestamp) {
-        self.reaches_hub = self.contact.is_some_and(|contact| is_fresh(contact, now));
+        let reached = self.contact.is_some_and(|contact| is_fresh(contact, now));
+        let before = std::mem::replace(&mut self.reaches_hub, reached);
+        if reached && !before {
+            let me = self.settings.me;
+            self.bring_holds_of(&me);
+        }
         let me = (self.settings.carries && self.reaches_hub).then_some((self.settings.me, self.rank));
         let peers = self.peers.values().filter(|peer| {
             let view = &peer.view;
@@ -77,7 +82,7 @@ impl Node {
     /// What the uplink brings to the hub now.
     pub(super) fn carry(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         // Not the uplink alone: what the hub asked for, and what somebody trusted to a second carrier, goes up through whoever has it.
-        if !(self.reaches_hub && self.settings.carries) {
+        if !self.reaches_hub {
             return;
         }
         for name in std::mem::take(&mut self.uploads.waiting) {
@@ -92,7 +97,7 @@ impl Node {
         }
         let sent = &mut self.uploads.sent;
         sent.retain(|name, _| self.shelf.version(name).is_some());
-        if self.next_carry > now {
+        if self.next_carry > now || !self.settings.carries {
             return;
         }
         let waiting =
@@ -119,8 +124,18 @@ impl Node {
         let known = self.presences.get(&cluster).map(|known| known.at);
         if known.is_none_or(|known| known < at) && (known.is_some() || room) {
             self.presences.insert(cluster, Sign { at, envelope, carried: false });
+            if self.settings.carries {
+                self.bring_holds_of(&cluster);
+            }
         }
         Ok(())
+    }
+
+    /// Who is trusted with somebody's sign of life brings up its holds too: the uplink may have swallowed them.
+    fn bring_holds_of(&mut self, writer: &ClusterId) {
+        let written = self.shelf.documents().map(|(name, ..)| name);
+        let written = written.filter(|name| matches!(name, Name::Holds { by, .. } if *by == writer.key_id()));
+        self.uploads.waiting.extend(written.cloned().collect::<Vec<_>>());
     }
 
     /// Signs of life for a partner: all to the uplink; the own one also to another that reaches the hub, for an uplink may lie about that,

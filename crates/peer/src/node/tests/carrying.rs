@@ -165,6 +165,28 @@ fn the_hub_hears_of_all_where_only_one_of_five_carriers_tells_the_truth() {
 }
 
 #[test]
+fn holds_get_past_an_uplink_that_swallows_them() {
+    let agents = agents(6);
+    let mut net = Net::of(&hub(), &agents);
+    let carriers = [&agents[0], &agents[1]];
+    run(&mut net, &carriers, 120);
+    let honest = not_chosen(&net, &agents[..2]);
+    let uploads = |net: &Net| net.told_by(honest).filter(|told| matches!(told, Action::Upload(_))).count();
+    for writer in [honest, &agents[3]] {
+        net.node(writer).put(writer.status(1, 1, 1)).unwrap();
+    }
+    net.node(honest).put(honest.holds(&agents[5], 1)).unwrap();
+    run(&mut net, &carriers, 5);
+    assert_eq!(uploads(&net), 1, "its own at once");
+    net.node(&agents[3]).put(agents[3].holds(&agents[4], 1)).unwrap();
+    for at in [0, 2, 4] {
+        net.node(&agents[3]).presence(agents[3].presence((at + 10) * MINUTE));
+        run(&mut net, &carriers, 2 * MINUTE / 1_000);
+    }
+    assert_eq!(uploads(&net), 2, "another's with its sign of life, once");
+}
+
+#[test]
 fn who_reached_the_hub_is_told_of_for_ten_minutes_and_its_own_word_counts_more() {
     let agents = agents(3);
     let mut net = Net::of(&hub(), &agents);
