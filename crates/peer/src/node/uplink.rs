@@ -116,6 +116,10 @@ impl Node {
 
     /// A sign of life that a peer brought.
     pub(super) fn take_presence(&mut self, envelope: Envelope) -> Result<(), Lie> {
+        // It comes again from who didn't hear that it came.
+        if self.presences.values().any(|known| known.envelope == envelope) {
+            return Ok(());
+        }
         let Some(Presence { cluster, at, .. }) = self.shelf.check_presence(&envelope)? else { return Ok(()) };
         if cluster == self.settings.me {
             return Ok(());
