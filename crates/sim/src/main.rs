@@ -53,7 +53,7 @@ fn run_sites(seeds: std::ops::Range<u64>, size: Option<usize>, verbose: bool) ->
     let sum = |of: fn(&sites::Report) -> u64| reports.iter().map(of).sum::<u64>();
     println!(
         "{} runs in {:.1} s, {} broken: {} sites, {} agents, {} liars, {} requests ({} lost), {} documents taken, {} restarts, {} splits, {} lies found, \
-         at most {} requests of an agent in ten quiet minutes",
+         at most {} requests of an agent in ten quiet minutes, the hub heard of everybody within {} s",
         reports.len() + broken.len(),
         began.elapsed().as_secs_f64(),
         broken.len(),
@@ -67,6 +67,7 @@ fn run_sites(seeds: std::ops::Range<u64>, size: Option<usize>, verbose: bool) ->
         sum(|report| report.splits),
         sum(|report| report.drops),
         reports.iter().map(|report| report.idle).max().unwrap_or_default(),
+        reports.iter().map(|report| report.silent).max().unwrap_or_default(),
     );
     if broken.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -27,8 +27,10 @@ pub struct Report {
     pub splits: u64,
     /// Lies that were found.
     pub drops: u64,
-    /// The most requests that an agent sent in a minute of rest, over ten.
+    /// The most requests that an agent sent in the last ten minutes, which are quiet.
     pub idle: u64,
+    /// For how many seconds the hub had not heard of one at the end, where somebody honest reaches it.
+    pub silent: u64,
 }
 
 /// One run to its end, or the first promise that was broken.

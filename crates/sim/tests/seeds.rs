@@ -1,4 +1,4 @@
-//! What must hold, over many seeds: 2,000 fleets of up to 100 clusters, and five of 5,000.
+//! What must hold, over many seeds: 2,000 fleets of up to 100 clusters, and five of 5,000; some small sites, and 200 with a thousand agents.
 #![allow(clippy::panic, reason = "a test")]
 
 use kedge_sim::{Broken, many, replay, run, size_of};
@@ -41,6 +41,13 @@ fn sites_with_splits_and_liars_keep_every_promise() {
     assert!(broken.is_empty(), "{}", shown.join("\n"));
     assert!(reports.iter().any(|report| report.liars > 0 && report.drops > 0));
     assert!(reports.iter().map(|report| report.splits).sum::<u64>() > 20);
+}
+
+#[test]
+fn two_hundred_sites_with_a_thousand_agents_keep_every_promise() {
+    let report = kedge_sim::sites::run(0, 200, false).unwrap_or_else(|broken| panic!("{}", broken.0));
+    assert_eq!(report.sites, 200);
+    assert!(report.agents >= 950 && report.liars > 50 && report.splits > 500, "{report:?}");
 }
 
 #[test]

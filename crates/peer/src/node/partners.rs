@@ -47,10 +47,10 @@ impl Node {
             let contact = if own { self.contact } else { self.peers.get(&uplink).and_then(|peer| peer.view.contact) };
             next = contact.map_or(next, |contact| next.min(after(contact, FRESH)));
         }
-        let carries = self.reaches_hub && self.settings.carries;
-        if self.news.site || self.news.uplink || (carries && !self.uploads.waiting.is_empty()) {
+        if self.news.site || self.news.uplink || (self.reaches_hub && !self.uploads.waiting.is_empty()) {
             next = Timestamp(i64::MIN);
         }
+        let carries = self.reaches_hub && self.settings.carries;
         if carries && self.presences.values().any(|sign| !sign.carried) {
             next = next.min(self.next_carry);
         }
@@ -67,7 +67,8 @@ impl Node {
             }
             _ => {
                 self.news.site = true;
-                if self.shelf.is_from_here(name) && self.uplink == Some(self.settings.me) {
+                let own = matches!(name, Name::Holds { by, .. } if *by == self.settings.me.key_id());
+                if own || (self.shelf.is_from_here(name) && self.uplink == Some(self.settings.me)) {
                     self.uploads.waiting.insert(name.clone());
                 }
             }
@@ -193,9 +194,7 @@ impl Node {
         if self.reaches_hub {
             return;
         }
-        let others = self.other_carriers(now);
-        let second = self.chance.some(others, 1).pop();
-        if let Some(peer) = second.and_then(|second| self.peers.get_mut(&second)) {
+        if let Some(peer) = self.second_carrier(now).and_then(|second| self.peers.get_mut(&second)) {
             peer.soon(now);
         }
     }

@@ -64,6 +64,8 @@ pub(super) struct Peer {
     pub said: Option<Timestamp>,
     /// The last own sign of life that it has.
     pub presence_sent: Option<Timestamp>,
+    /// When it was last chosen as a second carrier.
+    pub seconded: Option<Timestamp>,
     /// Content that it looks for.
     pub asked: BTreeSet<Digest>,
     pub last_exchange: Option<Timestamp>,
@@ -122,6 +124,7 @@ impl Peer {
             out: None,
             said: None,
             presence_sent: None,
+            seconded: None,
             asked: BTreeSet::new(),
             last_exchange: None,
             keys: 0,

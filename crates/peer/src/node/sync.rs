@@ -3,12 +3,12 @@
 use kedge_model::wire::{ClusterId, Envelope, Timestamp};
 
 use super::peer::{Peer, Stage, UnderWay};
-use super::uplink::{Signs, is_fresh};
+use super::uplink::{Signs, is_fresh, is_recent};
 use super::{Action, Node, after};
 use crate::lie::{Lie, Taken};
 use crate::message::{MAX_BLOBS, MAX_GIVE, MAX_GIVEN, MAX_WANT, Message, weight};
 use crate::name::{Name, Version};
-use crate::pace::{FRESH, MAX_REFUSED, NEWS_AFTER, REFUSED_FOR, SECOND};
+use crate::pace::{FRESH, MAX_REFUSED, NEWS_AFTER, REFUSED_FOR, SECOND, SECOND_WITHIN};
 
 impl Node {
     /// A request of a peer whose certificate was seen, and the answer to it. None: it gets none.
@@ -71,7 +71,7 @@ impl Node {
             let other = self.chance.some(others, 1);
             for carrier in self.uplink.into_iter().chain(other).filter(|carrier| carrier != to) {
                 let contact = self.peers.get(&carrier).and_then(|peer| peer.view.contact);
-                let contact = contact.filter(|contact| is_fresh(*contact, now));
+                let contact = contact.filter(|contact| is_recent(*contact, now));
                 message.reachable.extend(contact.map(|contact| (carrier, seconds(contact, now))));
             }
         }
@@ -310,15 +310,15 @@ impl Node {
     fn note(&mut self, from: &ClusterId, message: &Message, now: Timestamp) {
         let Some(peer) = self.peers.get_mut(from) else { return };
         (peer.view.heard, peer.said, peer.keys) = (Some(now), Some(now), message.keys);
-        peer.view.contact = message.reach.and_then(|reach| contact(reach, now));
+        peer.view.contact = message.reach.and_then(|reach| contact(reach, FRESH, now));
         // It lives: what failed before is worth a try, but not at once, for it may be heard and not reached.
         peer.retry = peer.retry.map(|retry| retry.min(after(now, RETRY_HEARD)));
         peer.view.has.extend(message.has.iter().filter(|blob| self.wants.contains(blob)));
         for (cluster, reach) in &message.reachable {
             let other = self.peers.get_mut(cluster).filter(|other| other.view.cluster != *from);
-            // Its own word counts, while it is young.
-            let other = other.filter(|other| other.said.is_none_or(|said| !is_fresh(said, now)));
-            if let (Some(other), Some(contact)) = (other, contact(*reach, now)) {
+            let (Some(other), Some(contact)) = (other, contact(*reach, SECOND_WITHIN, now)) else { continue };
+            // Its own word counts, while it is young, and against what was seen before it.
+            if other.said.is_none_or(|said| !is_fresh(said, now) && said < contact) {
                 other.view.contact = other.view.contact.max(Some(contact));
             }
         }
@@ -336,8 +336,8 @@ fn seconds(contact: Timestamp, now: Timestamp) -> u64 {
     u64::try_from(now.0.saturating_sub(contact.0) / SECOND).unwrap_or_default()
 }
 
-/// When somebody heard the hub that says so many seconds ago; None if that is too long ago to count.
-fn contact(reach: u64, now: Timestamp) -> Option<Timestamp> {
-    let millis = i64::try_from(reach).ok()?.checked_mul(SECOND).filter(|millis| *millis < FRESH)?;
+/// When somebody heard the hub that did so many seconds ago; None if that is too long ago to count.
+fn contact(reach: u64, within: i64, now: Timestamp) -> Option<Timestamp> {
+    let millis = i64::try_from(reach).ok()?.checked_mul(SECOND).filter(|millis| *millis < within)?;
     Some(after(now, -millis))
 }

@@ -18,7 +18,12 @@ pub(super) struct Signs {
 
 impl Node {
     pub(super) fn choose_uplink(&mut self, now: Timestamp) {
-        self.reaches_hub = self.contact.is_some_and(|contact| is_fresh(contact, now));
+        let reached = self.contact.is_some_and(|contact| is_fresh(contact, now));
+        let before = std::mem::replace(&mut self.reaches_hub, reached);
+        if reached && !before {
+            let me = self.settings.me;
+            self.bring_holds_of(&me);
+        }
         let me = (self.settings.carries && self.reaches_hub).then_some((self.settings.me, self.rank));
         let peers = self.peers.values().filter(|peer| {
             let view = &peer.view;
@@ -58,16 +63,26 @@ impl Node {
     /// Others that reached the hub lately: an uplink may lie about that, and swallow what it is given.
     pub(super) fn other_carriers(&self, now: Timestamp) -> Vec<ClusterId> {
         let others = self.peers.values().filter(|peer| {
-            let lately = peer.view.contact.is_some_and(|contact| now.0.saturating_sub(contact.0) < SECOND_WITHIN);
+            let lately = peer.view.contact.is_some_and(|contact| is_recent(contact, now));
             lately && peer.is_usable(now) && Some(peer.view.cluster) != self.uplink
         });
         others.map(|peer| peer.view.cluster).filter(|cluster| self.shelf.member(cluster).is_some()).collect()
     }
 
+    /// The one of them that wasn't chosen for longest: by chance alone the same liar would come again and again.
+    pub(super) fn second_carrier(&mut self, now: Timestamp) -> Option<ClusterId> {
+        let others = self.other_carriers(now);
+        let count = others.len();
+        let others = self.chance.some(others, count).into_iter();
+        let chosen = others.min_by_key(|cluster| self.peers.get(cluster).and_then(|peer| peer.seconded))?;
+        self.peers.get_mut(&chosen)?.seconded = Some(now);
+        Some(chosen)
+    }
+
     /// What the uplink brings to the hub now.
     pub(super) fn carry(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
         // Not the uplink alone: what the hub asked for, and what somebody trusted to a second carrier, goes up through whoever has it.
-        if !(self.reaches_hub && self.settings.carries) {
+        if !self.reaches_hub {
             return;
         }
         for name in std::mem::take(&mut self.uploads.waiting) {
@@ -82,7 +97,7 @@ impl Node {
         }
         let sent = &mut self.uploads.sent;
         sent.retain(|name, _| self.shelf.version(name).is_some());
-        if self.next_carry > now {
+        if self.next_carry > now || !self.settings.carries {
             return;
         }
         let waiting =
@@ -101,6 +116,10 @@ impl Node {
 
     /// A sign of life that a peer brought.
     pub(super) fn take_presence(&mut self, envelope: Envelope) -> Result<(), Lie> {
+        // It comes again from who didn't hear that it came.
+        if self.presences.values().any(|known| known.envelope == envelope) {
+            return Ok(());
+        }
         let Some(Presence { cluster, at, .. }) = self.shelf.check_presence(&envelope)? else { return Ok(()) };
         if cluster == self.settings.me {
             return Ok(());
@@ -109,8 +128,18 @@ impl Node {
         let known = self.presences.get(&cluster).map(|known| known.at);
         if known.is_none_or(|known| known < at) && (known.is_some() || room) {
             self.presences.insert(cluster, Sign { at, envelope, carried: false });
+            if self.settings.carries {
+                self.bring_holds_of(&cluster);
+            }
         }
         Ok(())
+    }
+
+    /// Who is trusted with somebody's sign of life brings up its holds too: the uplink may have swallowed them.
+    fn bring_holds_of(&mut self, writer: &ClusterId) {
+        let written = self.shelf.documents().map(|(name, ..)| name);
+        let written = written.filter(|name| matches!(name, Name::Holds { by, .. } if *by == writer.key_id()));
+        self.uploads.waiting.extend(written.cloned().collect::<Vec<_>>());
     }
 
     /// Signs of life for a partner: all to the uplink; the own one also to another that reaches the hub, for an uplink may lie about that,
@@ -160,6 +189,10 @@ impl Node {
 
 pub(super) fn is_fresh(contact: Timestamp, now: Timestamp) -> bool {
     now.0.saturating_sub(contact.0) < FRESH
+}
+
+pub(super) fn is_recent(contact: Timestamp, now: Timestamp) -> bool {
+    now.0.saturating_sub(contact.0) < SECOND_WITHIN
 }
 
 /// The same on every agent, and another order in every site.

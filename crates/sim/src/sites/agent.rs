@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use kedge_model::wire::{
-    ClusterId, Envelope, Generation, Heads, KeySet, PollRequest, Presence, Profile, Sequence, SigningKey, Timestamp,
+    ClusterId, Envelope, Generation, Heads, KeySet, Membership, PollRequest, Presence, Profile, Sequence, SigningKey,
+    SiteHolds, Stream, Timestamp,
 };
-use kedge_peer::{Node, Settings};
+use kedge_peer::{Name, Node, Settings, Version};
 use kedge_status::{Header, Nonce, PAYLOAD_TYPE};
 
 use super::hub::{broken, hold};
@@ -29,6 +30,8 @@ pub(super) struct Agent {
     pub liar: Option<Liar>,
     pub disk: Disk,
     pub said: Timestamp,
+    /// Documents that wait for the hub.
+    pub uploads: Vec<Envelope>,
     /// Requests since the count began.
     pub requests: u64,
 }
@@ -48,14 +51,85 @@ pub(super) struct Disk {
     pub keys: KeySet,
     pub chain: Vec<Envelope>,
     pub membership: Envelope,
+    /// The stream that the membership names.
+    pub stream: Stream,
+    /// What runs.
     pub state: Option<Envelope>,
+    /// The last generation of each stream that ran, also of those that it left.
+    pub generations: BTreeMap<Stream, u64>,
     pub status: Option<Envelope>,
     pub epoch: u64,
     pub changes: u64,
     pub holds: BTreeMap<ClusterId, (u64, Envelope)>,
 }
 
+impl Disk {
+    pub fn new(keys: KeySet, first: Envelope, membership: Envelope, stream: Stream) -> Disk {
+        Disk {
+            keys,
+            chain: vec![first],
+            membership,
+            stream,
+            state: None,
+            generations: BTreeMap::new(),
+            status: None,
+            epoch: 0,
+            changes: 0,
+            holds: BTreeMap::new(),
+        }
+    }
+
+    /// Of its status document.
+    pub fn version(&self) -> Version {
+        Version(self.epoch, self.changes)
+    }
+
+    /// The hub's newest word on where this agent belongs; None: nowhere any more.
+    pub fn join(&mut self, membership: Option<&Membership>, envelope: Envelope) {
+        self.membership = envelope;
+        if let Some(membership) = membership.filter(|membership| membership.stream != self.stream) {
+            (self.stream, self.state) = (membership.stream.clone(), None);
+        }
+    }
+}
+
 impl Agent {
+    pub fn new(key: SigningKey, id: ClusterId, site: usize, online: bool, liar: Option<Liar>, disk: Disk) -> Agent {
+        Agent {
+            key,
+            id,
+            site,
+            node: None,
+            life: 0,
+            token: 0,
+            online,
+            part: 0,
+            liar,
+            disk,
+            said: Timestamp(i64::MIN),
+            uploads: Vec::new(),
+            requests: 0,
+        }
+    }
+
+    /// Takes the own stream's state from the shelf as an agent's memory does: never an older generation, and the same only after a move.
+    pub fn run_newest(&mut self) {
+        let name = Name::State(self.disk.stream.clone());
+        let Some(shelf) = self.node.as_ref().map(Node::shelf) else { return };
+        let (Some(version), Some(envelope)) = (shelf.version(&name), shelf.get(&name)) else { return };
+        let last = self.disk.generations.get(&self.disk.stream).copied().unwrap_or_default();
+        if version.0 > last || (version.0 == last && self.disk.state.is_none()) {
+            self.disk.state = Some(envelope.clone());
+            self.disk.generations.insert(self.disk.stream.clone(), version.0);
+        }
+    }
+
+    /// Its power is gone, and all that isn't on disk.
+    pub fn stop(&mut self) {
+        self.node = None;
+        self.uploads.clear();
+    }
+
     pub fn start(&mut self, site: &str, seed: u64, now: Timestamp) {
         self.life += 1;
         if self.liar.is_some() {
@@ -87,7 +161,8 @@ impl Agent {
 
     pub fn write_hold(&mut self, on: ClusterId, now: Timestamp) -> Result<Envelope, Broken> {
         let sequence = self.disk.holds.get(&on).map_or(1, |(sequence, _)| sequence + 1);
-        let document = hold(on, sequence, now);
+        // As an agent writes them: with the key, so that who never heard of the writer's other documents can judge it.
+        let document = SiteHolds { document: hold(on, sequence, now), key: self.key.public() };
         let envelope = Envelope::sign(&document, &self.key).map_err(broken)?;
         self.disk.holds.insert(on, (sequence, envelope.clone()));
         Ok(envelope)

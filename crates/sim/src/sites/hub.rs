@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_model::wire::{
-    ClusterId, DesiredState, Digest, Envelope, EnvelopeError, Generation, HoldDocument, HoldEntry, Key, KeySet,
+    ClusterId, DesiredState, Digest, Envelope, EnvelopeError, Generation, HoldDocument, HoldEntry, Key, KeyId, KeySet,
     KeyState, Membership, Payload, Presence, SigningKey, Stream, Timestamp,
 };
 use kedge_peer::Version;
@@ -20,6 +20,8 @@ pub(super) struct Hub {
     pub states: BTreeMap<Stream, (u64, Envelope)>,
     pub holds: BTreeMap<ClusterId, (u64, Envelope)>,
     pub statuses: BTreeMap<ClusterId, Version>,
+    /// Holds that agents wrote, by target and writer.
+    pub site_holds: BTreeMap<(ClusterId, KeyId), u64>,
     /// When each last said that it lives.
     pub contacts: BTreeMap<ClusterId, Timestamp>,
     signed: BTreeSet<Digest>,
@@ -54,6 +56,7 @@ impl Hub {
             states: BTreeMap::new(),
             holds: BTreeMap::new(),
             statuses: BTreeMap::new(),
+            site_holds: BTreeMap::new(),
             contacts: BTreeMap::new(),
             signed: BTreeSet::new(),
         };
@@ -62,12 +65,12 @@ impl Hub {
     }
 
     pub fn remember(&mut self, envelope: &Envelope) {
-        self.signed.insert(Digest::of(&envelope.payload));
+        self.signed.insert(mark(envelope));
     }
 
     /// Whether the owner wrote this.
     pub fn was_signed(&self, envelope: &Envelope) -> bool {
-        self.signed.contains(&Digest::of(&envelope.payload))
+        self.signed.contains(&mark(envelope))
     }
 
     fn sign<T: Payload>(&mut self, message: &T) -> Result<Envelope, Broken> {
@@ -141,9 +144,20 @@ impl Hub {
         sets.chain(membership.map(|(_, envelope)| envelope)).chain(state).chain(holds).cloned().collect()
     }
 
-    /// A status document or an agent's holds, from whoever.
+    /// A status document or an agent's holds, from whoever. Honest agents bring nothing else.
     pub fn take(&mut self, envelope: &Envelope) -> Result<(), Broken> {
+        if !self.was_signed(envelope) {
+            return Err(Broken(format!(
+                "the hub was brought a {}, which its owner never signed",
+                envelope.payload_type
+            )));
+        }
         if envelope.payload_type == HoldDocument::TYPE {
+            let document: HoldDocument = read(envelope)?;
+            if let Some(signature) = envelope.signatures.first() {
+                let known = self.site_holds.entry((document.cluster, signature.keyid)).or_default();
+                *known = (*known).max(document.sequence);
+            }
             return Ok(());
         }
         let header = kedge_status::header(envelope, &Limits::default()).map_err(|error| Broken(error.to_string()))?;
@@ -153,14 +167,40 @@ impl Hub {
         Ok(())
     }
 
+    /// A sign of life that was carried.
+    pub fn read(&self, sign: &Envelope) -> Result<Presence, Broken> {
+        if !self.was_signed(sign) {
+            return Err(Broken("the hub was brought a sign of life that nobody gave".to_owned()));
+        }
+        read(sign)
+    }
+
+    /// It heard a cluster itself.
+    pub fn met(&mut self, cluster: ClusterId, at: Timestamp) {
+        let contact = self.contacts.entry(cluster).or_default();
+        *contact = (*contact).max(at);
+    }
+
     /// A sign of life; true: the status document that it names isn't here.
     pub fn hear(&mut self, presence: &Presence) -> bool {
-        let contact = self.contacts.entry(presence.cluster).or_default();
-        *contact = (*contact).max(presence.at);
+        self.met(presence.cluster, presence.at);
         let changes = presence.poll.status.heads.first().and_then(|head| u64::from_str_radix(head, 16).ok());
         let named = Version(presence.poll.status.epoch, changes.unwrap_or_default());
-        self.statuses.get(&presence.cluster).copied().unwrap_or_default() < named
+        self.lacks(&presence.cluster, named)
     }
+
+    /// Whether an older status document of it is the newest here.
+    pub fn lacks(&self, cluster: &ClusterId, version: Version) -> bool {
+        self.statuses.get(cluster).copied().unwrap_or_default() < version
+    }
+}
+
+fn mark(envelope: &Envelope) -> Digest {
+    Digest::of(&[envelope.payload_type.as_bytes(), &[0], &envelope.payload].concat())
+}
+
+pub(super) fn read<T: Payload>(envelope: &Envelope) -> Result<T, Broken> {
+    serde_json::from_slice(&envelope.payload).map_err(|error| Broken(error.to_string()))
 }
 
 fn entry(key: &SigningKey, state: KeyState) -> Key {

@@ -134,3 +134,80 @@ fn peers_that_fail_are_asked_less_and_less() {
     net.run(700);
     assert!(all_equal(&net));
 }
+
+/// Of these that say they reach the hub, one that isn't chosen. Whether the others tell the truth can't be seen.
+fn not_chosen<'a>(net: &Net, carriers: &'a [Agent]) -> &'a Agent {
+    let chosen = uplinks(net)[0].unwrap();
+    carriers.iter().rfind(|agent| agent.id != chosen).unwrap()
+}
+
+#[test]
+fn the_hub_hears_of_all_where_only_one_of_five_carriers_tells_the_truth() {
+    let agents = agents(12);
+    let mut net = Net::of(&hub(), &agents);
+    let carriers: Vec<&Agent> = agents[..5].iter().collect();
+    run(&mut net, &carriers, 20 * MINUTE / 1_000);
+    let honest = not_chosen(&net, &agents[..5]);
+    let mut heard: BTreeMap<ClusterId, Timestamp> = BTreeMap::new();
+    for minute in 0..90 {
+        if minute % 2 == 0 {
+            let now = net.now.0 - crate::fixture::START.0;
+            agents[5..].iter().for_each(|agent| net.node(agent).presence(agent.presence(now)));
+        }
+        run(&mut net, &carriers, MINUTE / 1_000);
+        heard.extend(carried(&net, honest).into_iter().map(|cluster| (cluster, net.now)));
+        net.told.clear();
+        for agent in agents[5..].iter().filter(|_| minute >= 12) {
+            let silent = heard.get(&agent.id).map(|heard| net.now.0 - heard.0);
+            assert!(silent.is_some_and(|silent| silent <= 12 * MINUTE), "minute {minute}: {silent:?}");
+        }
+    }
+}
+
+#[test]
+fn holds_get_past_an_uplink_that_swallows_them() {
+    let agents = agents(6);
+    let mut net = Net::of(&hub(), &agents);
+    let carriers = [&agents[0], &agents[1]];
+    run(&mut net, &carriers, 120);
+    let honest = not_chosen(&net, &agents[..2]);
+    let uploads = |net: &Net| net.told_by(honest).filter(|told| matches!(told, Action::Upload(_))).count();
+    for writer in [honest, &agents[3]] {
+        net.node(writer).put(writer.status(1, 1, 1)).unwrap();
+    }
+    net.node(honest).put(honest.holds(&agents[5], 1)).unwrap();
+    run(&mut net, &carriers, 5);
+    assert_eq!(uploads(&net), 1, "its own at once");
+    net.node(&agents[3]).put(agents[3].holds(&agents[4], 1)).unwrap();
+    for at in [0, 2, 4] {
+        net.node(&agents[3]).presence(agents[3].presence((at + 10) * MINUTE));
+        run(&mut net, &carriers, 2 * MINUTE / 1_000);
+    }
+    assert_eq!(uploads(&net), 2, "another's with its sign of life, once");
+}
+
+#[test]
+fn who_reached_the_hub_is_told_of_for_ten_minutes_and_its_own_word_counts_more() {
+    let agents = agents(3);
+    let mut net = Net::of(&hub(), &agents);
+    net.run(60);
+    let tell = |net: &mut Net, about: &Agent, seconds: u64| {
+        let message = Message { reachable: vec![(about.id, seconds)], ..Message::default() };
+        let now = net.now;
+        net.node(&agents[0]).heard(agents[1].id, message, now);
+        let view = net.nodes[&agents[0].id].peers().find(|peer| peer.cluster == about.id).cloned().unwrap();
+        view.contact.map(|contact| (now.0 - contact.0) / 1_000)
+    };
+    assert_eq!(tell(&mut net, &agents[2], 5), None, "it said lately that it doesn't");
+    agents[..2].iter().for_each(|agent| net.cut(agent, &agents[2]));
+    net.run(120);
+    assert_eq!(tell(&mut net, &agents[2], 600), None);
+    assert_eq!(tell(&mut net, &agents[2], 599), None, "that was before its own word");
+    assert_eq!(tell(&mut net, &agents[2], 100), Some(100), "long ago for an uplink, not for a second carrier");
+    assert_eq!(net.nodes[&agents[0].id].uplink(), None);
+    assert_eq!(tell(&mut net, &agents[2], 30), Some(30));
+    assert_eq!(tell(&mut net, &agents[2], 40), Some(30), "the newer counts");
+    assert_eq!(net.nodes[&agents[0].id].uplink(), Some(agents[2].id));
+    net.run(400);
+    assert_eq!(net.nodes[&agents[0].id].uplink(), None);
+}

@@ -1,4 +1,4 @@
-//! Properties: whatever is lost, repeated or comes late, those that are connected end with equal shelves; and no bytes do harm.
+//! Properties: whatever is lost, repeated or comes late and in another order, those that are connected end with equal shelves; and no bytes do harm.
 
 use proptest::prelude::*;
 
@@ -35,11 +35,13 @@ enum Fate {
     Twice,
     /// And once more, later.
     Again,
+    /// Long after the sender gave up, behind what was said since.
+    Late,
 }
 
 fn fate() -> impl Strategy<Value = Fate> {
-    let fates = [(4, Fate::Arrives), (1, Fate::Lost), (1, Fate::AnswerLost), (1, Fate::Twice), (1, Fate::Again)];
-    prop::strategy::Union::new_weighted(fates.map(|(weight, fate)| (weight, Just(fate).boxed())).to_vec())
+    let bad = [Fate::Lost, Fate::AnswerLost, Fate::Twice, Fate::Again, Fate::Late].map(|fate| (1, Just(fate).boxed()));
+    prop::strategy::Union::new_weighted(bad.into_iter().chain([(4, Just(Fate::Arrives).boxed())]).collect())
 }
 
 /// Runs until the fates are used up.
@@ -58,7 +60,7 @@ fn storm(net: &mut Net, fates: Vec<Fate>) {
         let Action::Send { to, message } = action else { continue };
         let Some(fate) = fates.next() else { return };
         let answer = match fate {
-            Fate::Lost => None,
+            Fate::Lost | Fate::Late => None,
             Fate::Twice => {
                 net.say(from, to, &message);
                 net.say(from, to, &message)
@@ -72,7 +74,7 @@ fn storm(net: &mut Net, fates: Vec<Fate>) {
             None => node.failed(to, net.now),
         };
         queue.extend(actions.into_iter().map(|action| (from, action)));
-        if matches!(fate, Fate::Again) {
+        if matches!(fate, Fate::Again | Fate::Late) {
             late.push((from, to, message));
         } else if let Some((from, to, message)) = late.pop() {
             net.say(from, to, &message);
@@ -84,7 +86,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn any_loss_and_repetition_ends_in_equal_shelves(
+    fn any_order_loss_and_repetition_ends_in_equal_shelves(
         fates in prop::collection::vec(fate(), 0..150), order in Just((0..22).collect::<Vec<usize>>()).prop_shuffle()
     ) {
         let agents = agents(5);
