@@ -7,6 +7,7 @@ mod dial;
 mod driver;
 mod listener;
 pub mod mdns;
+pub mod pods;
 pub mod shown;
 mod table;
 #[cfg(test)]

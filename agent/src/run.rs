@@ -33,6 +33,7 @@ use crate::link::{HubLink, LinkError};
 use crate::metrics;
 use crate::objects::Objects;
 use crate::paths::Paths;
+use crate::peers::pods::Pod;
 use crate::records::Records;
 use crate::worker::pulse::Pulse;
 use crate::worker::{Heard, Worker};
@@ -65,6 +66,8 @@ pub(crate) struct Surroundings {
     /// For the observer, whose watches run where the others do.
     pub cluster: Cluster,
     pub runtime: Handle,
+    /// None: nobody is let in.
+    pub pod: Option<Pod>,
 }
 
 #[derive(Debug, thiserror::Error)]

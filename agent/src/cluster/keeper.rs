@@ -10,15 +10,16 @@ mod mirror;
 mod names;
 mod secrets;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod vault;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kedge_durable::{Disk, FileLock, MAX_LEDGER, RealDisk};
+use kedge_durable::{Disk, FileLock, MAX_LEDGER, RealDisk, open_copy};
 use tokio::sync::watch;
 
 use crate::objects::Objects;
@@ -82,6 +83,16 @@ impl KeeperDisk {
         let stem = below.strip_suffix(".a").or_else(|| below.strip_suffix(".b"))?;
         names::is_ledger(stem).then(|| stem.to_owned())
     }
+}
+
+/// For who only looks, and claims nothing: the JSON of a ledger as the cluster has it.
+pub fn look(vault: &dyn Vault, ledger: &str) -> Result<Option<Vec<u8>>, KeeperError> {
+    let Some(kept) = vault.get(&names::secret(ledger))? else { return Ok(None) };
+    let mut parts = BTreeMap::new();
+    for name in mirror::parts_of(&kept) {
+        parts.extend(vault.get(&name)?.map(|part| (name, part)));
+    }
+    Ok(open_copy(&mirror::unpack(&kept, &parts)?).map(|(_, json)| json))
 }
 
 /// Written by commands too, which know nothing of Secrets: what they wrote is carried over when it is read.

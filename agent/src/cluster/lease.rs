@@ -10,15 +10,17 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::asking::{self, Answer, AskError};
+pub use offer::Offer;
 
+mod offer;
 #[cfg(test)]
 mod tests;
 
 /// Whose the Lease is, as this agent knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
-    /// Another one works, or nobody knows yet who.
-    By { holder: Option<String> },
+    /// Another one works, or nobody knows yet who. It may offer its content.
+    By { holder: Option<String>, offer: Option<Offer> },
     /// This one works, in this term: each has a higher number than the one before.
     Holds { term: u64 },
 }
@@ -37,6 +39,8 @@ pub struct Place {
     pub namespace: String,
     pub lease: String,
     pub holder: String,
+    /// What is written beside it while it is held.
+    pub offer: watch::Receiver<Option<Offer>>,
 }
 
 /// The Lease as it was read.
@@ -167,6 +171,11 @@ impl Place {
     fn address(&self) -> String {
         format!("{}/{}", self.collection(), self.lease)
     }
+
+    /// What is written beside it; none takes away what the holder before wrote.
+    fn offered(&self, holder: &str) -> Option<String> {
+        self.offer.borrow().as_ref().filter(|_| !holder.is_empty()).map(ToString::to_string)
+    }
 }
 
 /// Runs until `stop` says true; then the Lease is given back, so that another one needn't wait.
@@ -248,8 +257,9 @@ async fn once(
         Next::Wait(rest) => {
             gate.close();
             let holder = seen.map(|seen| seen.holder).filter(|holder| !holder.is_empty());
+            let offer = lease.as_ref().and_then(Offer::of);
             standing.send_if_modified(|now| {
-                let by = Standing::By { holder };
+                let by = Standing::By { holder, offer };
                 std::mem::replace(now, by.clone()) != by
             });
             return Ok(rest);
@@ -303,7 +313,8 @@ async fn write(
             asking::create(client, &place.collection(), &body, LIMIT).await?
         }
         Some(version) => {
-            let body = json!({"metadata": {"resourceVersion": version}, "spec": spec});
+            let annotations = json!({offer::ANNOTATION: place.offered(holder)});
+            let body = json!({"metadata": {"resourceVersion": version, "annotations": annotations}, "spec": spec});
             asking::patch(client, &place.address(), &body, LIMIT).await?
         }
     };

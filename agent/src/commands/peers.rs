@@ -1,4 +1,7 @@
-//! `kedge-agent peers`: the other agents of this site, as the daemon last saw them. Called by `main`.
+//! `kedge-agent peers`: the other agents of this site, and the other pods of this cluster, as the daemon last saw them. Called by
+//! `main`.
+
+mod pods;
 
 use std::fmt::Write as _;
 
@@ -10,13 +13,16 @@ use super::error::{CommandError, Exit};
 use super::output::{Format, Table, Time, ago, show, time};
 use crate::clock::{Clock as _, SystemClock};
 use crate::paths::Paths;
+use crate::peers::pods::shown::Pods;
 use crate::peers::shown::{Peer, Shown};
+use pods::PodsDocument;
 
 /// Show the other agents of this host's site.
 ///
 /// Agents that the hub placed in one site find each other on the network, fetch content from each other, and one that reaches the hub
 /// carries for all: the uplink. Nothing is believed for having come from a peer; one that lied is left alone for a while and shown with
-/// what it did.
+/// what it did. In a pod of a Kubernetes cluster the cluster's other pods are shown too: who asked the one that works for content, or what
+/// one that stands by still lacks.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,6 +40,15 @@ pub struct PeersArgs {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
+    #[serde(flatten)]
+    site: Option<SiteDocument>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pods: Option<PodsDocument>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SiteDocument {
     site: String,
     port: u16,
     own: Option<ClusterId>,
@@ -66,19 +81,27 @@ pub fn run(args: &PeersArgs, paths: &Paths) -> Result<Exit, CommandError> {
     {
         return Err(CommandError::NeedsRoot { what: state.display().to_string() });
     }
-    let shown = Shown::read(paths).filter(|_| daemon::holder(paths).is_some());
-    let Some(shown) = shown else {
+    let runs = daemon::holder(paths).is_some();
+    let (shown, pods) = (Shown::read(paths).filter(|_| runs), Pods::read(paths).filter(|_| runs));
+    if shown.is_none() && pods.is_none() {
         let hint = "the hub places a host in a site (join token --site, or kedge cluster set); the agent must run, and [peers] \
                     in agent.toml must not say enabled = false";
         return Err(CommandError::refused("this agent has no peers: it belongs to no site, or doesn't run", hint));
-    };
-    let document = Document::from(&shown);
-    show(args.output, &document, || text(&shown, SystemClock.now()))?;
-    Ok(if shown.peers.iter().any(|peer| !peer.lies.is_empty()) { Exit::Findings } else { Exit::Success })
+    }
+    let document =
+        Document { site: shown.as_ref().map(SiteDocument::from), pods: pods.as_ref().map(PodsDocument::from) };
+    let now = SystemClock.now();
+    show(args.output, &document, || {
+        let parts = shown.iter().map(|shown| text(shown, now)).chain(pods.iter().map(|pods| pods::text(pods, now)));
+        parts.collect::<Vec<_>>().join("\n")
+    })?;
+    let lied = shown.is_some_and(|shown| shown.peers.iter().any(|peer| !peer.lies.is_empty()));
+    let lied = lied || matches!(pods, Some(Pods::StandsBy { lied: true, .. }));
+    Ok(if lied { Exit::Findings } else { Exit::Success })
 }
 
-impl From<&Shown> for Document {
-    fn from(shown: &Shown) -> Document {
+impl From<&Shown> for SiteDocument {
+    fn from(shown: &Shown) -> SiteDocument {
         let peers = shown.peers.iter().map(|peer| Row {
             id: peer.id,
             name: peer.name.clone(),
@@ -94,7 +117,7 @@ impl From<&Shown> for Document {
             lies: peer.lies.clone(),
         });
         let peers = peers.collect();
-        Document { site: shown.site.clone(), port: shown.port, own: shown.own, uplink: shown.uplink, peers }
+        SiteDocument { site: shown.site.clone(), port: shown.port, own: shown.own, uplink: shown.uplink, peers }
     }
 }
 

@@ -18,6 +18,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::dial::{self, Line};
+use crate::link::mutual::Mutual;
 use crate::link::{HubLink, LinkError};
 use crate::objects::Objects;
 use crate::swarm::{Holder, HolderError, Lie, Pieces, Sources, Swarm, SwarmError};
@@ -52,12 +53,19 @@ struct Wait {
 }
 
 /// A peer that has content.
-struct Seat {
+pub(super) struct Seat {
     cluster: ClusterId,
-    link: Arc<HubLink>,
+    way: Way,
     addresses: Vec<SocketAddr>,
     /// Between two requests.
     line: Kept,
+}
+
+/// How this cluster shows who it is.
+pub(super) enum Way {
+    /// By the certificate of the moment.
+    Link(Arc<HubLink>),
+    Own(Mutual),
 }
 
 type Kept = Arc<Mutex<Option<Line>>>;
@@ -110,10 +118,8 @@ impl Board {
         let mut seats = BTreeMap::new();
         for (cluster, addresses) in holders.values().flatten() {
             let kept = view.seats.get(cluster).filter(|seat| seat.addresses == *addresses).cloned();
-            let seat = kept.unwrap_or_else(|| {
-                let (link, addresses) = (Arc::clone(&self.link), addresses.clone());
-                Arc::new(Seat { cluster: *cluster, link, addresses, line: Kept::default() })
-            });
+            let seat = kept
+                .unwrap_or_else(|| Arc::new(Seat::new(*cluster, Way::Link(Arc::clone(&self.link)), addresses.clone())));
             seats.insert(*cluster, seat);
         }
         let names = |all: Vec<(ClusterId, Vec<SocketAddr>)>| all.into_iter().map(|(cluster, _)| cluster).collect();
@@ -173,6 +179,10 @@ impl Holder for Seat {
 }
 
 impl Seat {
+    pub(super) fn new(cluster: ClusterId, way: Way, addresses: Vec<SocketAddr>) -> Seat {
+        Seat { cluster, way, addresses, line: Kept::default() }
+    }
+
     async fn get(&self, path: String, range: Option<Range<u64>>) -> Result<Pieces, HolderError> {
         let mut headers = HeaderMap::new();
         if let Some(range) = &range {
@@ -183,7 +193,10 @@ impl Seat {
         let mut line = match kept.filter(|line| line.connection.is_open()) {
             Some(line) => line,
             None => {
-                let mutual = self.link.mutual().map_err(of_link)?;
+                let mutual = match &self.way {
+                    Way::Link(link) => link.mutual().map_err(of_link)?,
+                    Way::Own(mutual) => mutual.clone(),
+                };
                 dial::dial_to(&mutual, self.cluster, &self.addresses).await.map_err(broken)?
             }
         };

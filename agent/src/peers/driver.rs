@@ -220,7 +220,7 @@ impl Driver {
     fn asked(&mut self, asked: Asked) {
         match asked {
             Asked::Sync { from, address, message, reply } => self.heard(from, address, &message, reply),
-            Asked::May { from, blob, reply } => {
+            Asked::May { from, blob, reply, .. } => {
                 let may = !self.turned_away.contains_key(&from) && self.node.may_have(&from, &blob);
                 // Who asked is gone: nobody needs the answer.
                 _ = reply.send(may);

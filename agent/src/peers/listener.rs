@@ -29,7 +29,7 @@ pub enum Asked {
     /// A message; no answer ends the connection.
     Sync { from: ClusterId, address: SocketAddr, message: Vec<u8>, reply: oneshot::Sender<Option<Vec<u8>>> },
     /// Whether it may have this content.
-    May { from: ClusterId, blob: Digest, reply: oneshot::Sender<bool> },
+    May { from: ClusterId, address: SocketAddr, blob: Digest, reply: oneshot::Sender<bool> },
 }
 
 /// What each connection needs.
@@ -136,7 +136,9 @@ async fn welcome(socket: TcpStream, address: SocketAddr, door: Door, visits: Vis
         Err(_) => return,
     };
     let Some(cluster) = cluster_of(stream.get_ref().1.peer_certificates()) else { return };
-    let Some(visit) = visits.enter(cluster) else {
+    // The pods of the own cluster share its key: each is one by its address.
+    let pod = (cluster == door.link.cluster()).then(|| address.ip());
+    let Some(visit) = visits.enter((cluster, pod)) else {
         tracing::debug!(%cluster, "a peer has connections enough");
         return;
     };

@@ -6,6 +6,7 @@ use std::io;
 use std::path::PathBuf;
 
 use kedge_model::wire::{ClusterId, Timestamp};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::paths::Paths;
@@ -53,11 +54,7 @@ const MOST: u64 = 4 * 1024 * 1024;
 impl Shown {
     /// None: there are no peers, or the agent doesn't run.
     pub fn read(paths: &Paths) -> Option<Shown> {
-        let place = place(paths);
-        if fs::metadata(&place).ok()?.len() > MOST {
-            return None;
-        }
-        serde_json::from_slice(&fs::read(place).ok()?).ok()
+        read(paths, FILE)
     }
 
     /// Who carries for this one: another one.
@@ -67,19 +64,12 @@ impl Shown {
     }
 
     pub fn write(&self, paths: &Paths) -> io::Result<()> {
-        let place = place(paths);
-        if let Some(folder) = place.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        let temporary = place.with_extension("new");
-        fs::write(&temporary, serde_json::to_vec(self)?)?;
-        fs::rename(&temporary, &place)
+        write(paths, FILE, self)
     }
 
     /// The peers are no longer talked to.
     pub fn end(paths: &Paths) {
-        // It is only shown.
-        _ = fs::remove_file(place(paths));
+        end(paths, FILE);
     }
 }
 
@@ -90,6 +80,29 @@ impl Peer {
     }
 }
 
-fn place(paths: &Paths) -> PathBuf {
-    paths.root().join("run/kedge-agent").join(FILE)
+pub(super) fn read<T: DeserializeOwned>(paths: &Paths, file: &str) -> Option<T> {
+    let place = place(paths, file);
+    if fs::metadata(&place).ok()?.len() > MOST {
+        return None;
+    }
+    serde_json::from_slice(&fs::read(place).ok()?).ok()
+}
+
+pub(super) fn write<T: Serialize>(paths: &Paths, file: &str, shown: &T) -> io::Result<()> {
+    let place = place(paths, file);
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let temporary = place.with_extension("new");
+    fs::write(&temporary, serde_json::to_vec(shown)?)?;
+    fs::rename(&temporary, &place)
+}
+
+pub(super) fn end(paths: &Paths, file: &str) {
+    // It is only shown.
+    _ = fs::remove_file(place(paths, file));
+}
+
+fn place(paths: &Paths, file: &str) -> PathBuf {
+    paths.root().join("run/kedge-agent").join(file)
 }

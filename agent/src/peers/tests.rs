@@ -19,7 +19,7 @@ use super::*;
 use crate::clock::SystemClock;
 use crate::link::fake::{Authority, FakeHub, Reply};
 
-const PACKAGE: &[u8] = b"a package of the press";
+pub(super) const PACKAGE: &[u8] = b"a package of the press";
 
 /// One agent; stops when it is dropped.
 struct Agent {
@@ -94,7 +94,7 @@ fn own_of(authority: &Authority, membership: Envelope) -> Own {
     }
 }
 
-fn press() -> Stream {
+pub(super) fn press() -> Stream {
     Stream::new("prod", "press", Stream::ALL)
 }
 
@@ -103,7 +103,7 @@ fn blob() -> BlobRef {
 }
 
 /// A state of the presses that names the package.
-fn state(generation: u64) -> DesiredState {
+pub(super) fn state(generation: u64) -> DesiredState {
     let package = |content: &[u8]| PackageRef {
         digest: Digest::of(content),
         size: content.len() as u64,
@@ -137,7 +137,7 @@ fn state(generation: u64) -> DesiredState {
     }
 }
 
-async fn within<T>(work: impl Future<Output = T>) -> T {
+pub(super) async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(40), work).await.unwrap()
 }
 

@@ -1,5 +1,6 @@
 //! The agent of a Kubernetes cluster: every node runs one, the one that holds the Lease works as the agent of a host does, and the others
-//! stand by. What it remembers is in Secrets. Called by the command `run`; it owns the thread that talks to the API server.
+//! stand by and get its content. What it remembers is in Secrets. Called by the command `run`; it owns the thread that talks to the API
+//! server.
 
 mod facts;
 mod post;
@@ -23,7 +24,7 @@ use crate::alive::{self, Standby};
 use crate::apply::kubernetes::KubernetesApplier;
 use crate::clock::SystemClock;
 use crate::cluster::Cluster;
-use crate::cluster::keeper::{KeeperDisk, Secrets};
+use crate::cluster::keeper::KeeperDisk;
 use crate::cluster::kinds::Discovered;
 use crate::cluster::lease::{Gate, Standing};
 use crate::cluster::watches::{KindKey, Watches};
@@ -31,6 +32,7 @@ use crate::config::Config;
 use crate::identity::{self, machine};
 use crate::objects::Objects;
 use crate::paths::Paths;
+use crate::peers::pods::{Mirror, Pod, Shelf};
 use crate::record::Record;
 use crate::worker::pulse::Pulse;
 use post::Post;
@@ -122,6 +124,14 @@ impl Home {
         shutdown: &mut watch::Receiver<bool>,
         service: &mut Service,
     ) -> Option<u64> {
+        let shelf = || Shelf {
+            vault: post.vault(),
+            paths: self.paths.clone(),
+            objects: self.objects.clone(),
+            reserve: self.config.disk_reserve,
+        };
+        // What the cluster runs comes to this node too, until it is this one's turn.
+        let _mirror = self.shares().then(|| Mirror::start(shelf(), post.standing.clone()));
         let mut told = None;
         loop {
             service.beat(true);
@@ -132,7 +142,7 @@ impl Home {
                     return Some(term);
                 }
                 Standing::Holds { .. } => {}
-                Standing::By { holder } => {
+                Standing::By { holder, .. } => {
                     let standby = Standby { holder, namespace: post.place.namespace.clone() };
                     if told.as_ref() != Some(&standby) {
                         if let Some(holder) = &standby.holder {
@@ -156,19 +166,22 @@ impl Home {
         }
     }
 
+    /// Whether the pods share content.
+    fn shares(&self) -> bool {
+        self.config.peers.enabled != Some(false)
+    }
+
     /// Works for the cluster until the term ends.
     async fn lead(&self, post: &Post, term: u64, signals: &Signals) -> Result<Term, RunError> {
         let (fenced, mut is_fenced) = watch::channel(false);
         let surroundings = facts::gather(post).await?;
         let failed = |source| RunError::Folder { path: self.paths.state(), source };
         self.become_cluster(&surroundings.id).map_err(failed)?;
-        let vault =
-            Arc::new(Secrets::new(post.cluster.client().clone(), post.handle.clone(), post.place.namespace.clone()));
         let gate = Arc::clone(&post.gate);
         let writer = format!("{}/{term}/{:08x}", post.place.holder, rand::random::<u32>());
         let held = Arc::new(move || gate.is_held());
-        let (disk, hydrated) =
-            KeeperDisk::take_over(vault, &self.paths, &self.objects, writer, held, fenced).map_err(RunError::Keeper)?;
+        let (disk, hydrated) = KeeperDisk::take_over(post.vault(), &self.paths, &self.objects, writer, held, fenced)
+            .map_err(RunError::Keeper)?;
         tracing::info!(
             term,
             holder = post.place.holder,
@@ -189,6 +202,7 @@ impl Home {
                 facts: surroundings.facts,
                 cluster: post.cluster.clone(),
                 runtime: post.handle.clone(),
+                pod: post::pod_ip().filter(|_| self.shares()).map(|ip| Pod { ip, offer: post.offer.clone() }),
             }),
         };
         let (ground, outside) = self.ground(post);

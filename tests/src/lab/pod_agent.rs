@@ -64,7 +64,8 @@ impl PodAgent {
         let mut command = Command::new(&self.program);
         command.args(["run", "--kubernetes", "--namespace", &self.namespace]);
         command.arg("--kubeconfig").arg(&self.kubeconfig).arg("--root").arg(self.root());
-        command.env("POD_NAME", &self.name).env("RUST_BACKTRACE", "1").current_dir(self.root());
+        command.env("POD_NAME", &self.name).env("POD_IP", "127.0.0.1");
+        command.env("RUST_BACKTRACE", "1").current_dir(self.root());
         self.part = Some(Part::start(&self.name, &mut command, &self.log_file()));
     }
 
@@ -123,8 +124,21 @@ impl PodAgent {
 
     /// What `status -o json` says in the pod.
     pub fn status(&self) -> Option<Value> {
-        let ran = self.command(&["status", "-o", "json"]).output().unwrap();
-        serde_json::from_slice(&ran.stdout).ok()
+        self.said(&["status", "-o", "json"])
+    }
+
+    /// What `peers -o json` says of the cluster's pods.
+    pub fn pods(&self) -> Option<Value> {
+        self.said(&["peers", "-o", "json"])?.get("pods").cloned()
+    }
+
+    /// Whether this blob is on the node.
+    pub fn has(&self, digest: &str) -> bool {
+        self.root().join("var/lib/kedge-agent/objects").join(digest.replace(':', "-")).exists()
+    }
+
+    fn said(&self, arguments: &[&str]) -> Option<Value> {
+        serde_json::from_slice(&self.command(arguments).output().unwrap().stdout).ok()
     }
 
     fn log_file(&self) -> PathBuf {

@@ -16,7 +16,7 @@ fn holder(harbour: &Harbour) -> Option<String> {
     (!holder.is_empty()).then(|| holder.to_owned())
 }
 
-fn await_holder(harbour: &Harbour, number: usize) {
+pub fn await_holder(harbour: &Harbour, number: usize) {
     let name = harbour.agents[number].name();
     harbour.await_so(&format!("{name} holds the Lease"), TAKEN_OVER_WITHIN, |harbour| {
         holder(harbour).is_some_and(|holder| holder.contains(name))

@@ -12,5 +12,6 @@ mod kills;
 mod lab_cluster;
 mod leaders;
 mod packaging;
+mod pods;
 mod prune;
 mod ready;

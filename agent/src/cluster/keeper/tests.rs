@@ -13,7 +13,7 @@ use super::*;
 
 /// Secrets in memory.
 #[derive(Debug, Default)]
-struct FakeVault {
+pub(crate) struct FakeVault {
     state: Mutex<FakeState>,
 }
 
@@ -24,6 +24,7 @@ struct FakeState {
     /// What the next writes come to.
     faults: Vec<Fault>,
     writes: usize,
+    reads: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +44,13 @@ impl FakeVault {
         self.state.lock().unwrap().secrets.keys().cloned().collect()
     }
 
-    fn writes(&self) -> usize {
+    pub(crate) fn writes(&self) -> usize {
         self.state.lock().unwrap().writes
+    }
+
+    /// Of single Secrets.
+    pub(crate) fn reads(&self) -> usize {
+        self.state.lock().unwrap().reads
     }
 
     fn write<T>(&self, write: impl FnOnce(&mut FakeState) -> Result<T, VaultError>) -> Result<T, VaultError> {
@@ -80,7 +86,9 @@ impl Vault for FakeVault {
     }
 
     fn get(&self, name: &str) -> Result<Option<Kept>, VaultError> {
-        Ok(self.state.lock().unwrap().secrets.get(name).cloned())
+        let mut state = self.state.lock().unwrap();
+        state.reads += 1;
+        Ok(state.secrets.get(name).cloned())
     }
 
     fn put(&self, kept: &Kept) -> Result<String, VaultError> {
@@ -167,6 +175,22 @@ impl Term {
         let path = node.paths().state().join(ledger);
         Ledger::<String>::open(Arc::clone(&self.disk), &path).unwrap().ledger.remove().unwrap();
     }
+}
+
+#[test]
+fn who_only_looks_reads_a_ledger_of_several_parts_and_claims_nothing() {
+    let vault = Arc::new(FakeVault::default());
+    let node = Node::of(&vault);
+    assert_eq!(look(&*vault, "memory").unwrap(), None);
+    let large: String = (0..2 * names::MOST).map(|_| char::from(rand::random_range(b' '..b'~'))).collect();
+    let term = node.begin("a/1").unwrap();
+    term.write(&node, "memory", &large).unwrap();
+    let writes = vault.writes();
+    assert!(writes > 1, "it has parts");
+    assert_eq!(look(&*vault, "memory").unwrap(), Some(serde_json::to_vec(&large).unwrap()));
+    assert_eq!(vault.writes(), writes);
+    vault.state.lock().unwrap().secrets.retain(|name, _| name == "kedge-agent-memory");
+    assert!(matches!(look(&*vault, "memory"), Err(KeeperError::Broken { .. })));
 }
 
 #[test]

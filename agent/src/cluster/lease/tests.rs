@@ -5,6 +5,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::cluster::fake::{Fake, Reply};
 
 fn seconds(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -78,6 +79,38 @@ fn a_gate_is_open_for_a_while_after_a_renewal_only() {
     assert!(gate.is_held());
     gate.close();
     assert!(!gate.is_held());
+}
+
+#[test]
+fn what_is_offered_goes_with_the_lease_and_ends_with_it() {
+    let (offer, offered) = watch::channel(None);
+    let text = || "x".to_owned();
+    let place = Place { namespace: text(), lease: text(), holder: "a".to_owned(), offer: offered };
+    assert_eq!(place.offered("a"), None);
+    offer.send_replace(Some(Offer { address: ([10, 0, 0, 7], 7444).into(), mark: "3f0c".to_owned() }));
+    assert_eq!(place.offered("a").as_deref(), Some("10.0.0.7:7444 3f0c"));
+    assert_eq!(place.offered(""), None, "it is given back");
+}
+
+#[tokio::test]
+async fn one_that_stands_by_learns_who_leads_and_what_it_offers() {
+    let lease = json!({
+        "metadata": {"resourceVersion": "7", "annotations": {offer::ANNOTATION: "10.0.0.7:7444 3f0c"}},
+        "spec": {"holderIdentity": "b", "leaseDurationSeconds": 9, "leaseTransitions": 3, "renewTime": "now"},
+    });
+    let fake =
+        Fake::start(move |_, _| Reply::Whole(200, "Content-Type: application/json\r\n", lease.to_string())).await;
+    let (_offer, offered) = watch::channel(None);
+    let text = || "x".to_owned();
+    let place = Place { namespace: text(), lease: text(), holder: "a".to_owned(), offer: offered };
+    let (tell, mut standing) = watch::channel(Standing::By { holder: None, offer: None });
+    let (_stop, stopped) = watch::channel(false);
+    tokio::select! {
+        () = keep(fake.cluster.client().clone(), place, Arc::default(), tell, stopped) => panic!("nobody stopped it"),
+        changed = standing.changed() => changed.unwrap(),
+    }
+    let offer = Offer { address: ([10, 0, 0, 7], 7444).into(), mark: "3f0c".to_owned() };
+    assert_eq!(*standing.borrow(), Standing::By { holder: Some("b".to_owned()), offer: Some(offer) });
 }
 
 /// One agent of the simulation.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kedge_model::wire::{BlobRef, DesiredState, Digest, Mode};
+use kedge_model::wire::{BlobRef, DesiredState, Digest};
 use kedge_peer::Name;
 use tokio::time::Instant;
 
@@ -56,10 +56,7 @@ impl Driver {
         let states = streams.into_iter().filter_map(|stream| shelf.get(&Name::State(stream.clone())));
         // The shelf judged it when it came.
         let states = states.filter_map(|envelope| serde_json::from_slice::<DesiredState>(&envelope.payload).ok());
-        let blobs = states.flat_map(|state| state.entries).flat_map(|entry| match entry.mode {
-            Mode::Apply(packages) => packages.blobs().collect(),
-            Mode::Observe(_) => Vec::new(),
-        });
+        let blobs = states.flat_map(|state| state.blobs().collect::<Vec<_>>());
         blobs.filter(|blob| !self.place.objects.has(&blob.digest)).min_by_key(|blob| blob.size)
     }
 }

@@ -140,7 +140,8 @@ impl Visitor {
     async fn content(&self, digest: &str, range: Option<Option<&HeaderValue>>) -> Response<Body> {
         let Ok(blob) = digest.parse::<Digest>() else { return nothing() };
         let (reply, answer) = oneshot::channel();
-        if self.door.ask.send(Asked::May { from: self.cluster, blob, reply }).await.is_err() {
+        let asked = Asked::May { from: self.cluster, address: self.address, blob, reply };
+        if self.door.ask.send(asked).await.is_err() {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "Stopping", "the agent stops");
         }
         // Whether it is here is nobody's business who may not have it.

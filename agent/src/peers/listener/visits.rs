@@ -1,6 +1,7 @@
 //! How much one peer may cost: connections at a time, requests and bytes in a minute. Shared by the connections of a listener.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -8,13 +9,16 @@ use kedge_model::wire::ClusterId;
 use tokio::time::Instant;
 
 #[derive(Clone, Debug, Default)]
-pub struct Visits(Arc<Mutex<BTreeMap<ClusterId, Account>>>);
+pub struct Visits(Arc<Mutex<BTreeMap<Who, Account>>>);
+
+/// A cluster; with an address a pod of the own one.
+pub type Who = (ClusterId, Option<IpAddr>);
 
 /// One connection; its place is free again when it is dropped.
 #[derive(Debug)]
 pub struct Visit {
     visits: Visits,
-    cluster: ClusterId,
+    who: Who,
 }
 
 #[derive(Debug)]
@@ -37,20 +41,20 @@ const MOST: usize = 256;
 
 impl Visits {
     /// None: it has connections enough.
-    pub fn enter(&self, cluster: ClusterId) -> Option<Visit> {
+    pub fn enter(&self, who: Who) -> Option<Visit> {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() >= MOST && !all.contains_key(&cluster) {
+        if all.len() >= MOST && !all.contains_key(&who) {
             all.retain(|_, account| account.open > 0 || account.minute.elapsed() < MINUTE);
             if all.len() >= MOST {
                 return None;
             }
         }
-        let account = all.entry(cluster).or_insert_with(Account::new);
+        let account = all.entry(who).or_insert_with(Account::new);
         if account.open >= CONNECTIONS_EACH {
             return None;
         }
         account.open += 1;
-        Some(Visit { visits: self.clone(), cluster })
+        Some(Visit { visits: self.clone(), who })
     }
 }
 
@@ -58,7 +62,7 @@ impl Visit {
     /// One more request with so many bytes. False: it is too much for a minute.
     pub fn spend(&self, requests: u32, bytes: u64) -> bool {
         let mut all = self.visits.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(account) = all.get_mut(&self.cluster) else { return false };
+        let Some(account) = all.get_mut(&self.who) else { return false };
         if account.minute.elapsed() >= MINUTE {
             (account.minute, account.requests, account.bytes) = (Instant::now(), 0, 0);
         }
@@ -77,7 +81,7 @@ impl Account {
 impl Drop for Visit {
     fn drop(&mut self) {
         let mut all = self.visits.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(account) = all.get_mut(&self.cluster) {
+        if let Some(account) = all.get_mut(&self.who) {
             account.open -= 1;
         }
     }
@@ -89,8 +93,8 @@ mod tests {
 
     use super::*;
 
-    fn cluster(number: u8) -> ClusterId {
-        ClusterId::of_public_key(&[number; 32])
+    fn cluster(number: u8) -> Who {
+        (ClusterId::of_public_key(&[number; 32]), None)
     }
 
     #[test]
@@ -98,6 +102,8 @@ mod tests {
         let visits = Visits::default();
         let mut open: Vec<Visit> = (0..CONNECTIONS_EACH).map(|_| visits.enter(cluster(1)).unwrap()).collect();
         assert!(visits.enter(cluster(1)).is_none() && visits.enter(cluster(2)).is_some());
+        let pod = |last: u8| (cluster(1).0, Some(IpAddr::from([10, 0, 0, last])));
+        assert!((0..20).all(|last| visits.enter(pod(last)).is_some()));
         open.pop();
         assert!(visits.enter(cluster(1)).is_some());
     }

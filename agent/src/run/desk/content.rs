@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kedge_model::wire::{BlobRef, DesiredState, Digest, Mode, Packages, PackagesKey};
+use kedge_model::wire::{BlobRef, DesiredState, Digest, Packages, PackagesKey};
 use kedge_status::Severity;
 use tokio::time::Instant;
 
@@ -12,6 +12,7 @@ use super::super::host::chain;
 use super::super::house::House;
 use super::super::hub::{Hub, Slot};
 use super::Desk;
+use crate::desired::Memory;
 use crate::link::{Backoff, FetchError, Next};
 use crate::metrics::tally::{self, Counted};
 use crate::objects::Objects;
@@ -102,7 +103,8 @@ impl<H: Hub> Desk<H> {
         self.content.missing.sort_by_key(|missing| missing.bytes);
         self.sharing.soon();
         self.content.needed = records.values().flat_map(records::objects).collect();
-        self.content.needed.extend(self.memory.state().into_iter().flat_map(named));
+        self.content.needed.extend(named(&self.memory));
+        self.offer();
         self.sweep();
         self.fetch_next(house);
     }
@@ -142,6 +144,7 @@ impl<H: Hub> Desk<H> {
                 tally::add(Counted::FetchedBytes, self.content.missing.get(at).map_or(0, |missing| missing.bytes));
                 tracing::info!(assignment, "its content is here");
                 self.sharing.soon();
+                self.offer();
                 None
             }
             Err(error) => match self.broke_off(&assignment, &error) {
@@ -265,9 +268,7 @@ fn missing(packages: &Packages, objects: &Objects) -> Vec<BlobRef> {
     packages.blobs().filter(|blob| !objects.has(&blob.digest)).collect()
 }
 
-fn named(state: &DesiredState) -> impl Iterator<Item = Digest> + '_ {
-    state.entries.iter().flat_map(|entry| match &entry.mode {
-        Mode::Apply(packages) => packages.blobs().map(|blob| blob.digest).collect(),
-        Mode::Observe(_) => Vec::new(),
-    })
+/// The content that the desired state names.
+pub(super) fn named(memory: &Memory) -> impl Iterator<Item = Digest> + '_ {
+    memory.state().into_iter().flat_map(DesiredState::blobs).map(|blob| blob.digest)
 }

@@ -12,8 +12,10 @@ use super::super::host::chain;
 use super::super::house::House;
 use super::super::hub::Hub;
 use super::Desk;
+use super::content::named;
 use crate::contact::Contact;
 use crate::desired::Accepted;
+use crate::peers::pods::PodDoor;
 use crate::peers::{Content, News, Own, Peers, Place};
 
 #[derive(Default)]
@@ -26,6 +28,8 @@ pub(super) struct Sharing {
     sealed: Option<(Heads, Envelope)>,
     /// Those that came since the start.
     key_sets: Vec<Envelope>,
+    /// For the cluster's other pods.
+    door: Option<PodDoor>,
 }
 
 /// A transaction tells several things; they go together.
@@ -93,6 +97,19 @@ impl<H: Hub> Desk<H> {
             site,
         };
         self.sharing.peers = Some(Peers::start(place, own));
+    }
+
+    /// Tells the pods that stand by what they may have; opens the door for them where there is none yet.
+    pub(super) fn offer(&mut self) {
+        if self.sharing.door.is_none() {
+            let pod = self.site.cluster.as_ref().and_then(|around| around.pod.clone());
+            let link = self.hub.as_ref().and_then(|hub| hub.line());
+            let (Some(pod), Some(link)) = (pod, link) else { return };
+            self.sharing.door = Some(PodDoor::open(pod, link, &self.site.paths, &self.site.objects));
+        }
+        if let Some(door) = &self.sharing.door {
+            door.name(named(&self.memory).collect());
+        }
     }
 
     /// None: there are no peers.

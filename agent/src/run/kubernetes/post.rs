@@ -2,6 +2,7 @@
 //! run in it. There is one, from the agent's start to its end.
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 
@@ -10,7 +11,8 @@ use tokio::sync::watch;
 
 use super::super::RunError;
 use super::{LEASE, NAMESPACE, Settings};
-use crate::cluster::lease::{self, Gate, Place, Standing};
+use crate::cluster::keeper::{Secrets, Vault};
+use crate::cluster::lease::{self, Gate, Offer, Place, Standing};
 use crate::cluster::{Cluster, ClusterError};
 
 pub(super) struct Post {
@@ -19,6 +21,8 @@ pub(super) struct Post {
     pub place: Place,
     pub gate: Arc<Gate>,
     pub standing: watch::Receiver<Standing>,
+    /// What those that stand by are told.
+    pub offer: watch::Sender<Option<Offer>>,
     stop: watch::Sender<bool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -30,7 +34,8 @@ impl Post {
     /// Connects, and tries to get the Lease from now on.
     pub(super) fn start(settings: &Settings) -> Result<Post, RunError> {
         let (gate, (stop, stopped)) = (Arc::new(Gate::default()), watch::channel(false));
-        let (tell, standing) = watch::channel(Standing::By { holder: None });
+        let (tell, standing) = watch::channel(Standing::By { holder: None, offer: None });
+        let (offer, offered) = watch::channel(None);
         let (settings, shared) = (settings.clone(), Arc::clone(&gate));
         let (ready, begun) = mpsc::sync_channel::<Result<(Cluster, Handle, Place), RunError>>(1);
         let body = move || {
@@ -50,7 +55,7 @@ impl Post {
                         return;
                     }
                 };
-                let place = settings.place(&cluster);
+                let place = settings.place(&cluster, offered);
                 _ = ready.send(Ok((cluster.clone(), Handle::current(), place.clone())));
                 lease::keep(cluster.client().clone(), place, shared, tell, stopped).await;
             });
@@ -59,7 +64,12 @@ impl Post {
         let thread = thread.map_err(RunError::Begin)?;
         let gone = |_| RunError::Begin(io::Error::other("the thread of the API server ended"));
         let (cluster, handle, place) = begun.recv().map_err(gone)??;
-        Ok(Post { cluster, handle, place, gate, standing, stop, thread: Some(thread) })
+        Ok(Post { cluster, handle, place, gate, standing, offer, stop, thread: Some(thread) })
+    }
+
+    /// Where the cluster keeps what the agent remembers.
+    pub(super) fn vault(&self) -> Arc<dyn Vault> {
+        Arc::new(Secrets::new(self.cluster.client().clone(), self.handle.clone(), self.place.namespace.clone()))
     }
 
     /// Gives the Lease back and ends the thread.
@@ -79,8 +89,7 @@ impl Drop for Post {
 }
 
 impl Settings {
-    fn place(&self, cluster: &Cluster) -> Place {
-        let said = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    fn place(&self, cluster: &Cluster, offer: watch::Receiver<Option<Offer>>) -> Place {
         let host = || nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
         // A kubeconfig's context mostly says `default`, which is nobody's.
         let own = Some(cluster.namespace()).filter(|_| self.kubeconfig.is_none()).map(str::to_owned);
@@ -98,8 +107,19 @@ impl Settings {
                 .or_else(|| said("POD_NAME"))
                 .or_else(host)
                 .unwrap_or_else(|| "kedge-agent".to_owned()),
+            offer,
         }
     }
+}
+
+/// Where the others find this pod; none: the agent runs beside the cluster.
+pub(super) fn pod_ip() -> Option<IpAddr> {
+    said("POD_IP")?.parse().ok()
+}
+
+/// By the pod's manifest.
+fn said(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
 impl From<ClusterError> for RunError {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::desired::{BlobRef, Entry, Mode, Observation, Packages};
+use super::desired::{BlobRef, DesiredState, Entry, Mode, Observation, Packages};
 use super::digest::{Digest, hex, unhex};
 
 /// Half a SHA-256 over the digests: 32 hexadecimal digits.
@@ -49,6 +49,17 @@ impl Packages {
             let own = BlobRef { digest: package.digest, size: package.size };
             std::iter::once(own).chain(package.artifacts.iter().cloned())
         })
+    }
+}
+
+impl DesiredState {
+    /// All content that is to be applied; what several assignments share comes again.
+    pub fn blobs(&self) -> impl Iterator<Item = BlobRef> + '_ {
+        let packages = self.entries.iter().filter_map(|entry| match &entry.mode {
+            Mode::Apply(packages) => Some(packages),
+            Mode::Observe(_) => None,
+        });
+        packages.flat_map(|packages| packages.blobs())
     }
 }
 
