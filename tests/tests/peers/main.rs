@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod by_file;
+mod hall;
 mod halves;
 mod island;
 mod uplink;
