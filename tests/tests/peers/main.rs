@@ -4,6 +4,7 @@
 mod by_file;
 mod hall;
 mod halves;
+mod holds;
 mod island;
 mod uplink;
 mod wrong_files;
