@@ -109,8 +109,10 @@ fn export(args: &ExportArgs) -> Result<Exit> {
     let index = match check(&args.output) {
         Ok(index) => index,
         Err(error) => {
-            files.iter().for_each(|file| _ = std::fs::remove_file(file));
-            return Err(anyhow::Error::new(error).context(format!("{name} isn't what the hub sent; it is removed")));
+            // A stick that was pulled out keeps it.
+            let removed = files.iter().all(|file| std::fs::remove_file(file).is_ok());
+            let left = if removed { "it is removed" } else { "it can't be removed: don't use it" };
+            return Err(anyhow::Error::new(error).context(format!("{name} isn't what the hub sent; {left}")));
         }
     };
     let parts = if files.len() > 1 { format!(" in {}", counted(files.len(), "part")) } else { String::new() };

@@ -2,6 +2,7 @@
 //! A task beside the driver, which judges every question; what fails here is tried again and never stops the agent.
 
 mod answer;
+mod knocks;
 mod visits;
 
 use std::io;
@@ -21,6 +22,7 @@ use crate::link::HubLink;
 use crate::link::mutual::cluster_of;
 use crate::swarm::Server;
 use answer::Visitor;
+use knocks::{Knock, Knocks};
 use visits::Visits;
 
 /// What the driver is asked.
@@ -95,12 +97,13 @@ pub async fn bind(wanted: SocketAddr) -> io::Result<TcpListener> {
 /// For as long as somebody listens to what is asked.
 pub async fn serve(listener: TcpListener, door: Door) {
     let (room, visits) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), Visits::default());
-    let present = Present::default();
+    let (present, knocks) = (Present::default(), Knocks::default());
     let mut visitors = tokio::task::JoinSet::new();
     while !door.ask.is_closed() {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((socket, address)) => {
+                    let Some(knock) = knocks.enter(address.ip().to_canonical()) else { continue };
                     if room.available_permits() == 0 {
                         present.make_room();
                     }
@@ -109,7 +112,7 @@ pub async fn serve(listener: TcpListener, door: Door) {
                     let Ok(Ok(seat)) = seat else { continue };
                     let (door, visits, present) = (door.clone(), visits.clone(), present.clone());
                     visitors.spawn(async move {
-                        welcome(socket, address, door, visits, present).await;
+                        welcome(socket, (address, knock), door, visits, present).await;
                         drop(seat);
                     });
                 }
@@ -124,7 +127,13 @@ pub async fn serve(listener: TcpListener, door: Door) {
     }
 }
 
-async fn welcome(socket: TcpStream, address: SocketAddr, door: Door, visits: Visits, present: Present) {
+async fn welcome(
+    socket: TcpStream,
+    (address, knock): (SocketAddr, Knock),
+    door: Door,
+    visits: Visits,
+    present: Present,
+) {
     let Ok(mutual) = door.link.mutual() else { return };
     _ = socket.set_nodelay(true);
     let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, TlsAcceptor::from(mutual.server).accept(socket)).await {
@@ -135,6 +144,7 @@ async fn welcome(socket: TcpStream, address: SocketAddr, door: Door, visits: Vis
         }
         Err(_) => return,
     };
+    drop(knock);
     let Some(cluster) = cluster_of(stream.get_ref().1.peer_certificates()) else { return };
     // The pods of the own cluster share its key: each is one by its address.
     let pod = (cluster == door.link.cluster()).then(|| address.ip());

@@ -31,6 +31,10 @@ pub const SECOND_WITHIN: i64 = 10 * MINUTE;
 /// An uplink that failed `UPLINK_FAILURES` times isn't chosen for so long.
 pub const UPLINK_OUT: i64 = MINUTE;
 pub const UPLINK_FAILURES: u32 = 2;
+/// An uplink that was heard within this isn't asked again only because another one calls.
+pub const DOUBT_AFTER: i64 = 10 * SECOND;
+/// An uplink that leaves a question open for so long may hang: any other one is chosen before it for `UPLINK_OUT`, or until it answers.
+pub const UPLINK_ANSWERS: i64 = 8 * SECOND;
 /// Signs of life go to the hub together.
 pub const CARRY_EVERY: i64 = 10 * SECOND;
 /// After the first failure; doubled by each further one.

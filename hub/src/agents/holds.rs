@@ -7,6 +7,7 @@ use kedge_model::wire::{
 };
 
 use super::fleet::{Fleet, FleetError};
+use crate::history::{Entry, Place, What};
 use crate::store::agents::holds::HoldWriter;
 use crate::store::{Store, StoreError, Tx, now};
 use crate::truth::{TakeError, Taken};
@@ -17,6 +18,11 @@ const MAX_HOLDS: usize = 1000;
 const MAX_SEQUENCE: u64 = 1 << 53;
 /// As an agent keeps of other agents.
 const MAX_PEERS: usize = 32;
+/// Of one document: who holds more at once has told enough.
+const MAX_TOLD: usize = 64;
+/// As an agent bounds them.
+const MAX_NAME: usize = 256;
+const MAX_REASON: usize = 1024;
 
 impl Fleet {
     /// Adds a hold to the hub's document of a cluster; one that is there already gets the new reason.
@@ -90,12 +96,70 @@ pub async fn take(store: &Store, envelope: &Envelope) -> Result<Taken, TakeError
         }
     }
     let json = envelope.to_json().map_err(|why| TakeError::Malformed(why.to_string()))?;
+    let standing = store.standing(&claimed.cluster).await.map_err(unavailable)?;
+    let place = standing.map(|standing| Place::cluster(&standing.stream, claimed.cluster)).unwrap_or_default();
     let mut tx = store.write().await.map_err(unavailable)?;
+    let before = tx.hold_document(&claimed.cluster, writer).await.map_err(unavailable)?;
+    let before = before.map(|(_, document)| document.holds).unwrap_or_default();
     let stored = tx.put_hold_document(&claimed, writer, &json).await.map_err(unavailable)?;
+    if stored {
+        tx.record(told(&before, &claimed, &place, now())).await.map_err(unavailable)?;
+    }
     tx.commit().await.map_err(unavailable)?;
     Ok(if stored { Taken::Stored } else { Taken::Older })
 }
 
+/// Who holds what anew, and what was let go, for the history.
+fn told(before: &[HoldEntry], document: &HoldDocument, place: &Place, now: Timestamp) -> Vec<Entry> {
+    let entry = |held: bool, hold: &HoldEntry, at: Timestamp| {
+        let cut = |text: &str, most: usize| text.chars().take(most).collect::<String>();
+        let (by, reason) = (cut(&hold.by, MAX_NAME), cut(&hold.reason, MAX_REASON));
+        let place = place.clone().target(&cut(&hold.assignment, MAX_NAME));
+        Entry::new(at.min(now), place, What::Hold { held, by: by.clone(), reason }).by(&by)
+    };
+    let new = document.holds.iter().filter(|hold| !before.contains(hold)).map(|hold| entry(true, hold, hold.since));
+    let is_held = |gone: &HoldEntry| document.holds.iter().any(|hold| hold.assignment == gone.assignment);
+    let gone = before.iter().filter(|gone| !is_held(gone)).map(|gone| entry(false, gone, document.written_at));
+    new.chain(gone).take(MAX_TOLD).collect()
+}
+
 fn check(envelope: &Envelope, key: &[u8; 32]) -> Result<(), EnvelopeError> {
     envelope.verify(HoldDocument::TYPE, &[VerifyingKey::new(key)?]).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hold(assignment: &str, by: &str) -> HoldEntry {
+        HoldEntry {
+            assignment: assignment.to_owned(),
+            by: by.to_owned(),
+            reason: "lens".to_owned(),
+            since: Timestamp(5),
+        }
+    }
+
+    #[test]
+    fn the_history_tells_who_began_and_who_ended_a_hold() {
+        let cluster = ClusterId::of_public_key(&[1; 32]);
+        let holds = vec![hold("a", "anna@gate"), hold("b", "ben")];
+        let document = HoldDocument { cluster, sequence: 2, written_at: Timestamp(90), holds };
+        let place = Place { cluster_type: "press".to_owned(), ..Place::default() };
+        let told = told(&[hold("b", "ben"), hold("c", "cleo")], &document, &place, Timestamp(50));
+        let lines = told.iter().map(|entry| (entry.what.event(), entry.place.assignment.as_str(), entry.at.0));
+        assert_eq!(lines.collect::<Vec<_>>(), [("held", "press/a", 5), ("unheld", "press/c", 50)]);
+        assert_eq!(told[0].who.as_deref(), Some("anna@gate"));
+    }
+
+    #[test]
+    fn a_document_of_a_thousand_holds_fills_no_history() {
+        let cluster = ClusterId::of_public_key(&[1; 32]);
+        let holds = (0..1000).map(|number| hold(&number.to_string(), &"x".repeat(5000))).collect();
+        let document = HoldDocument { cluster, sequence: 1, written_at: Timestamp(1), holds };
+        let told = told(&[], &document, &Place::default(), Timestamp(50));
+        assert!(
+            told.len() == MAX_TOLD && told.iter().all(|entry| entry.who.as_ref().is_some_and(|who| who.len() == 256))
+        );
+    }
 }

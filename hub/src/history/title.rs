@@ -132,6 +132,8 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
         What::Cloned => {
             format!("two hosts write as {}: the first one's document stays", cluster.unwrap_or("a cluster"))
         }
+        What::Hold { held: true, by, reason } => format!("{assignment} is held{on} by {by}{}", behind(&[Some(reason)])),
+        What::Hold { held: false, by, .. } => format!("{assignment} is no longer held{on} by {by}"),
         What::Audit { action, object, result, .. } => match result.as_str() {
             "done" => format!("{action} {object}"),
             refused => format!("{action} {object} was refused: {refused}"),

@@ -162,6 +162,13 @@ pub enum What {
     Back,
     /// Two hosts write with its identity.
     Cloned,
+    /// Somebody at an agent holds an assignment, or lets it go again. What people hold at the hub is a write.
+    Hold {
+        held: bool,
+        by: String,
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        reason: String,
+    },
     /// A write, as the audit log has it.
     Audit {
         action: String,
@@ -239,7 +246,8 @@ impl What {
             | What::Left { .. }
             | What::Unknown { .. }
             | What::Back
-            | What::Cloned => Kind::Cluster,
+            | What::Cloned
+            | What::Hold { .. } => Kind::Cluster,
             What::Audit { .. } => Kind::Audit,
             What::Problem { .. } | What::Repository { .. } => Kind::Problem,
         }
@@ -269,6 +277,8 @@ impl What {
             What::Unknown { .. } => "unknown",
             What::Back => "back",
             What::Cloned => "cloned",
+            What::Hold { held: true, .. } => "held",
+            What::Hold { held: false, .. } => "unheld",
             What::Audit { action, .. } => action,
             What::Problem { ended, .. } => {
                 if *ended {

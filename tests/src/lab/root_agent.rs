@@ -75,6 +75,15 @@ impl RootAgent {
         Some(agent)
     }
 
+    /// Another host with a copy of this one's disk, as it is now: the same identity twice. It doesn't run.
+    pub fn cloned(&self, name: &str) -> RootAgent {
+        let folder = tempfile::Builder::new().prefix("kedge-agent-").tempdir().unwrap();
+        let copied = Command::new("cp").arg("-a").arg(self.root()).arg(folder.path()).status().unwrap();
+        assert!(copied.success(), "the disk of {} is copied", self.name);
+        let (name, program) = (name.to_owned(), self.program.clone());
+        RootAgent { part: None, name, program, cable: None, namespace: None, folder }
+    }
+
     /// It runs in this network from its next start on.
     pub fn move_to(&mut self, namespace: &str) {
         self.namespace = Some(namespace.to_owned());
@@ -159,6 +168,14 @@ impl RootAgent {
     pub fn status(&self) -> Option<Value> {
         let ran = self.command(&["status", "-o", "json"]).output().unwrap();
         serde_json::from_slice(&ran.stdout).ok()
+    }
+
+    /// Memory that the running program has for itself, in KiB: its proportional set.
+    pub fn memory(&mut self) -> u64 {
+        let path = format!("/proc/{}/smaps_rollup", self.part().pid());
+        let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"));
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).expect("a line with the sum");
+        line.trim_end_matches("kB").trim().parse().unwrap()
     }
 
     /// A file below the root.

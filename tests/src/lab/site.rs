@@ -47,6 +47,8 @@ impl Site {
             ip(&["link", "add", &bridge, "type", "bridge"]);
             ip(&["link", "set", &bridge, "up"]);
         }
+        // Else the bridge would answer for this machine, past the line.
+        ip(&["link", "set", &site.wan(), "arp", "off"]);
         let (near, far) = (site.uplink(), site.outside_of_uplink());
         ip(&["link", "add", &near, "type", "veth", "peer", "name", &far]);
         ip(&["link", "set", &far, "master", &site.wan(), "up"]);
@@ -80,6 +82,13 @@ impl Site {
     /// Where a host is on the LAN.
     pub fn address(&self, host: usize) -> IpAddr {
         Ipv4Addr::new(10, 215, self.number, host as u8 + 2).into()
+    }
+
+    /// This machine is on the LAN too from now on, as a stranger's would be; its address there.
+    pub fn enter_lan(&self) -> IpAddr {
+        let own = Ipv4Addr::new(10, 215, self.number, 1);
+        ip(&["addr", "replace", &format!("{own}/24"), "dev", &self.lan()]);
+        own.into()
     }
 
     /// The name of a host's network.

@@ -1,6 +1,6 @@
 //! The whole round by file with no link at all: from the enrolment to the status on the hub.
 
-use kedge_tests::world::plant::{MOVED_WITHIN, assignment};
+use kedge_tests::world::plant::{MOVED_WITHIN, Plant, assignment};
 use serde_json::Value;
 
 use crate::island::{BOX, Island};
@@ -95,10 +95,7 @@ fn a_hold_of_a_technician_and_one_of_the_hub_cross_the_gap() {
 fn new_keys_of_the_hub_and_a_stick_that_was_away_for_long_are_followed() {
     let Some(island) = Island::settled() else { return };
     let old = island.bundle("old.kedge", &[]);
-    let listed = keys(&island, &["announce"]);
-    let announced = |line: &&str| line.starts_with("signing") && line.contains("announced");
-    let id = listed.lines().find(announced).and_then(|line| line.split_whitespace().nth(1)).expect("one was announced");
-    keys(&island, &["activate", id]);
+    rotate(&island.plant);
     island.plant.await_so("the hub follows", MOVED_WITHIN, |_| {
         let shown = island.kedge(&["bundle", "show", &island.bundle("new.kedge", &[]), "-o", "json"]);
         shown.stdout.contains("\"keySet\": 3")
@@ -115,10 +112,18 @@ fn blobs(island: &Island, bundle: &str) -> usize {
     shown["blobs"].as_array().unwrap().len()
 }
 
+/// The hub signs with a new key from now on.
+pub fn rotate(plant: &Plant) {
+    let listed = keys(plant, &["announce"]);
+    let announced = |line: &&str| line.starts_with("signing") && line.contains("announced");
+    let id = listed.lines().find(announced).and_then(|line| line.split_whitespace().nth(1)).expect("one was announced");
+    keys(plant, &["activate", id]);
+}
+
 /// The hub's own command beside it.
 #[track_caller]
-fn keys(island: &Island, step: &[&str]) -> String {
-    let hub = &island.plant.world.hub;
+fn keys(plant: &Plant, step: &[&str]) -> String {
+    let hub = &plant.world.hub;
     let mut command = std::process::Command::new(hub.command("keys").get_program());
     let ran = command.arg("keys").args(step).arg("--config").arg(hub.config()).output().unwrap();
     assert!(ran.status.success(), "{step:?}: {}", String::from_utf8_lossy(&ran.stderr));

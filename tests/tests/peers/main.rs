@@ -2,7 +2,11 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod by_file;
+mod flood;
+mod hall;
 mod halves;
+mod holds;
 mod island;
+mod thin;
 mod uplink;
 mod wrong_files;

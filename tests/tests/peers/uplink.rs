@@ -2,80 +2,58 @@
 
 use std::time::Duration;
 
-use kedge_tests::lab::site::Site;
-use kedge_tests::world::plant::{LINE, Plant};
-use kedge_tests::world::{Database, SOON};
+use kedge_tests::lab::root_agent::RootAgent;
+use kedge_tests::world::SOON;
 
-/// Finding each other, a state, content, an application and a status, on a busy machine.
-pub const SETTLED: Duration = Duration::from_secs(120);
+use crate::hall::{Hall, name};
+
 /// The uplink dies: within a minute another one carries, and the hub hears of all within the next.
-const TAKEN_OVER: Duration = Duration::from_secs(150);
-
-/// A plant whose hub is reached over a site's uplinks only, with the boxes joined.
-pub fn plant(hosts: usize) -> Option<(Site, Plant)> {
-    let mut site = Site::start(hosts)?;
-    let here = site.here();
-    let mut plant = Plant::start_with(Database::Sqlite, None, |settings, _| settings.agents_address = Some(here))?;
-    site.lead_to(plant.world.hub.places().agents);
-    plant.add_site(&site, "dev", LINE, hosts);
-    Some((site, plant))
-}
-
-pub fn name(host: usize) -> String {
-    format!("dev-{LINE}-{}", host + 1)
-}
-
-/// Through whom the hub last heard of it.
-fn via(plant: &Plant, host: usize) -> Option<String> {
-    plant.seen(&name(host))["via"]["name"].as_str().map(str::to_owned)
-}
-
-pub fn story(plant: &Plant) -> String {
-    let agents = plant.agents.iter().map(|agent| {
-        let peers = agent.command(&["peers"]).output().map(|ran| String::from_utf8_lossy(&ran.stdout).into_owned());
-        let log = agent.log();
-        let last: Vec<&str> = log.lines().rev().take(15).collect();
-        format!("{}\n{}\n{}\n", agent.name(), peers.unwrap_or_default(), last.join("\n"))
-    });
-    agents.collect()
-}
+const PLUGGED_IN: Duration = Duration::from_secs(150);
+/// The next one reaches the hub already.
+const TAKEN_OVER: Duration = Duration::from_secs(60);
 
 #[test]
 fn hosts_that_only_one_can_carry_for_converge_and_are_seen_and_another_carries_when_it_dies() {
-    let Some((site, mut plant)) = plant(3) else { return };
-    site.set_uplink(0, true);
-    plant.agents.iter_mut().for_each(|agent| agent.start_again());
-    let converged = |plant: &Plant, host: usize| plant.condition(&name(host)) == "Converged";
-    kedge_tests::lab::await_or_tell(
-        "all three are Converged on the hub",
-        SETTLED,
-        || story(&plant),
-        || (0..3).all(|host| converged(&plant, host)),
-    );
+    let Some(mut hall) = Hall::start(3) else { return };
+    hall.run(&[0]);
+    hall.await_converged(&[0, 1, 2]);
     for host in [1, 2] {
-        assert_eq!(via(&plant, host).as_deref(), Some(name(0).as_str()), "{}", plant.seen(&name(host)));
+        assert_eq!(hall.via(host).as_deref(), Some(name(0).as_str()), "{}", hall.plant.seen(&name(host)));
         let said = format!("reached via {}", name(0));
-        kedge_tests::lab::await_or_tell(
-            "its own status says so",
-            SOON,
-            || story(&plant),
-            || {
-                let shown = plant.agents[host].command(&["status"]).output().unwrap();
-                String::from_utf8_lossy(&shown.stdout).contains(&said)
-            },
-        );
+        hall.await_so("its own status says so", SOON, |hall| hall.on(host, &["status"]).stdout.contains(&said));
     }
-    assert_eq!(via(&plant, 0), None, "it speaks for itself");
+    assert_eq!(hall.via(0), None, "it speaks for itself");
 
-    // The one that carried dies, and another one has a way to the hub.
-    plant.agents[0].kill();
-    site.set_uplink(2, true);
-    plant.agents[2].stop();
-    plant.agents[2].start_again();
-    kedge_tests::lab::await_or_tell(
-        "another one carries",
-        TAKEN_OVER,
-        || story(&plant),
-        || via(&plant, 1).as_deref() == Some(name(2).as_str()) && converged(&plant, 1) && converged(&plant, 2),
-    );
+    // The one that carried dies, and another one gets a way to the hub.
+    hall.plant.agents[0].kill();
+    hall.site.set_uplink(2, true);
+    hall.plant.agents[2].stop();
+    hall.plant.agents[2].start_again();
+    hall.await_so("another one carries", PLUGGED_IN, |hall| {
+        hall.via(1).as_deref() == Some(name(2).as_str()) && hall.is_converged(1) && hall.is_converged(2)
+    });
+}
+
+#[test]
+fn the_next_that_reaches_the_hub_carries_within_a_minute_when_the_uplink_dies_or_hangs() {
+    let Some(mut hall) = Hall::start(4) else { return };
+    hall.run(&[0, 1, 2]);
+    hall.await_converged(&[0, 1, 2, 3]);
+    let mut carriers: Vec<String> = Vec::new();
+    let mut took = Vec::new();
+    let ends: [Option<fn(&mut RootAgent)>; 3] = [None, Some(RootAgent::kill), Some(RootAgent::freeze)];
+    for end in ends {
+        if let (Some(end), Some(last)) = (end, carriers.last()) {
+            end(hall.plant.agent(last));
+        }
+        let mut next = None;
+        let passed = hall.await_so("another one carries, and the hub and the carried know", TAKEN_OVER, |hall| {
+            next = hall.via(3).filter(|via| !carriers.contains(via) && hall.carrier_seen_by(3).as_ref() == Some(via));
+            next.is_some()
+        });
+        carriers.extend(next);
+        took.push(passed);
+    }
+    println!("{carriers:?} carried after {took:?}");
+    assert!(hall.is_converged(3), "{}", hall.plant.seen(&name(3)));
 }

@@ -27,6 +27,8 @@ pub struct Fixed {
 const PROBES: usize = 2;
 /// Announced places that wait; more come again.
 const MAX_PROBES: usize = 64;
+/// Of one host: who announces a thousand ports keeps nobody else waiting.
+const PROBES_EACH: usize = 8;
 const FIXED_FIRST: Duration = Duration::from_secs(10);
 const FIXED_MOST: Duration = Duration::from_secs(600);
 /// Whether one that answered still does.
@@ -62,7 +64,8 @@ impl Driver {
     }
 
     pub(super) fn probe_soon(&mut self, address: SocketAddr) {
-        if self.probes.len() < MAX_PROBES && !self.probes.contains(&address) {
+        let same_host = self.probes.iter().filter(|known| known.ip() == address.ip()).count();
+        if self.probes.len() < MAX_PROBES && same_host < PROBES_EACH && !self.probes.contains(&address) {
             self.probes.push_back(address);
         }
     }

@@ -15,6 +15,7 @@ impl Node {
         let mut actions = Vec::new();
         self.forgive(now);
         self.give_up(now);
+        self.suspect(now);
         self.choose_uplink(now);
         self.tell_news(now);
         self.plan_uplink(now);
@@ -45,7 +46,9 @@ impl Node {
         if let Some(uplink) = self.uplink {
             let own = uplink == self.settings.me;
             let contact = if own { self.contact } else { self.peers.get(&uplink).and_then(|peer| peer.view.contact) };
+            let hangs = self.peers.get(&uplink).and_then(|peer| peer.hangs_at());
             next = contact.map_or(next, |contact| next.min(after(contact, FRESH)));
+            next = hangs.map_or(next, |hangs| next.min(hangs));
         }
         if self.news.site || self.news.uplink || (self.reaches_hub && !self.uploads.waiting.is_empty()) {
             next = Timestamp(i64::MIN);

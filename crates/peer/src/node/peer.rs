@@ -9,7 +9,9 @@ use super::uplink::rank;
 use crate::chance::Chance;
 use crate::lie::Lie;
 use crate::name::Name;
-use crate::pace::{BACKOFF_FIRST, BACKOFF_MOST, DROPPED_FIRST, DROPPED_MOST, MAX_LIES, MESSAGES_PER_MINUTE, MINUTE};
+use crate::pace::{
+    BACKOFF_FIRST, BACKOFF_MOST, DROPPED_FIRST, DROPPED_MOST, MAX_LIES, MESSAGES_PER_MINUTE, MINUTE, UPLINK_ANSWERS,
+};
 
 /// A peer as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +62,8 @@ pub(super) struct Peer {
     pub under_way: Option<UnderWay>,
     /// Not chosen as uplink until then.
     pub out: Option<Timestamp>,
+    /// It left a question open: others are chosen before it until then.
+    pub hung: Option<Timestamp>,
     /// When it last said itself whether it reaches the hub.
     pub said: Option<Timestamp>,
     /// The last own sign of life that it has.
@@ -122,6 +126,7 @@ impl Peer {
             retry: None,
             under_way: None,
             out: None,
+            hung: None,
             said: None,
             presence_sent: None,
             seconded: None,
@@ -154,6 +159,12 @@ impl Peer {
         Some(self.retry.map_or(due, |retry| retry.max(due)))
     }
 
+    /// When it will be known to hang, if it leaves what is under way open.
+    pub fn hangs_at(&self) -> Option<Timestamp> {
+        let open = self.under_way.as_ref().filter(|_| self.hung.is_none());
+        open.map(|exchange| after(exchange.since, UPLINK_ANSWERS))
+    }
+
     pub fn leave(&mut self) {
         (self.present, self.due, self.under_way, self.view.contact) = (false, None, None, None);
         self.view.has.clear();
@@ -170,7 +181,7 @@ impl Peer {
 
     pub fn answer(&mut self, now: Timestamp) {
         self.view.heard = Some(now);
-        (self.view.failures, self.retry, self.last_exchange) = (0, None, Some(now));
+        (self.view.failures, self.retry, self.last_exchange, self.hung) = (0, None, Some(now), None);
     }
 
     pub fn lie(&mut self, why: &Lie, now: Timestamp) {

@@ -121,6 +121,9 @@ impl Node {
             return Ok(Some(Message { keys, give: self.pick(&from, &names).0, ..Message::default() }));
         }
         self.note(&from, &message, now);
+        if message.reach.is_some() {
+            self.doubt_uplink(&from, now);
+        }
         let documents = !message.want.is_empty() || !message.give.is_empty();
         let (theirs, wants) = (message.digest.clone(), message.wants.clone());
         for presence in message.presences {

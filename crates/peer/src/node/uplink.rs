@@ -6,7 +6,10 @@ use super::{Action, Node, Sign, after};
 use crate::lie::Lie;
 use crate::message::MAX_PRESENCES;
 use crate::name::Name;
-use crate::pace::{CARRY_EVERY, FRESH, GOSSIP_ALONE_EVERY, MAX_PEERS, SECOND_WITHIN, UPLINK_FAILURES, UPLINK_OUT};
+use crate::pace::{
+    CARRY_EVERY, DOUBT_AFTER, FRESH, GOSSIP_ALONE_EVERY, MAX_PEERS, NEWS_AFTER, SECOND_WITHIN, UPLINK_FAILURES,
+    UPLINK_OUT,
+};
 
 /// Signs of life that go with a question.
 #[derive(Debug, Default)]
@@ -24,7 +27,7 @@ impl Node {
             let me = self.settings.me;
             self.bring_holds_of(&me);
         }
-        let me = (self.settings.carries && self.reaches_hub).then_some((self.settings.me, self.rank));
+        let me = (self.settings.carries && self.reaches_hub).then_some((self.settings.me, self.rank, false));
         let peers = self.peers.values().filter(|peer| {
             let view = &peer.view;
             peer.present
@@ -32,12 +35,12 @@ impl Node {
                 && view.contact.is_some_and(|contact| is_fresh(contact, now))
                 && peer.out.is_none_or(|out| out <= now)
         });
-        let candidates = peers.map(|peer| (peer.view.cluster, peer.rank));
-        let members = candidates.chain(me).filter_map(|(cluster, rank)| {
+        let candidates = peers.map(|peer| (peer.view.cluster, peer.rank, peer.hung.is_some_and(|until| until > now)));
+        let members = candidates.chain(me).filter_map(|(cluster, rank, hung)| {
             let member = self.shelf.member(&cluster)?;
-            Some((!member.relay, rank, cluster))
+            Some((hung, !member.relay, rank, cluster))
         });
-        let chosen = members.min().map(|(_, _, cluster)| cluster);
+        let chosen = members.min().map(|(.., cluster)| cluster);
         if chosen == self.uplink {
             return;
         }
@@ -52,7 +55,7 @@ impl Node {
             let held: Vec<Name> = held.map(|(name, ..)| name.clone()).collect();
             self.uploads.waiting.extend(held.into_iter().filter(|name| self.shelf.is_from_here(name)));
         } else if let Some(chosen) = chosen {
-            let at = after(now, self.chance.around(crate::pace::NEWS_AFTER));
+            let at = after(now, self.chance.around(NEWS_AFTER));
             if let Some(peer) = self.peers.get_mut(&chosen) {
                 peer.presence_sent = None;
                 peer.soon(at);
@@ -175,6 +178,25 @@ impl Node {
             if let Some(sign) = self.presences.get_mut(cluster).filter(|sign| sign.at == *at) {
                 sign.carried = true;
             }
+        }
+    }
+
+    /// An uplink that leaves a question open may hang. If it is the only one, it stays.
+    pub(super) fn suspect(&mut self, now: Timestamp) {
+        let peer = self.uplink.and_then(|uplink| self.peers.get_mut(&uplink));
+        if let Some(peer) = peer.filter(|peer| peer.hangs_at().is_some_and(|hangs| hangs <= now)) {
+            peer.hung = Some(after(now, UPLINK_OUT));
+        }
+    }
+
+    /// Another one that reaches the hub calls, maybe since the uplink is gone: who only follows finds that out now, not at its next turn.
+    pub(super) fn doubt_uplink(&mut self, caller: &ClusterId, now: Timestamp) {
+        let at = after(now, self.chance.around(NEWS_AFTER));
+        let uplink = self.uplink.filter(|uplink| uplink != caller && !self.reaches_hub);
+        if let Some(peer) = uplink.and_then(|uplink| self.peers.get_mut(&uplink))
+            && peer.last_exchange.is_none_or(|last| now.0.saturating_sub(last.0) >= DOUBT_AFTER)
+        {
+            peer.soon(at);
         }
     }
 

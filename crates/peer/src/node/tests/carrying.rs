@@ -3,7 +3,7 @@
 use kedge_model::wire::Membership;
 
 use super::*;
-use crate::pace::MINUTE;
+use crate::pace::{MINUTE, UPLINK_ANSWERS};
 
 /// Some reach the hub, and it stays so while time passes.
 fn run(net: &mut Net, reach: &[&Agent], seconds: i64) {
@@ -107,6 +107,51 @@ fn another_takes_over_within_a_minute_when_the_uplink_dies() {
     run(&mut net, &[next], 60);
     assert_eq!(uplinks(&net), [Some(next.id); 9]);
     assert_eq!(carried(&net, next).len(), 8);
+}
+
+#[test]
+fn who_only_follows_finds_out_within_seconds_that_another_one_carries() {
+    let agents = agents(3);
+    let mut net = Net::of(&hub(), &agents);
+    run(&mut net, &[&agents[0], &agents[1]], 180);
+    let chosen = uplinks(&net)[0].unwrap();
+    let (dead, next) = if chosen == agents[0].id { (&agents[0], &agents[1]) } else { (&agents[1], &agents[0]) };
+    agents.iter().for_each(|agent| net.cut(dead, agent));
+    net.nodes.remove(&dead.id);
+    let mut took = [0; 2];
+    for second in 1..=60 {
+        run(&mut net, &[next], 1);
+        let knows = [next, &agents[2]].map(|agent| net.nodes[&agent.id].uplink() == Some(next.id));
+        for (took, knows) in took.iter_mut().zip(knows) {
+            *took = if *took == 0 && knows { second } else { *took };
+        }
+    }
+    assert!(took[0] > 0 && took[1] > 0 && took[1] <= took[0] + 10, "{took:?}");
+}
+
+#[test]
+fn an_uplink_that_hangs_is_not_waited_for() {
+    let agents = agents(3);
+    let mut net = Net::of(&hub(), &agents);
+    run(&mut net, &[&agents[0], &agents[1]], 180);
+    let chosen = uplinks(&net)[2].unwrap();
+    let next = if chosen == agents[0].id { agents[1].id } else { agents[0].id };
+    let (mut now, mut open) = (net.now, None);
+    let node = net.node(&agents[2]);
+    while open.is_none() {
+        now = now.max(node.wake());
+        for action in node.tick(now) {
+            match action {
+                Action::Send { to, .. } if to == chosen => open = Some(now),
+                Action::Send { to, .. } => _ = node.failed(to, now),
+                _ => {}
+            }
+        }
+    }
+    let late = Timestamp(open.unwrap().0 + UPLINK_ANSWERS);
+    assert!(node.wake() <= late && node.uplink() == Some(chosen));
+    node.tick(late);
+    assert_eq!(node.uplink(), Some(next));
 }
 
 #[test]
