@@ -169,6 +169,7 @@ mod tests {
             port: 7443,
             uplink: Some(other),
             own: Some(own),
+            waits: None,
             peers: vec![peer],
             written_at: Timestamp(0),
         };
