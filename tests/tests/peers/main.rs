@@ -4,5 +4,6 @@
 mod by_file;
 mod halves;
 mod island;
+mod turns;
 mod uplink;
 mod wrong_files;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use kedge_tests::lab::site::Site;
 use kedge_tests::world::plant::{LINE, Plant};
+use kedge_tests::world::policy::Policy;
 use kedge_tests::world::{Database, SOON};
 
 /// Finding each other, a state, content, an application and a status, on a busy machine.
@@ -13,9 +14,13 @@ const TAKEN_OVER: Duration = Duration::from_secs(150);
 
 /// A plant whose hub is reached over a site's uplinks only, with the boxes joined.
 pub fn plant(hosts: usize) -> Option<(Site, Plant)> {
+    plant_under(hosts, None)
+}
+
+pub fn plant_under(hosts: usize, policy: Option<&Policy>) -> Option<(Site, Plant)> {
     let mut site = Site::start(hosts)?;
     let here = site.here();
-    let mut plant = Plant::start_with(Database::Sqlite, None, |settings, _| settings.agents_address = Some(here))?;
+    let mut plant = Plant::start_with(Database::Sqlite, policy, |settings, _| settings.agents_address = Some(here))?;
     site.lead_to(plant.world.hub.places().agents);
     plant.add_site(&site, "dev", LINE, hosts);
     Some((site, plant))
