@@ -130,7 +130,8 @@ async fn measure(count: usize) {
     let stream = Stream::new("dev", "drone", Stream::ALL);
     let mut fanout: f64 = 0.0;
     for generation in 1..=3 {
-        let issued = Issued { generation: Generation(generation), envelope: state(&keys, &stream, generation) };
+        let issued =
+            Issued { generation: Generation(generation), turns: false, envelope: state(&keys, &stream, generation) };
         let changed = Instant::now();
         board.show(&stream, issued);
         let line = heard.recv().await.unwrap();
@@ -161,6 +162,7 @@ fn state(keys: &Keys, stream: &Stream, generation: u64) -> Bytes {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: None,
+        turns: false,
         requires: Vec::new(),
     };
     while serde_json::to_vec(&state).unwrap().len() < STATE_BYTES {

@@ -56,7 +56,10 @@ pub fn read_access(text: &str, folder: &Path) -> Result<Access, AccessError> {
         }
         (None, None) => None,
         _ => {
-            return Err(wrong(format!("line {}: a certificate needs its key, and the other way round", user.node.line)));
+            return Err(wrong(format!(
+                "line {}: a certificate needs its key, and the other way round",
+                user.node.line
+            )));
         }
     };
     if let Some(token) = user.text("token") {

@@ -77,6 +77,7 @@ impl Hub {
             removed: Vec::new(),
             unmanaged: Vec::new(),
             source: None,
+            turns: false,
             requires: Vec::new(),
         };
         let envelope = Envelope::sign(&state, &SigningKey::from_seed(&[9; 32]).unwrap()).unwrap().to_json().unwrap();
@@ -91,9 +92,7 @@ impl Hub {
         .await
         .unwrap();
         tx.commit().await.unwrap();
-        self.turnstile
-            .board
-            .show(&canary(), Issued { generation: Generation(generation), envelope: Bytes::from(envelope) });
+        self.turnstile.board.show(&canary(), Issued::of(Generation(generation), Bytes::from(envelope)));
     }
 
     /// A cluster that runs the shop's first content.
