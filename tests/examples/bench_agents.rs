@@ -161,6 +161,7 @@ fn state(keys: &Keys, stream: &Stream, generation: u64) -> Bytes {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: None,
+        turns: false,
         requires: Vec::new(),
     };
     while serde_json::to_vec(&state).unwrap().len() < STATE_BYTES {

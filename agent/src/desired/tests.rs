@@ -65,6 +65,7 @@ fn state(generation: u64, ring: &str) -> DesiredState {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: None,
+        turns: false,
         requires: Vec::new(),
     }
 }

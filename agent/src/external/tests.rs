@@ -28,6 +28,7 @@ fn state(expected: Option<&str>) -> DesiredState {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: None,
+        turns: false,
         requires: Vec::new(),
     }
 }

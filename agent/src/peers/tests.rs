@@ -133,6 +133,7 @@ pub(super) fn state(generation: u64) -> DesiredState {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: None,
+        turns: false,
         requires: Vec::new(),
     }
 }
@@ -271,7 +272,7 @@ async fn nothing_is_shared_with_whom_the_hub_has_revoked() {
         let asked: SiteRequest = serde_json::from_slice(&request.body).unwrap();
         let cluster = Presence::open(&asked.presences[0]).unwrap().cluster;
         let refused = Some("Revoked".to_owned());
-        let member = MemberAnswer { cluster, membership: None, holds: None, want_status: false, refused };
+        let member = MemberAnswer { cluster, membership: None, holds: None, turn: None, want_status: false, refused };
         let (time, members) = (Timestamp(1), vec![member]);
         Reply::ok(&SiteAnswer { time, next: 60, key_sets: Vec::new(), states: Vec::new(), members, tick: 0 })
     })

@@ -145,6 +145,7 @@ async fn a_host_without_a_way_to_the_hub_is_carried_by_its_peer() {
                 cluster: presence.cluster,
                 membership: None,
                 holds: None,
+                turn: None,
                 want_status: true,
                 refused: None,
             });
@@ -206,6 +207,7 @@ fn empty_state() -> DesiredState {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: None,
+        turns: false,
         requires: Vec::new(),
     }
 }

@@ -67,6 +67,7 @@ fn bundle(blob: &[u8]) -> Vec<u8> {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: None,
+        turns: false,
         requires: Vec::new(),
     };
     let mut index = Index::new(Digest::of(b"authority"), Timestamp(1_767_323_045_000));

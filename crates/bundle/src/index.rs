@@ -35,6 +35,9 @@ pub struct Index {
     pub states: Vec<Envelope>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<Envelope>,
+    /// For each cluster that it is for, where its state asks for turns: a peer may hand the state on to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Envelope>,
     /// Status documents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub documents: Vec<Envelope>,
@@ -79,6 +82,7 @@ impl Index {
             memberships: Vec::new(),
             states: Vec::new(),
             holds: Vec::new(),
+            turns: Vec::new(),
             documents: Vec::new(),
             presences: Vec::new(),
             blobs: Vec::new(),
@@ -101,9 +105,8 @@ impl Index {
 
     /// The signed documents of all kinds.
     pub fn documents_in_all(&self) -> usize {
-        [&self.key_sets, &self.memberships, &self.states, &self.holds, &self.documents, &self.presences]
-            .iter()
-            .fold(0, |sum, list| sum + list.len())
+        let signed = [&self.key_sets, &self.memberships, &self.states, &self.holds, &self.turns];
+        signed.iter().chain(&[&self.documents, &self.presences]).fold(0, |sum, list| sum + list.len())
     }
 
     /// Whether it is as the format says: counts, and blobs one behind the other.

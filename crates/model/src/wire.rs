@@ -14,6 +14,7 @@ pub mod packages;
 pub mod poll;
 pub mod presence;
 pub mod site;
+pub mod turn;
 
 pub use desired::{
     ApplyParameters, BlobRef, DesiredState, Entry, Mode, ObjectRef, Observation, PackageRef, Packages, PlatformSource,
@@ -30,6 +31,7 @@ pub use packages::{PackagesKey, PackagesKeyError};
 pub use poll::{Heads, PollAnswer, PollRequest, Problem as WireProblem, Profile};
 pub use presence::Presence;
 pub use site::{MemberAnswer, SiteAnswer, SiteRequest};
+pub use turn::Turn;
 
 /// The version of all messages here; it is part of every payload type and every path (`/agent/v1`).
 pub const VERSION: u32 = 1;

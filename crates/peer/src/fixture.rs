@@ -112,7 +112,18 @@ impl Hub {
             removed: Vec::new(),
             unmanaged: Vec::new(),
             source: None,
+            turns: false,
             requires: Vec::new(),
+        })
+    }
+
+    pub fn turn(&self, of: &Agent, generation: u64, after: i64) -> Envelope {
+        self.sign(&Turn {
+            cluster: of.id,
+            stream: stream("drone"),
+            generation: Generation(generation),
+            issued_at: Timestamp(START.0 + after),
+            asked: None,
         })
     }
 

@@ -14,6 +14,8 @@ pub enum Name {
     Keys(u64),
     Membership(ClusterId),
     State(Stream),
+    /// A cluster's leave to run a state of its stream.
+    Turn(ClusterId),
     Status(ClusterId),
     /// Holds on a cluster, by one writer.
     Holds {
@@ -22,7 +24,7 @@ pub enum Name {
     },
 }
 
-/// A total order per name: a key set's version, a sequence, a generation; a status document's epoch and number of changes.
+/// A total order per name: a key set's version, a sequence, a generation; when a turn was issued; a status document's epoch and number of changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Version(pub u64, pub u64);
 
@@ -37,7 +39,8 @@ impl Name {
     /// Which cluster it is about.
     pub fn cluster(&self) -> Option<&ClusterId> {
         match self {
-            Name::Membership(cluster) | Name::Status(cluster) | Name::Holds { of: cluster, .. } => Some(cluster),
+            Name::Membership(cluster) | Name::Turn(cluster) | Name::Status(cluster) => Some(cluster),
+            Name::Holds { of: cluster, .. } => Some(cluster),
             Name::Keys(_) | Name::State(_) => None,
         }
     }
@@ -71,6 +74,7 @@ impl fmt::Display for Name {
             Name::Keys(version) => write!(f, "keys:{version}"),
             Name::Membership(cluster) => write!(f, "membership:{cluster}"),
             Name::State(stream) => write!(f, "state:{stream}"),
+            Name::Turn(cluster) => write!(f, "turn:{cluster}"),
             Name::Status(cluster) => write!(f, "status:{cluster}"),
             Name::Holds { of, by } => write!(f, "holds:{of}:{by}"),
         }
@@ -91,6 +95,7 @@ fn parse(text: &str) -> Option<Name> {
         // As it is written and no other way: one name per document.
         "keys" => rest.parse().ok().filter(|version: &u64| version.to_string() == rest).map(Name::Keys),
         "membership" => rest.parse().ok().map(Name::Membership),
+        "turn" => rest.parse().ok().map(Name::Turn),
         "status" => rest.parse().ok().map(Name::Status),
         "holds" => {
             let (of, by) = rest.split_once(':')?;
@@ -126,7 +131,9 @@ mod tests {
     fn every_name_is_read_as_it_is_written() {
         let (of, by) = (ClusterId::of_public_key(&[1; 32]), KeyId::of_public_key(&[2; 32]));
         let state = Name::State(Stream::new("prod", "drone", "all"));
-        for name in [Name::Keys(3), Name::Membership(of), state, Name::Status(of), Name::Holds { of, by }] {
+        for name in
+            [Name::Keys(3), Name::Membership(of), state, Name::Turn(of), Name::Status(of), Name::Holds { of, by }]
+        {
             assert_eq!(name.to_string().parse(), Ok(name.clone()));
         }
         for wrong in

@@ -59,7 +59,7 @@ pub const MESSAGES_PER_MINUTE: u32 = 240;
 /// Refused names that are remembered.
 pub const MAX_REFUSED: usize = 256;
 
-/// Names on a shelf: memberships, statuses and holds of a thousand clusters.
+/// Names on a shelf: memberships, statuses, turns and holds of a thousand clusters.
 pub const MAX_NAMES: usize = 4_096;
 /// Bytes on a shelf.
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
@@ -69,6 +69,8 @@ pub const MAX_KEY_SETS: usize = 64;
 pub const MAX_STATE: usize = 700 * 1024;
 pub const MAX_KEY_SET: usize = 64 * 1024;
 pub const MAX_MEMBERSHIP: usize = 64 * 1024;
+/// One stream's name and a few numbers.
+pub const MAX_TURN: usize = 4 * 1024;
 /// A thousand holds with their reasons.
 pub const MAX_HOLDS: usize = 256 * 1024;
 /// A poll's worth of words.

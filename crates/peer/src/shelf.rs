@@ -43,6 +43,7 @@ enum Content {
     Membership(Box<Membership>),
     /// Blobs that the state names.
     State(BTreeSet<Digest>),
+    Turn,
     Status(Nonce),
     /// Whether the hub wrote them.
     Holds {
@@ -75,7 +76,8 @@ impl Shelf {
         let (size, freed) = (weight(&envelope), self.documents.get(&name).map_or(0, |known| weight(&known.envelope)));
         let full = (known.is_none() && self.documents.len() >= MAX_NAMES) || self.bytes + size - freed > MAX_BYTES;
         // What one is oneself comes first: others' documents never keep it out.
-        if full && name != Name::Membership(self.me) && name != Name::Status(self.me) {
+        let own = [Name::Membership(self.me), Name::Turn(self.me), Name::Status(self.me)];
+        if full && !own.contains(&name) {
             return Err(Lie::Full);
         }
         let mark = name.mark(version);
@@ -197,7 +199,8 @@ impl Shelf {
                 }
                 _ if self.version(name).is_some_and(|known| known >= *version) => {}
                 Name::State(stream) if !self.follows(stream) => {}
-                Name::Status(cluster) | Name::Holds { of: cluster, .. } if self.is_gone(cluster) => {}
+                Name::Turn(cluster) | Name::Status(cluster) | Name::Holds { of: cluster, .. }
+                    if self.is_gone(cluster) => {}
                 _ => {
                     wanted.insert(name.clone());
                 }
@@ -239,7 +242,7 @@ impl Shelf {
             (Name::Membership(cluster), None) => *cluster == self.me,
             (_, None) => false,
             (Name::State(stream), Some(reader)) => reader.relay || reader.stream == *stream,
-            (Name::Membership(_) | Name::Status(_) | Name::Holds { .. }, Some(_)) => true,
+            (Name::Membership(_) | Name::Turn(_) | Name::Status(_) | Name::Holds { .. }, Some(_)) => true,
         }
     }
 
@@ -303,7 +306,7 @@ impl Shelf {
         let gone: BTreeSet<KeyId> = gone.collect();
         let goes = self.documents.keys().filter(|name| match name {
             Name::State(stream) => !self.follows(stream),
-            Name::Status(cluster) => gone.contains(&cluster.key_id()),
+            Name::Turn(cluster) | Name::Status(cluster) => gone.contains(&cluster.key_id()),
             Name::Holds { of, by } => gone.contains(&of.key_id()) || gone.contains(by),
             Name::Keys(_) | Name::Membership(_) => false,
         });

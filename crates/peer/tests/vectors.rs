@@ -57,6 +57,7 @@ fn state() -> Envelope {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: None,
+        turns: false,
         requires: Vec::new(),
     };
     Envelope::sign(&state, &key(1)).unwrap()

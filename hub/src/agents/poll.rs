@@ -360,6 +360,7 @@ mod tests {
             removed: Vec::new(),
             unmanaged: Vec::new(),
             source: None,
+            turns: false,
             requires: Vec::new(),
         };
         let envelope = Envelope::sign(&state, &key).unwrap();

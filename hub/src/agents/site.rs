@@ -161,7 +161,8 @@ fn word(state: ClusterState) -> &'static str {
 }
 
 fn refused(cluster: ClusterId, why: &str) -> MemberAnswer {
-    MemberAnswer { cluster, membership: None, holds: None, want_status: false, refused: Some(why.to_owned()) }
+    let refused = Some(why.to_owned());
+    MemberAnswer { cluster, membership: None, holds: None, turn: None, want_status: false, refused }
 }
 
 /// Who may be carried for: an active member of the carrier's own site that the hub hasn't heard later by another way.
@@ -232,6 +233,7 @@ async fn news(
         cluster: *cluster,
         membership: membership(caller, cluster, &standing, has).await?,
         holds: if standing.holds > has.holds { holds(caller, cluster).await? } else { None },
+        turn: None,
         want_status: service.intake.wants(cluster, &poll.status),
         refused: None,
     };

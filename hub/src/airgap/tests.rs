@@ -112,6 +112,7 @@ impl World {
             removed: Vec::new(),
             unmanaged: Vec::new(),
             source: None,
+            turns: false,
             requires: Vec::new(),
         };
         let envelope = self.air_gap.keys.sign(&state).unwrap().to_json().unwrap();

@@ -71,6 +71,7 @@ pub fn next(previous: Option<&DesiredState>, inputs: &Inputs<'_>) -> DesiredStat
             false => None,
         },
         entries,
+        turns: false,
         requires: Vec::new(),
     }
 }

@@ -201,6 +201,7 @@ impl Hub {
             removed: Vec::new(),
             unmanaged: Vec::new(),
             source: None,
+            turns: false,
             requires: Vec::new(),
         };
         self.keys.sign(&state).unwrap()

@@ -89,6 +89,7 @@ impl World {
             removed: Vec::new(),
             unmanaged: Vec::new(),
             source: None,
+            turns: false,
             requires: Vec::new(),
         }
     }

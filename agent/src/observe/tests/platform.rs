@@ -48,6 +48,7 @@ fn state() -> DesiredState {
             path: ".".to_owned(),
             commit: NEW.to_owned(),
         }),
+        turns: false,
         requires: Vec::new(),
     }
 }

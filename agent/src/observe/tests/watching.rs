@@ -182,6 +182,7 @@ fn state(kind: &str, platform: bool) -> DesiredState {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: platform.then_some(source),
+        turns: false,
         requires: Vec::new(),
     }
 }

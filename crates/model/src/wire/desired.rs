@@ -25,6 +25,9 @@ pub struct DesiredState {
     /// The branch that this came from: what a cluster under Flux or Argo CD reads itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PlatformSource>,
+    /// Its clusters change a few at a time: who has it from anybody but the hub waits for its `Turn`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub turns: bool,
     /// Features without which this can't be followed; an unknown one is Failed(Unsupported).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requires: Vec<String>,

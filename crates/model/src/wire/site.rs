@@ -25,7 +25,7 @@ pub struct SiteAnswer {
     /// From above the oldest set that a presence named.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub key_sets: Vec<Envelope>,
-    /// Each stream's newest state once, for those who lack it.
+    /// Each stream's newest state once, for those who lack it, also if it isn't their turn yet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub states: Vec<Envelope>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -45,6 +45,9 @@ pub struct MemberAnswer {
     /// The hub's hold document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holds: Option<Envelope>,
+    /// It may run the newest state of its stream now. Absent where that state asks for no turns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<Envelope>,
     /// The hub lacks the document that the presence's heads name.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub want_status: bool,

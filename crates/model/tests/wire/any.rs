@@ -114,19 +114,22 @@ pub fn desired_state() -> impl Strategy<Value = DesiredState> {
         path,
         commit,
     });
-    let numbers = (generation(), time(), any::<u64>());
+    let numbers = (generation(), time(), any::<u64>(), any::<bool>());
     let entries = prop::collection::vec(entry(), 0..4);
     (stream(), numbers, entries, tombstones(), tombstones(), prop::option::of(source), texts()).prop_map(
-        |(stream, (generation, created_at, confirmed), entries, removed, unmanaged, source, requires)| DesiredState {
-            stream,
-            generation,
-            created_at,
-            confirmed,
-            entries,
-            removed,
-            unmanaged,
-            source,
-            requires,
+        |(stream, (generation, created_at, confirmed, turns), entries, removed, unmanaged, source, requires)| {
+            DesiredState {
+                stream,
+                generation,
+                created_at,
+                confirmed,
+                entries,
+                removed,
+                unmanaged,
+                source,
+                turns,
+                requires,
+            }
         },
     )
 }
@@ -152,6 +155,12 @@ pub fn membership() -> impl Strategy<Value = Membership> {
                 requires,
             }
         },
+    )
+}
+
+pub fn turn() -> impl Strategy<Value = Turn> {
+    (cluster(), stream(), generation(), time(), prop::option::of(time())).prop_map(
+        |(cluster, stream, generation, issued_at, asked)| Turn { cluster, stream, generation, issued_at, asked },
     )
 }
 

@@ -41,6 +41,33 @@ proptest! {
 }
 
 #[test]
+fn a_turn_is_the_hubs_for_one_cluster_one_stream_and_states_up_to_one() {
+    let (mine, other) = (ClusterId::of_public_key(&[1; 32]), ClusterId::of_public_key(&[2; 32]));
+    let stream = Stream::new("prod", "drone", "first");
+    let turn =
+        Turn { cluster: mine, stream: stream.clone(), generation: Generation(4), issued_at: Timestamp(1), asked: None };
+    let envelope = Envelope::sign(&turn, &key(1)).unwrap();
+    assert_eq!(envelope.open::<Turn>(&[key(1).public()]).unwrap(), turn);
+    assert!(matches!(envelope.open::<Turn>(&[key(2).public()]), Err(EnvelopeError::Untrusted(_))));
+    let state = |stream: &Stream, generation| DesiredState {
+        stream: stream.clone(),
+        generation: Generation(generation),
+        created_at: Timestamp(1),
+        confirmed: 0,
+        entries: Vec::new(),
+        removed: Vec::new(),
+        unmanaged: Vec::new(),
+        source: None,
+        turns: true,
+        requires: Vec::new(),
+    };
+    assert!(turn.admits(&mine, &state(&stream, 4)) && turn.admits(&mine, &state(&stream, 3)));
+    assert!(!turn.admits(&mine, &state(&stream, 5)));
+    assert!(!turn.admits(&other, &state(&stream, 4)));
+    assert!(!turn.admits(&mine, &state(&Stream::new("prod", "drone", "rest"), 4)));
+}
+
+#[test]
 fn one_message_can_not_pass_for_another() {
     let state = Envelope::sign_bytes(DesiredState::TYPE, b"{}".to_vec(), &key(1));
     assert!(matches!(state.open::<Membership>(&[key(1).public()]), Err(EnvelopeError::Type { .. })));

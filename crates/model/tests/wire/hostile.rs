@@ -13,6 +13,7 @@ fn try_all(bytes: &[u8]) {
     let _ = serde_json::from_slice::<Entry>(bytes);
     let _ = serde_json::from_slice::<Membership>(bytes);
     let _ = serde_json::from_slice::<KeySet>(bytes);
+    let _ = serde_json::from_slice::<Turn>(bytes);
     let _ = serde_json::from_slice::<PollRequest>(bytes);
     let _ = serde_json::from_slice::<PollAnswer>(bytes);
     let _ = serde_json::from_slice::<JoinRequest>(bytes);

@@ -67,6 +67,7 @@ every_message!(
     renew_answer,
     renew_request,
     stream,
+    turn,
 );
 
 proptest! {

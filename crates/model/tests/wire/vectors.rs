@@ -124,6 +124,7 @@ fn desired_state() -> DesiredState {
             path: "drone".to_owned(),
             commit: "00112233445566778899aabbccddeeff00112233".to_owned(),
         }),
+        turns: false,
         requires: Vec::new(),
     }
 }
@@ -209,6 +210,19 @@ fn the_desired_state_vector_is_what_the_code_makes() {
 }
 
 #[test]
+fn the_turn_vector_is_what_the_code_makes() {
+    let cluster = ClusterId::of_public_key(key(CLUSTER).public().as_bytes());
+    let turn = Turn {
+        cluster,
+        stream: Stream::new("prod", "drone", Stream::ALL),
+        generation: Generation(17),
+        issued_at: TIME,
+        asked: Some(Timestamp(TIME.0 - 4_000)),
+    };
+    check("turn.json", &signed(&turn, HUB, json!({})));
+}
+
+#[test]
 fn the_join_token_vector_is_what_the_code_makes() {
     let token = JoinToken {
         hub: "https://hub.example.com:7443".to_owned(),
@@ -274,6 +288,8 @@ fn the_vectors_verify() {
     assert_eq!(state.envelope.open::<DesiredState>(&[state.public]).unwrap(), state.message);
     let member: SignedVector<Membership> = read("membership.json");
     assert_eq!(member.envelope.open::<Membership>(&[member.public]).unwrap(), member.message);
+    let turn: SignedVector<Turn> = read("turn.json");
+    assert_eq!(turn.envelope.open::<Turn>(&[turn.public]).unwrap(), turn.message);
 
     let sets: Value = read("key-sets.json");
     let chain: Vec<Envelope> = serde_json::from_value(sets["chain"].clone()).unwrap();
@@ -296,7 +312,7 @@ fn the_vectors_verify() {
 #[test]
 fn the_page_names_every_message_and_vector() {
     let page = std::fs::read_to_string(path("../wire.md")).unwrap();
-    for named in [KeySet::TYPE, Membership::TYPE, DesiredState::TYPE, "kedge-join-1.", "DSSEv1"] {
+    for named in [KeySet::TYPE, Membership::TYPE, DesiredState::TYPE, Turn::TYPE, "kedge-join-1.", "DSSEv1"] {
         assert!(page.contains(named), "{named}");
     }
     for vector in std::fs::read_dir(path("")).unwrap() {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kedge_model::wire::{
     ClusterId, DesiredState, Digest, Envelope, EnvelopeError, HoldDocument, KeyId, KeySet, KeySetError, Membership,
-    Mode, Payload, VerifyingKey,
+    Mode, Payload, Turn, VerifyingKey,
 };
 use kedge_status::{Limits, PAYLOAD_TYPE as STATUS, ReadError};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use super::{Content, Shelf};
 use crate::lie::{Lie, Taken};
 use crate::name::{Name, Version};
-use crate::pace::{MAX_HOLDS, MAX_KEY_SET, MAX_MEMBERSHIP, MAX_STATE};
+use crate::pace::{MAX_HOLDS, MAX_KEY_SET, MAX_MEMBERSHIP, MAX_STATE, MAX_TURN};
 
 pub(super) enum Judged {
     /// Believed, and has a place, if it is newer.
@@ -28,6 +28,8 @@ struct Writer {
     key: Option<VerifyingKey>,
 }
 
+/// How the types of all our documents begin.
+const OURS: &str = "application/vnd.kedge.";
 const NOT_YET: Judged = Judged::Taken(Taken::NotYet);
 
 impl Shelf {
@@ -36,8 +38,11 @@ impl Shelf {
             KeySet::TYPE => self.judge_keys(envelope),
             Membership::TYPE => self.judge_membership(envelope),
             DesiredState::TYPE => self.judge_state(envelope),
+            Turn::TYPE => self.judge_turn(envelope),
             HoldDocument::TYPE => self.judge_holds(envelope),
             STATUS => self.judge_status(envelope),
+            // A newer agent's: not ours to read, and no reason to leave it alone.
+            other if other.starts_with(OURS) => Ok(NOT_YET),
             other => Err(Lie::unreadable(format!("`{other}` is no document that peers carry"))),
         }
     }
@@ -100,6 +105,16 @@ impl Shelf {
         }
         let version = Version(state.generation.0, 0);
         Ok(Judged::Place(name, (version, Content::State(blobs(&state)))))
+    }
+
+    fn judge_turn(&self, envelope: &Envelope) -> Result<Judged, Lie> {
+        bound(envelope, MAX_TURN)?;
+        let turn: Turn = envelope.open(&self.keys.trusted()).map_err(|error| Lie::of_hub(&error))?;
+        if !self.is_live(&turn.cluster)? {
+            return Ok(NOT_YET);
+        }
+        let issued = u64::try_from(turn.issued_at.0).map_err(|_| Lie::unreadable("it was issued at no time"))?;
+        Ok(Judged::Place(Name::Turn(turn.cluster), (Version(issued, turn.generation.0), Content::Turn)))
     }
 
     fn judge_status(&mut self, envelope: &Envelope) -> Result<Judged, Lie> {

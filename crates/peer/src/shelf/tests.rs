@@ -1,12 +1,12 @@
 //! Each lie of the issue, offered to a shelf; and that honest documents come out the same in any order.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
 
-use kedge_model::wire::{Envelope, KeyState, Membership};
+use kedge_model::wire::{Envelope, Generation, KeyState, Membership, Turn};
 use proptest::prelude::*;
 
 use super::*;
 use crate::fixture::{self, Agent, SITE, agent, holds, hub, key_set, membership, signing, stream};
-use crate::pace::MAX_STATE;
+use crate::pace::{MAX_STATE, MAX_TURN};
 
 fn shelf(me: &Agent) -> Shelf {
     let mut shelf = Shelf::new(me.id, SITE, hub().keys);
@@ -93,6 +93,42 @@ fn what_is_older_changes_nothing() {
     }
     assert_eq!(listed(&shelf), before);
     assert_eq!(shelf.take(other.status(4, 8, 1)), Ok(Taken::New(Name::Status(other.id))));
+}
+
+#[test]
+fn a_turn_is_taken_from_the_hub_alone_and_the_later_one_counts() {
+    let (me, other, hub) = (agent(1), agent(2), hub());
+    let mut shelf = shelf(&me);
+    assert_eq!(shelf.take(hub.turn(&other, 3, 20)), Ok(Taken::NotYet), "whose it is isn't known yet");
+    shelf.take(hub.member(&other)).unwrap();
+    let turn = |generation| {
+        let issued_at = fixture::START;
+        Turn { cluster: other.id, stream: stream("drone"), generation: Generation(generation), issued_at, asked: None }
+    };
+    refused(&mut shelf, Envelope::sign(&turn(9), &other.key).unwrap(), &Lie::OtherFleet);
+    refused(&mut shelf, Envelope::sign(&turn(9), &me.key).unwrap(), &Lie::OtherFleet);
+    let mut stolen = hub.turn(&me, 3, 20);
+    stolen.payload = serde_json::to_vec(&turn(3)).unwrap();
+    refused(&mut shelf, stolen, &Lie::Forged);
+    let large = Envelope::sign_bytes(<Turn as kedge_model::wire::Payload>::TYPE, vec![b' '; MAX_TURN + 1], &hub.key);
+    refused(&mut shelf, large, &Lie::TooLarge(MAX_TURN + 1, MAX_TURN));
+
+    assert_eq!(shelf.take(hub.turn(&other, 3, 20)), Ok(Taken::New(Name::Turn(other.id))));
+    assert_eq!(shelf.take(hub.turn(&other, 3, 20)), Ok(Taken::Known));
+    assert_eq!(shelf.take(hub.turn(&other, 9, 10)), Ok(Taken::Older));
+    // Another stream counts from one again.
+    assert_eq!(shelf.take(hub.turn(&other, 1, 30)), Ok(Taken::New(Name::Turn(other.id))));
+    assert!(shelf.may_read(&Name::Turn(other.id), &me.id) && !shelf.may_read(&Name::Turn(other.id), &agent(3).id));
+    shelf.take(hub.sign(&Membership { retired: true, ..membership(&other, 2) })).unwrap();
+    assert_eq!(shelf.version(&Name::Turn(other.id)), None);
+    refused(&mut shelf, hub.turn(&other, 2, 40), &Lie::NotAMember(other.id));
+}
+
+#[test]
+fn a_document_of_a_newer_version_is_passed_over_without_blame() {
+    let mut shelf = shelf(&agent(1));
+    let newer = Envelope::sign_bytes("application/vnd.kedge.song.v1+json", b"{}".to_vec(), &agent(2).key);
+    assert_eq!(shelf.take(newer), Ok(Taken::NotYet));
 }
 
 #[test]
@@ -223,6 +259,7 @@ fn a_full_shelf_takes_no_more_of_others_but_its_own() {
     shelf.bytes = MAX_BYTES;
     refused(&mut shelf, hub().member(&agent(2)), &Lie::Full);
     assert_eq!(shelf.take(hub().member(&me)), Ok(Taken::New(Name::Membership(me.id))));
+    assert_eq!(shelf.take(hub().turn(&me, 1, 1)), Ok(Taken::New(Name::Turn(me.id))));
 }
 
 #[test]
@@ -250,6 +287,7 @@ fn honest() -> Vec<Envelope> {
     all.push(Envelope::sign(&Membership { relay: true, ..membership(&agents[0], 2) }, &next).unwrap());
     for agent in &agents {
         all.extend([hub.member(agent), agent.status(1, 1, 1), agent.status(1, 2, 1), agent.status(2, 1, 3)]);
+        all.extend([hub.turn(agent, 2, 10), hub.turn(agent, 1, 20)]);
         all.extend([hub.sign(&holds(agent, 1)), hub.sign(&holds(agent, 2)), agents[0].holds(agent, 3)]);
     }
     all.push(hub.sign(&Membership { stream: stream("press"), ..membership(&agents[1], 2) }));
@@ -279,7 +317,7 @@ proptest! {
 
     #[test]
     fn any_order_and_repetition_gives_the_same_shelf(
-        documents in Just(honest()).prop_shuffle(), again in prop::collection::vec(0_usize..27, 0..20)
+        documents in Just(honest()).prop_shuffle(), again in prop::collection::vec(0_usize..36, 0..20)
     ) {
         let mut straight = shelf(&agent(1));
         settle(&mut straight, &honest());
@@ -293,7 +331,7 @@ proptest! {
     }
 
     #[test]
-    fn a_changed_byte_anywhere_is_never_taken(which in 0_usize..27, place in any::<prop::sample::Index>(), bit in 0_u8..8) {
+    fn a_changed_byte_anywhere_is_never_taken(which in 0_usize..36, place in any::<prop::sample::Index>(), bit in 0_u8..8) {
         let documents = honest();
         let mut envelope = documents[which % documents.len()].clone();
         let place = place.index(envelope.payload.len());

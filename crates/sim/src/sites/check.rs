@@ -87,7 +87,7 @@ impl World {
                 let mut changed = shelf.documents().filter(|(name, version, _)| before.get(*name) != Some(version));
                 changed.any(|(name, ..)| counts(name))
             }
-            Name::Status(cluster) => self.is_retired(cluster),
+            Name::Turn(cluster) | Name::Status(cluster) => self.is_retired(cluster),
             Name::Holds { of, by } => {
                 let writer = self.agents.iter().find(|agent| agent.id.key_id() == *by);
                 // The hub is one writer, whichever of its keys signs.

@@ -119,6 +119,7 @@ impl Hub {
             removed: Vec::new(),
             unmanaged: Vec::new(),
             source: None,
+            turns: false,
             requires: Vec::new(),
         };
         let envelope = self.sign(&state)?;

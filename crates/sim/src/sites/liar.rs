@@ -55,6 +55,7 @@ pub(super) fn lie(
                 removed: Vec::new(),
                 unmanaged: Vec::new(),
                 source: None,
+                turns: false,
                 requires: Vec::new(),
             };
             Some(Envelope::sign(&state, &liar.key).map_err(broken)?)

@@ -77,6 +77,7 @@ impl Hub {
             removed: Vec::new(),
             unmanaged: Vec::new(),
             source: None,
+            turns: false,
             requires: Vec::new(),
         };
         let envelope = Envelope::sign(&state, &SigningKey::from_seed(&[9; 32]).unwrap()).unwrap().to_json().unwrap();

@@ -187,6 +187,7 @@ impl Hub {
                 path: ".".to_owned(),
                 commit: "head".to_owned(),
             }),
+            turns: false,
             requires: Vec::new(),
         };
         let key = SigningKey::from_seed(&[7; 32]).unwrap();

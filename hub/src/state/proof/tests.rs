@@ -24,6 +24,7 @@ fn state(generation: u64) -> DesiredState {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: None,
+        turns: false,
         requires: Vec::new(),
     }
 }

@@ -554,6 +554,7 @@ fn state(generation: u64, entries: Vec<Entry>) -> DesiredState {
         removed: Vec::new(),
         unmanaged: Vec::new(),
         source: None,
+        turns: false,
         requires: Vec::new(),
     }
 }

@@ -167,6 +167,19 @@ fn signs_of_life_find_their_way_through_another() {
 }
 
 #[test]
+fn a_turn_that_the_hub_gave_the_uplink_finds_its_cluster_through_another() {
+    let agents = agents(3);
+    let mut net = Net::of(&hub(), &agents);
+    net.cut(&agents[0], &agents[2]);
+    run(&mut net, &[&agents[0]], 120);
+    net.told.clear();
+    net.node(&agents[0]).put(hub().turn(&agents[2], 4, 1)).unwrap();
+    run(&mut net, &[&agents[0]], 15);
+    let took = Action::Took(Name::Turn(agents[2].id));
+    assert!(net.told_by(&agents[2]).any(|told| *told == took));
+}
+
+#[test]
 fn peers_that_fail_are_asked_less_and_less() {
     let agents = agents(2);
     let mut net = Net::of(&hub(), &agents);

@@ -111,7 +111,7 @@ impl World {
                     let writer = self.of_site(site).find(|place| self.agents[*place].id.key_id() == *by);
                     writer.is_some_and(|writer| !self.is_retired(&self.agents[writer].id)) && !self.is_retired(of)
                 }
-                Name::Status(cluster) => !self.is_retired(cluster),
+                Name::Turn(cluster) | Name::Status(cluster) => !self.is_retired(cluster),
             };
             if owed && shelf.version(name).is_none_or(|has| has < *version) {
                 return Err(Broken(format!("agent {index} of site {site} lacks {name} {version:?}")));
