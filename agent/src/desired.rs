@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::identity::Identity;
 use crate::paths::Paths;
+use judge::Giver;
 
 /// The writer of the ledger, and what is in it, read.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub struct Memory {
     remembered: Remembered,
     membership: Membership,
     state: Option<DesiredState>,
+    /// A newer one that a peer brought, and that waits for this cluster's turn. It comes again after a restart.
+    offered: Option<DesiredState>,
     holds: Option<HoldDocument>,
 }
 
@@ -122,7 +125,10 @@ impl Memory {
         if holds.is_none() && remembered.holds.take().is_some() {
             healed.push("the remembered holds of the hub can't be read; the hub is asked again".to_owned());
         }
-        Ok(OpenedMemory { memory: Memory { ledger: opened.ledger, remembered, membership, state, holds }, healed })
+        Ok(OpenedMemory {
+            memory: Memory { ledger: opened.ledger, remembered, membership, state, offered: None, holds },
+            healed,
+        })
     }
 
     /// For who only looks: membership and state.
@@ -139,10 +145,19 @@ impl Memory {
 
     /// Takes what an answer brings, as far as it can be believed. It is on disk when this returns; on an error nothing changed.
     pub fn accept(&mut self, answer: &PollAnswer) -> Result<Accepted, LedgerError> {
-        match self.take(answer) {
+        self.accept_from(answer, Giver::Hub)
+    }
+
+    /// The same of what peers brought: a state whose clusters take turns is kept as offered until it is this one's.
+    pub fn accept_from_peer(&mut self, answer: &PollAnswer, turn: Option<&Envelope>) -> Result<Accepted, LedgerError> {
+        self.accept_from(answer, Giver::Peer(turn))
+    }
+
+    fn accept_from(&mut self, answer: &PollAnswer, from: Giver<'_>) -> Result<Accepted, LedgerError> {
+        match self.take(answer, from) {
             // One state that is too large must not keep the rest out.
             Err(LedgerError::TooLarge { size, .. }) if answer.state.is_some() => {
-                let mut accepted = self.take(&PollAnswer { state: None, ..answer.clone() })?;
+                let mut accepted = self.take(&PollAnswer { state: None, ..answer.clone() }, from)?;
                 let message = format!("a desired state is refused: with it {size} bytes would have to be remembered");
                 accepted.refused.push(Refusal { code: "StateRefused", message });
                 Ok(accepted)
@@ -151,14 +166,14 @@ impl Memory {
         }
     }
 
-    fn take(&mut self, answer: &PollAnswer) -> Result<Accepted, LedgerError> {
+    fn take(&mut self, answer: &PollAnswer, from: Giver<'_>) -> Result<Accepted, LedgerError> {
         let known = judge::Known {
             remembered: &self.remembered,
             membership: &self.membership,
             state: self.state.as_ref(),
             holds: self.holds.as_ref(),
         };
-        let judged = judge::judge(known, answer);
+        let judged = judge::judge(known, answer, from);
         let changed = judged.accepted.changed();
         let late = answer.time.0.saturating_sub(self.remembered.hub_time.0).saturating_abs() >= TIME_EVERY;
         if changed || late {
@@ -175,8 +190,18 @@ impl Memory {
         if let Some(holds) = judged.holds {
             self.holds = Some(holds);
         }
-        for refusal in &judged.accepted.refused {
-            tracing::warn!(code = refusal.code, message = refusal.message, "what the hub sent is refused");
+        if let Some(offered) = judged.offered {
+            self.offered = Some(offered);
+        }
+        let has = self.state.as_ref().map_or(Generation(0), |state| state.generation);
+        let stream = &self.membership.stream;
+        self.offered.take_if(|offered| offered.stream != *stream || offered.generation <= has);
+        for Refusal { code, message } in &judged.accepted.refused {
+            match from {
+                Giver::Hub => tracing::warn!(code, message, "what the hub sent is refused"),
+                // The hub may have brought it meanwhile.
+                Giver::Peer(_) => tracing::debug!(code, message, "what a peer brought isn't taken"),
+            }
         }
         Ok(judged.accepted)
     }
@@ -202,6 +227,11 @@ impl Memory {
     /// Of the membership's stream; none until one came.
     pub fn state(&self) -> Option<&DesiredState> {
         self.state.as_ref()
+    }
+
+    /// A newer one that is on its way and waits for this cluster's turn.
+    pub fn offered(&self) -> Option<&DesiredState> {
+        self.offered.as_ref()
     }
 
     /// As it was signed: for `prove`.

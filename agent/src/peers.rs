@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kedge_model::wire::{BlobRef, Envelope, KeyId, KeySet, PollRequest};
+use kedge_model::wire::{BlobRef, Envelope, Generation, KeyId, KeySet, PollRequest};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -76,6 +76,8 @@ pub struct Own {
     pub offset: i64,
     /// Content that is looked for.
     pub wants: Vec<BlobRef>,
+    /// A newer state is here and waits for this cluster's turn.
+    pub waits: Option<Generation>,
 }
 
 /// What others brought: newer than what is told as own, and signed as it must be. Judged again by who follows it.
@@ -84,6 +86,8 @@ pub struct News {
     pub key_sets: Vec<Envelope>,
     pub membership: Option<Envelope>,
     pub state: Option<Envelope>,
+    /// The hub's word that it is this cluster's turn to follow it.
+    pub turn: Option<Envelope>,
     /// The hub's, on this cluster.
     pub hub_holds: Option<Envelope>,
     /// Other agents', on this cluster, each with its writer's membership.

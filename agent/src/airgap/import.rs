@@ -10,7 +10,7 @@ use kedge_bundle::{Bundle, BundleError, Index, Parts, Reader};
 use kedge_durable::Disk;
 use kedge_model::wire::{
     BlobRef, ClusterId, DesiredState, Digest, Envelope, Generation, HoldDocument, KeySet, Membership, Mode, Payload,
-    PollAnswer, Sequence, Stream, Timestamp, VerifyingKey,
+    PollAnswer, Sequence, Stream, Timestamp, Turn, VerifyingKey,
 };
 
 use super::inbox::{Inbox, MAX_DOCUMENTS};
@@ -284,6 +284,10 @@ fn choose(view: &View, index: &Index, trusted: &[VerifyingKey], brought: &mut Br
     }
     let theirs = |one: &&(&Envelope, HoldDocument)| neighbours.iter().any(|(_, other)| other.cluster == one.1.cluster);
     others.extend(holds.iter().filter(theirs).map(|(envelope, _)| (*envelope).clone()));
+    // Without them the others would only keep the state until the hub says that it is their turn.
+    let turns: Vec<(&Envelope, Turn)> = all(&index.turns, trusted, &mut brought.refused);
+    let theirs = |one: &&(&Envelope, Turn)| neighbours.iter().any(|(_, other)| other.cluster == one.1.cluster);
+    others.extend(turns.iter().filter(theirs).map(|(envelope, _)| (*envelope).clone()));
     others.truncate(MAX_DOCUMENTS);
     brought.site = others.len();
     Chosen { answer, others, own, carried }

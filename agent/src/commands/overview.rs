@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use kedge_durable::RealDisk;
-use kedge_model::wire::{ClusterId, Membership, Mode, PackagesKey, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, Generation, Membership, Mode, PackagesKey, Stream, Timestamp};
 use kedge_status::{Condition, Report, Severity};
 use serde::{Serialize, Serializer};
 
@@ -30,6 +30,9 @@ pub struct Overview {
     pub cluster: Option<Cluster>,
     /// The process that holds the state folder.
     pub daemon: Option<u32>,
+    /// A newer state is here, and is followed when the hub says that it is this cluster's turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Generation>,
     /// On a cluster: it waits for its turn, and another one works.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub standby: Option<Standby>,
@@ -146,8 +149,9 @@ impl Overview {
         (overview.records, overview.unreadable) = Records::read_all(&RealDisk, paths)
             .map_err(|error| CommandError::failed("what was done on this host can't be read", error))?;
         overview.daemon = daemon::holder(paths);
-        if overview.hub.error.is_some() && overview.daemon.is_some() {
-            overview.hub.via = Shown::read(paths).and_then(|shown| Some(shown.via()?.title()));
+        if let Some(shown) = overview.daemon.and_then(|_| Shown::read(paths)) {
+            overview.hub.via = overview.hub.error.as_ref().and_then(|_| Some(shown.via()?.title()));
+            overview.waits = shown.waits;
         }
         overview.standby = Standby::read(paths).filter(|_| overview.daemon.is_some());
         overview.read_holds(paths);

@@ -192,6 +192,7 @@ mod tests {
             port: 7443,
             uplink: Some(other),
             own: Some(own),
+            waits: None,
             peers: vec![peer],
             written_at: Timestamp(0),
         };

@@ -126,6 +126,9 @@ fn head(overview: &Overview, now: Timestamp) -> String {
             let stream = cluster.stream.as_ref().map(|stream| format!(" in {stream}")).unwrap_or_default();
             _ = writeln!(text, "Cluster {}{stream}, hub {}", cluster.name, cluster.hub);
             _ = writeln!(text, "Hub: {}", hub(overview, now));
+            if let Some(generation) = overview.waits {
+                _ = writeln!(text, "Next: generation {generation} is here and waits for this cluster's turn");
+            }
         }
     }
     if overview.daemon.is_none() {

@@ -1,7 +1,7 @@
 //! Which parts of a poll's answer are believed: signature of a pinned key, step of the key set, cluster and sequence of the
 //! membership, stream and generation of the state, cluster and sequence of the holds. Pure: `Memory` writes what comes out.
 
-use kedge_model::wire::{DesiredState, Envelope, HoldDocument, Membership, PollAnswer};
+use kedge_model::wire::{DesiredState, Envelope, HoldDocument, Membership, PollAnswer, Turn};
 
 use super::{Accepted, Refusal, Remembered, unsupported};
 
@@ -14,12 +14,23 @@ pub struct Known<'k> {
     pub holds: Option<&'k HoldDocument>,
 }
 
+/// Who answered.
+#[derive(Clone, Copy)]
+pub enum Giver<'t> {
+    /// The hub itself, or a file that a person brought: what it says is meant for this cluster, now.
+    Hub,
+    /// Anybody of the site, with the turn that the hub gave this cluster, if it did.
+    Peer(Option<&'t Envelope>),
+}
+
 pub struct Judged {
     pub remembered: Remembered,
     /// A new one.
     pub membership: Option<Membership>,
     /// A new one, or none since the stream changed.
     pub state: Option<Option<DesiredState>>,
+    /// It would be the state if it were this cluster's turn.
+    pub offered: Option<DesiredState>,
     pub holds: Option<HoldDocument>,
     pub accepted: Accepted,
 }
@@ -27,11 +38,12 @@ pub struct Judged {
 /// More key sets in one answer than any hub makes in years.
 const MAX_KEY_SETS: usize = 1000;
 
-pub fn judge(known: Known<'_>, answer: &PollAnswer) -> Judged {
+pub fn judge(known: Known<'_>, answer: &PollAnswer, from: Giver<'_>) -> Judged {
     let mut judged = Judged {
         remembered: known.remembered.clone(),
         membership: None,
         state: None,
+        offered: None,
         holds: None,
         accepted: Accepted::default(),
     };
@@ -42,7 +54,7 @@ pub fn judge(known: Known<'_>, answer: &PollAnswer) -> Judged {
         judged.note("MembershipRefused", "a membership is refused", taken);
     }
     if let Some(envelope) = &answer.state {
-        let taken = judged.take_state(known, envelope);
+        let taken = judged.take_state(known, envelope, from);
         judged.note("StateRefused", "a desired state is refused", taken);
     }
     if let Some(envelope) = &answer.holds {
@@ -90,7 +102,7 @@ impl Judged {
         Ok(())
     }
 
-    fn take_state(&mut self, known: Known<'_>, envelope: &Envelope) -> Result<(), String> {
+    fn take_state(&mut self, known: Known<'_>, envelope: &Envelope, from: Giver<'_>) -> Result<(), String> {
         let next: DesiredState = self.open(envelope)?;
         let membership = self.membership.as_ref().unwrap_or(known.membership);
         if next.stream != membership.stream {
@@ -102,6 +114,10 @@ impl Judged {
         if next.generation <= last && !lacks_it {
             return Err(format!("its generation {} of {} is not above {last}", next.generation, next.stream));
         }
+        if !self.has_turn(known, &next, from) {
+            self.offered = Some(next);
+            return Ok(());
+        }
         if let Some(why) = unsupported(&next.requires) {
             // It is the state from now on, and every assignment says that it can't be followed.
             self.accepted.refused.push(Refusal { code: "Unsupported", message: why });
@@ -111,6 +127,14 @@ impl Judged {
         self.state = Some(Some(next));
         self.accepted.state_changed = true;
         Ok(())
+    }
+
+    /// Clusters of a ring change a few at a time: from anybody but the hub a state comes with the hub's word that it is this one's turn.
+    fn has_turn(&self, known: Known<'_>, next: &DesiredState, from: Giver<'_>) -> bool {
+        let Giver::Peer(turn) = from else { return true };
+        let admits =
+            |turn: &Envelope| self.open::<Turn>(turn).is_ok_and(|turn| turn.admits(&known.membership.cluster, next));
+        !next.turns || turn.is_some_and(admits)
     }
 
     fn take_holds(&mut self, known: Known<'_>, envelope: &Envelope) -> Result<(), String> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use kedge_durable::{Disk, RealDisk};
 use kedge_model::wire::{
     ClusterId, DesiredState, Envelope, Generation, HoldDocument, HoldEntry, KeySet, Membership, Payload as _,
-    PollAnswer, Sequence, Stream, Timestamp,
+    PollAnswer, Sequence, Stream, Timestamp, Turn,
 };
 use proptest::prelude::*;
 
@@ -128,6 +128,58 @@ fn an_older_or_equal_generation_is_refused() {
         refuses(&room, &mut memory, &with_state(room.state(generation, "all")), "StateRefused", "is not above 7");
     }
     assert!(memory.accept(&with_state(room.state(8, "all"))).unwrap().state_changed);
+}
+
+#[test]
+fn a_state_that_asks_for_turns_waits_for_the_hubs_word_unless_the_hub_brought_it() {
+    let room = Room::new();
+    let mut memory = room.open();
+    memory.accept(&with_state(room.state(7, "all"))).unwrap();
+    let turns = |generation| with_state(room.hub.sign(&DesiredState { turns: true, ..state(generation, "all") }));
+    let turn = |cluster, ring: &str, generation| Turn {
+        cluster,
+        stream: stream(ring),
+        generation: Generation(generation),
+        issued_at: Timestamp(1),
+        asked: None,
+    };
+    let (me, other) = (room.identity.cluster(), ClusterId::of_public_key(&[7; 32]));
+    let good = room.hub.sign(&turn(me, "all", 8));
+    let stranger = Authority::new().sign(&turn(me, "all", 8));
+    let own = Envelope::sign(&turn(me, "all", 8), room.identity.signing_key()).unwrap();
+    let worthless = [
+        None,
+        Some(room.hub.sign(&turn(other, "all", 8))),
+        Some(room.hub.sign(&turn(me, "canary", 8))),
+        Some(room.hub.sign(&turn(me, "all", 7))),
+        Some(stranger),
+        Some(own),
+    ];
+    for turn in worthless {
+        assert_eq!(memory.accept_from_peer(&turns(8), turn.as_ref()).unwrap(), Accepted::default(), "{turn:?}");
+        assert_eq!(memory.offered().map(|state| state.generation), Some(Generation(8)));
+        assert_eq!(memory.request_base().generation, Generation(7), "the hub hears what is followed");
+    }
+    assert_eq!(room.open().state().map(|state| state.generation), Some(Generation(7)));
+    assert!(memory.accept_from_peer(&turns(8), Some(&good)).unwrap().state_changed);
+    assert_eq!((memory.offered(), memory.request_base().generation), (None, Generation(8)));
+
+    memory.accept_from_peer(&turns(9), Some(&good)).unwrap();
+    assert!(memory.offered().is_some(), "a turn is for states up to one");
+    assert!(memory.accept(&turns(9)).unwrap().state_changed, "what the hub itself gives is the turn");
+    assert!(memory.offered().is_none());
+    assert!(memory.accept_from_peer(&with_state(room.state(10, "all")), None).unwrap().state_changed);
+}
+
+#[test]
+fn what_waits_is_forgotten_with_its_stream() {
+    let room = Room::new();
+    let mut memory = room.open();
+    let waits = with_state(room.hub.sign(&DesiredState { turns: true, ..state(8, "all") }));
+    memory.accept_from_peer(&waits, None).unwrap();
+    assert!(memory.offered().is_some() && memory.state().is_none());
+    memory.accept(&with_membership(room.hub.sign(&room.membership(2, "canary")))).unwrap();
+    assert!(memory.offered().is_none());
 }
 
 #[test]

@@ -62,7 +62,7 @@ impl View {
             state: self.state.as_ref(),
             holds: self.holds.as_ref(),
         };
-        judge::judge(known, answer).accepted
+        judge::judge(known, answer, judge::Giver::Hub).accepted
     }
 
     /// A poll's request, to which the caller adds status heads, the look's age and the profile.

@@ -9,6 +9,7 @@ mod keep;
 mod relay;
 mod show;
 mod tell;
+mod turn;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -16,7 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kedge_model::wire::{ClusterId, Digest, Envelope, PollRequest, SiteAnswer, Timestamp};
+use kedge_model::wire::{ClusterId, Digest, Envelope, Generation, PollRequest, SiteAnswer, Timestamp};
 use kedge_peer::{Lie, Message, Node, Settings};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -56,6 +57,10 @@ pub struct Driver {
     presence_at: Instant,
     /// What the last sign of life said.
     last_said: Option<PollRequest>,
+    /// When each was made, of those that the hub may still answer.
+    signs: VecDeque<(Timestamp, Instant)>,
+    /// The state that was last seen to wait for this cluster's turn.
+    waits: Option<Generation>,
     /// Carrying failed: the hub isn't reached, whatever the last poll said.
     unreachable_until: Option<Instant>,
     uploads: VecDeque<Envelope>,
@@ -127,6 +132,8 @@ impl Driver {
             files: Files::new(now),
             presence_at: now,
             last_said: None,
+            signs: VecDeque::new(),
+            waits: None,
             unreachable_until: None,
             uploads: VecDeque::new(),
             uploading: false,

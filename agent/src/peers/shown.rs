@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-use kedge_model::wire::{ClusterId, Timestamp};
+use kedge_model::wire::{ClusterId, Generation, Timestamp};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +21,9 @@ pub struct Shown {
     pub uplink: Option<ClusterId>,
     /// This cluster.
     pub own: Option<ClusterId>,
+    /// A newer state that waits for this cluster's turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Generation>,
     pub peers: Vec<Peer>,
     pub written_at: Timestamp,
 }

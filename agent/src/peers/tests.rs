@@ -9,7 +9,7 @@ use kedge_durable::RealDisk;
 use kedge_model::kinds::{Conflicts, Destination, Drift, Rollback, Scope};
 use kedge_model::wire::{
     ApplyParameters, ClusterId, DesiredState, Digest, Entry, Generation, Heads, MemberAnswer, Mode, PackageRef,
-    Packages, Presence, Profile, Sequence, SiteAnswer, SiteRequest, Stream, Timestamp,
+    Packages, Presence, Profile, Sequence, SiteAnswer, SiteRequest, Stream, Timestamp, Turn,
 };
 use tokio::net::TcpListener;
 
@@ -91,6 +91,7 @@ fn own_of(authority: &Authority, membership: Envelope) -> Own {
         online: false,
         offset: 0,
         wants: Vec::new(),
+        waits: None,
     }
 }
 
@@ -196,16 +197,7 @@ async fn a_state_reaches_the_peer_that_follows_its_stream() {
     one.own.state = Some(authority.sign(&state(3)));
     one.own.poll.generation = Generation(3);
     let (_first, mut second) = (one.start(&[]), two.start(&[one.port]));
-    let news = within(async {
-        loop {
-            let news = second.news().await;
-            if news.state.is_some() {
-                return news;
-            }
-        }
-    })
-    .await;
-    assert_eq!(news.state, one.own.state);
+    assert_eq!(brought(&mut second).await.state, one.own.state);
 }
 
 #[tokio::test]
@@ -300,6 +292,73 @@ async fn nothing_is_shared_with_whom_the_hub_has_revoked() {
         }
     })
     .await;
+}
+
+/// The first news that bring a state.
+async fn brought(peers: &mut Peers) -> News {
+    within(async {
+        loop {
+            let news = peers.news().await;
+            if news.state.is_some() {
+                return news;
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_turn_comes_for_a_sign_of_life_and_counts_for_who_gave_that_sign() {
+    let authority = Arc::new(Authority::new());
+    let (signer, mut given) = (Arc::clone(&authority), false);
+    let hub = FakeHub::start(&authority, move |request| {
+        let asked: SiteRequest = serde_json::from_slice(&request.body).unwrap();
+        let members = asked.presences.iter().map(|presence| {
+            let said = Presence::open(presence).unwrap();
+            let (issued_at, asked) = (Timestamp(said.at.0 + 5), Some(said.at));
+            let turn = Turn { cluster: said.cluster, stream: press(), generation: Generation(3), issued_at, asked };
+            // Only once: after that it is somebody else's turn.
+            let turn = (!std::mem::replace(&mut given, true)).then(|| signer.sign(&turn));
+            MemberAnswer {
+                cluster: said.cluster,
+                membership: None,
+                holds: None,
+                turn,
+                want_status: false,
+                refused: None,
+            }
+        });
+        let (time, members) = (Timestamp(1), members.collect());
+        Reply::ok(&SiteAnswer { time, next: 60, key_sets: Vec::new(), states: Vec::new(), members, tick: 0 })
+    })
+    .await;
+    let mut near = Agent::at(&hub.address, &authority, "near", &press());
+    let mut far = Agent::new(&authority, "far", &press());
+    (near.own.online, near.own.poll.generation) = (true, Generation(3));
+    near.own.state = Some(authority.sign(&DesiredState { turns: true, ..state(3) }));
+    let (_first, mut second) = (near.start(&[]), far.start(&[near.port]));
+    let mut news = brought(&mut second).await;
+    // The loop tells that it waits, and so does a person's command.
+    far.own.waits = Some(Generation(3));
+    second.tell(far.own.clone());
+    while news.turn.is_none() {
+        news = brought(&mut second).await;
+    }
+    let turn: Turn = news.turn.as_ref().unwrap().open(&authority.keys.trusted()).unwrap();
+    assert_eq!((turn.cluster, turn.generation), (far.link.cluster(), Generation(3)));
+    assert_eq!(news.state, near.own.state);
+    let paths = Paths::below(far.folder.path());
+    within(async {
+        while shown::Shown::read(&paths).and_then(|shown| shown.waits) != Some(Generation(3)) {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+
+    // Begun again it hasn't asked for that turn, though its peer still has it.
+    drop(second);
+    let mut again = far.start(&[near.port]);
+    assert_eq!(brought(&mut again).await.turn, None);
 }
 
 #[tokio::test]

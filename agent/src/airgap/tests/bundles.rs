@@ -2,7 +2,7 @@
 
 use kedge_bundle::{BundleError, Parts, Reader};
 use kedge_durable::{Disk as _, RealDisk};
-use kedge_model::wire::{ClusterId, Digest, Generation, Presence, Sequence, Timestamp};
+use kedge_model::wire::{ClusterId, DesiredState, Digest, Generation, Presence, Sequence, Timestamp, Turn};
 use kedge_status::Severity;
 
 use super::world::{World, disk, stream};
@@ -147,15 +147,20 @@ fn keys_and_a_move_are_followed_before_the_state() {
     index.memberships.push(world.hub.sign(&world.membership(me, 2, "plant")));
     index.memberships.push(world.hub.sign(&world.membership(ClusterId::of_public_key(&[9; 32]), 1, "plant")));
     index.memberships.push(world.hub.sign(&world.membership(ClusterId::of_public_key(&[8; 32]), 1, "elsewhere")));
-    index.states.push(world.hub.sign(&world.state(1, PLATFORM, WORKLOAD)));
+    index.states.push(world.hub.sign(&DesiredState { turns: true, ..world.state(1, PLATFORM, WORKLOAD) }));
+    for cluster in [me, ClusterId::of_public_key(&[9; 32]), ClusterId::of_public_key(&[8; 32])] {
+        let (generation, issued_at) = (Generation(1), Timestamp(1));
+        let turn = Turn { cluster, stream: stream(), generation, issued_at, asked: None };
+        index.turns.push(world.hub.sign(&turn));
+    }
     for blob in [PLATFORM, WORKLOAD] {
         index.add_blob(Digest::of(blob), blob.len() as u64);
     }
     let brought = world.import(&world.seal(&index, &[PLATFORM, WORKLOAD])).unwrap();
     assert_eq!((brought.keys, brought.membership), (Some(2), Some(Sequence(2))));
-    // The neighbour's membership and the state that both follow.
-    assert_eq!((brought.site, brought.refused.len()), (2, 0));
-    assert_eq!(Inbox::of(&world.paths).site().unwrap().len(), 2);
+    // The neighbour's membership, the state that both follow, and the neighbour's turn: here a person imported it.
+    assert_eq!((brought.site, brought.refused.len()), (3, 0));
+    assert_eq!(Inbox::of(&world.paths).site().unwrap().len(), 3);
     assert_eq!(world.take(), 0);
     assert_eq!(world.generation(), Some(Generation(1)));
 }

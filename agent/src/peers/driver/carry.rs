@@ -52,9 +52,9 @@ impl Driver {
     }
 
     fn take_member(&mut self, member: MemberAnswer) {
-        let MemberAnswer { cluster, holds, want_status, refused, .. } = member;
-        if let Some(holds) = holds {
-            self.put(holds);
+        let MemberAnswer { cluster, holds, turn, want_status, refused, .. } = member;
+        for envelope in holds.into_iter().chain(turn) {
+            self.put(envelope);
         }
         if want_status {
             self.node.lacks(cluster);

@@ -24,6 +24,7 @@ impl Driver {
             port: self.port,
             uplink: self.node.uplink(),
             own: Some(self.me),
+            waits: self.waits,
             peers: self.node.peers().map(|view| self.peer(view)).collect(),
             written_at: self.shown.written_at,
         };

@@ -12,8 +12,6 @@ use tokio::time::Instant;
 use super::super::Own;
 use super::{Driver, keep};
 
-/// The hub's promise to others is longer than two of these.
-const PRESENCE_EVERY: Duration = Duration::from_secs(120);
 /// A failing link isn't asked about for ever.
 const FRESH_MS: i64 = kedge_peer::pace::FRESH;
 
@@ -41,6 +39,7 @@ impl Driver {
         } else if self.is_other_presence(&own.poll) {
             self.presence_at = self.presence_at.min(Instant::now() + Duration::from_millis(500));
         }
+        self.note_waiting(&own);
         // What was on the shelf before may be newer than what is own.
         self.bring_all();
     }
@@ -59,7 +58,7 @@ impl Driver {
         if now < self.presence_at {
             return;
         }
-        self.presence_at = now + PRESENCE_EVERY.mul_f64(rand::random_range(0.8..1.0));
+        self.presence_at = now + self.pace().mul_f64(rand::random_range(0.8..1.0));
         let own = Arc::clone(&self.own.borrow());
         if own.online {
             return;
@@ -70,6 +69,7 @@ impl Driver {
         let presence = Presence { cluster: self.me, key: self.place.link.public(), at, poll };
         match self.place.link.sign(&presence) {
             Ok(envelope) => {
+                self.note_sign(at);
                 self.last_said = Some(presence.poll);
                 self.node.presence(envelope);
             }
@@ -98,7 +98,11 @@ impl Driver {
                 self.news.membership = Some(envelope);
             }
             Name::State(_) if is_own && version > Version(own.poll.generation.0, 0) => {
-                self.news.state = Some(envelope);
+                (self.news.state, self.news.turn) = (Some(envelope), self.turn());
+            }
+            Name::Turn(cluster) if *cluster == self.me => {
+                let Some(stream) = self.node.shelf().member(&self.me).map(|own| own.stream.clone()) else { return };
+                return self.bring(&Name::State(stream));
             }
             Name::Holds { of, by } if *of == self.me && is_hubs(&own, by) && version > Version(own.poll.holds, 0) => {
                 self.news.hub_holds = Some(envelope);

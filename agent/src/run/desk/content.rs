@@ -1,10 +1,13 @@
 //! The content of wishes: downloads, one at a time and the small ones first, with room made before; then the wishes go to the
-//! applier, those that came together in one job. One that can't be had stops itself only.
+//! applier, those that came together in one job. One that can't be had stops itself only. What waits for this cluster's turn is fetched
+//! ahead, when there is nothing else to fetch.
+
+mod ahead;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use kedge_model::wire::{BlobRef, DesiredState, Digest, Packages, PackagesKey};
+use kedge_model::wire::{BlobRef, DesiredState, Digest, Generation, Packages, PackagesKey};
 use kedge_status::Severity;
 use tokio::time::Instant;
 
@@ -27,11 +30,15 @@ use crate::worker::{Job, Wish};
 pub(super) struct Content {
     pub fetch: Slot<Fetched>,
     /// Whose content is on its way.
-    fetching: Option<(String, PackagesKey)>,
+    fetching: Option<Whose>,
     /// Whose content is missing, the least first.
     missing: Vec<Missing>,
     /// Whose content is there, or can't be had.
     ready: Vec<Wish>,
+    /// What the state that waits for its turn names and isn't here.
+    ahead: Vec<BlobRef>,
+    /// Not before this, after a failure.
+    ahead_at: Option<Instant>,
     /// Downloads that broke off, and when they go on.
     broken: BTreeMap<String, (Backoff, Instant)>,
     /// What must stay on the disk.
@@ -46,8 +53,15 @@ struct Missing {
 }
 
 pub(super) struct Fetched {
-    assignment: String,
+    whose: Whose,
     result: Result<(), FetchError>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Whose {
+    Wish(String, PackagesKey),
+    /// Of the state that waits.
+    Ahead(Generation),
 }
 
 /// Wishes wait for each other while the next download is no larger: they are then applied together, and know of each other.
@@ -62,17 +76,19 @@ impl Content {
         if !self.fetch.is_free() {
             return None;
         }
-        self.missing.iter().filter_map(|missing| Some(self.broken.get(&missing.wish.assignment)?.1)).min()
+        let broken = self.missing.iter().filter_map(|missing| Some(self.broken.get(&missing.wish.assignment)?.1));
+        broken.chain(self.ahead_at.filter(|_| !self.ahead.is_empty())).min()
     }
 
     /// The hub is there again: nothing has to wait.
     pub(super) fn hurry(&mut self) {
         self.broken.clear();
+        self.ahead_at = None;
     }
 
     /// All that isn't here yet, the least first.
     pub(super) fn wanted(&self) -> Vec<BlobRef> {
-        self.missing.iter().flat_map(|missing| missing.blobs.iter().cloned()).collect()
+        self.missing.iter().flat_map(|missing| &missing.blobs).chain(&self.ahead).cloned().collect()
     }
 
     fn is_waiting(&self, assignment: &str) -> bool {
@@ -83,8 +99,12 @@ impl Content {
 impl<H: Hub> Desk<H> {
     /// These are to be applied; what is on its way for others is dropped, and what came of it stays on the disk.
     pub(super) fn want(&mut self, wishes: Vec<Wish>, records: &BTreeMap<String, Record>, house: &mut House) {
-        let still = |(name, key): &(String, PackagesKey)| {
-            wishes.iter().any(|wish| wish.assignment == *name && wish.packages.key() == *key)
+        let offered = self.memory.offered();
+        let objects = &self.site.objects;
+        let complete = wishes.iter().all(|wish| missing(&wish.packages, objects).is_empty());
+        let still = |whose: &Whose| match whose {
+            Whose::Wish(name, key) => wishes.iter().any(|wish| wish.assignment == *name && wish.packages.key() == *key),
+            Whose::Ahead(generation) => complete && offered.is_some_and(|offered| offered.generation == *generation),
         };
         if !self.content.fetching.as_ref().is_some_and(still) {
             self.content.fetch.clear();
@@ -104,6 +124,7 @@ impl<H: Hub> Desk<H> {
         self.sharing.soon();
         self.content.needed = records.values().flat_map(records::objects).collect();
         self.content.needed.extend(named(&self.memory));
+        self.content.ahead = offered.map(|state| ahead::lacking(state, &self.site.objects)).unwrap_or_default();
         self.offer();
         self.sweep();
         self.fetch_next(house);
@@ -119,9 +140,10 @@ impl<H: Hub> Desk<H> {
                 self.content.ready.push(Wish { failure: Some(failure), ..wish });
                 continue;
             }
-            self.begin_fetch(&wish, blobs.clone());
+            self.begin_fetch(Whose::Wish(wish.assignment.clone(), wish.packages.key()), blobs.clone());
             self.content.missing.insert(0, Missing { wish, blobs, bytes });
         }
+        self.fetch_ahead();
         let soon =
             !self.content.fetch.is_free() && self.content.missing.first().is_some_and(|next| next.bytes <= SMALL);
         if !soon && !self.content.ready.is_empty() {
@@ -132,8 +154,9 @@ impl<H: Hub> Desk<H> {
     }
 
     pub(super) fn fetched(&mut self, fetched: Fetched) {
-        let Fetched { assignment, result } = fetched;
+        let Fetched { whose, result } = fetched;
         self.content.fetching = None;
+        let Whose::Wish(assignment, _) = whose else { return self.fetched_ahead(&result) };
         let Some(at) = self.content.missing.iter().position(|missing| missing.wish.assignment == assignment) else {
             return;
         };
@@ -180,24 +203,22 @@ impl<H: Hub> Desk<H> {
         }
     }
 
-    fn begin_fetch(&mut self, wish: &Wish, blobs: Vec<BlobRef>) {
+    fn begin_fetch(&mut self, whose: Whose, blobs: Vec<BlobRef>) {
         let Some(hub) = self.hub.clone() else { return };
-        let peers = self.sharing.content();
-        let (assignment, objects) = (wish.assignment.clone(), self.site.objects.clone());
-        tracing::info!(
-            assignment,
-            blobs = blobs.len(),
-            bytes = blobs.iter().map(|blob| blob.size).sum::<u64>(),
-            "fetching"
-        );
-        self.content.fetching = Some((assignment.clone(), wish.packages.key()));
+        let (peers, objects) = (self.sharing.content(), self.site.objects.clone());
+        let (count, bytes) = (blobs.len(), blobs.iter().map(|blob| blob.size).sum::<u64>());
+        match &whose {
+            Whose::Wish(assignment, _) => tracing::info!(assignment, blobs = count, bytes, "fetching"),
+            Whose::Ahead(generation) => tracing::info!(%generation, blobs = count, bytes, "fetching ahead of the turn"),
+        }
+        self.content.fetching = Some(whose.clone());
         self.content.fetch.begin(async move {
             for blob in &blobs {
                 if let Err(error) = fetch(&*hub, peers.as_ref(), blob, &objects).await {
-                    return Fetched { assignment, result: Err(error) };
+                    return Fetched { whose, result: Err(error) };
                 }
             }
-            Fetched { assignment, result: Ok(()) }
+            Fetched { whose, result: Ok(()) }
         });
     }
 
@@ -268,7 +289,7 @@ fn missing(packages: &Packages, objects: &Objects) -> Vec<BlobRef> {
     packages.blobs().filter(|blob| !objects.has(&blob.digest)).collect()
 }
 
-/// The content that the desired state names.
+/// The content that the desired state names, and the one that waits for its turn.
 pub(super) fn named(memory: &Memory) -> impl Iterator<Item = Digest> + '_ {
-    memory.state().into_iter().flat_map(DesiredState::blobs).map(|blob| blob.digest)
+    memory.state().into_iter().chain(memory.offered()).flat_map(DesiredState::blobs).map(|blob| blob.digest)
 }

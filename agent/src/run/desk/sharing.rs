@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use kedge_model::wire::{Envelope, Heads, PollAnswer};
+use kedge_model::wire::{Envelope, Generation, Heads, PollAnswer};
 use kedge_status::Severity;
 use tokio::time::Instant;
 
@@ -144,11 +144,12 @@ impl<H: Hub> Desk<H> {
             online: self.talk.is_online(),
             offset: Contact::read(&self.site.paths).clock_offset().unwrap_or(0),
             wants: self.content.wanted(),
+            waits: self.memory.offered().map(|state| state.generation),
         }
     }
 
     pub(super) fn take_news(&mut self, news: News, house: &mut House) {
-        let News { key_sets, membership, state, hub_holds, peer_holds, lies, content } = news;
+        let News { key_sets, membership, state, turn, hub_holds, peer_holds, lies, content } = news;
         if let Some(lies) = lies {
             self.warn_while("PeerLied", Severity::Warning, Some(lies).filter(|lies| !lies.is_empty()));
             self.talk.news();
@@ -169,7 +170,8 @@ impl<H: Hub> Desk<H> {
             want_status: false,
             want_proof: false,
         };
-        match self.memory.accept(&answer) {
+        let waited = self.memory.offered().map(|state| state.generation);
+        match self.memory.accept_from_peer(&answer, turn.as_ref()) {
             Ok(accepted) if accepted.changed() => {
                 tracing::info!("a peer brought news");
                 // What was refused is the peer's fault, or came by the hub meanwhile: no warning of the hub's.
@@ -180,8 +182,17 @@ impl<H: Hub> Desk<H> {
             Ok(_) => {}
             Err(error) => tracing::warn!(error = chain(&error), "what a peer brought can't be kept"),
         }
+        self.follow_offer(waited);
         // After the keys and the membership that they are judged by.
         self.take_peer_holds(&peer_holds, house);
+    }
+
+    /// What waits for this cluster's turn is fetched ahead, and the hub is asked for the turn.
+    fn follow_offer(&mut self, before: Option<Generation>) {
+        let Some(offered) = self.memory.offered().filter(|offered| Some(offered.generation) != before) else { return };
+        tracing::info!(generation = %offered.generation, "a newer state is here and waits for this cluster's turn");
+        self.agenda.soon();
+        self.sharing.soon();
     }
 
     /// What people at other agents of the site hold here.

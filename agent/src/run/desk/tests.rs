@@ -7,7 +7,7 @@ mod fake;
 use std::time::Duration;
 
 use fake::{World, entry};
-use kedge_model::wire::{Timestamp, Tombstone};
+use kedge_model::wire::{Mode, Timestamp, Tombstone};
 
 use crate::airgap::inbox::Inbox;
 use crate::airgap::looked;
@@ -139,6 +139,37 @@ async fn what_is_touched_right_after_a_hold_is_left_alone() {
     assert!(desk.held.is_empty());
     desk.notice(&[Subject::Assignment("web".to_owned())].into(), &mut house);
     assert_eq!(desk.held, ["web".to_owned()].into());
+    house.close(|_| {}).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_state_that_waits_for_its_turn_is_fetched_and_nothing_of_it_is_applied() {
+    let world = World::new();
+    world.hub.publish(1, vec![entry("web")]);
+    world.run(world.hub.until(|hub| hub.condition("web") == "Converged")).await;
+    let (_stop, mut house, mut desk) = world.furnish();
+    let jobs = world.jobs();
+    let objects = Objects::open(&world.paths.objects()).unwrap();
+    let missing = |name: &str| match entry(name).mode {
+        Mode::Apply(packages) => packages.blobs().any(|blob| !objects.has(&blob.digest)),
+        Mode::Observe(_) => false,
+    };
+    assert!(missing("db"));
+    desk.take_news(world.hub.rumour(2, vec![entry("web"), entry("db")], None), &mut house);
+    desk.refresh(&mut house);
+    let fetched = desk.content.fetch.end().await;
+    desk.fetched(fetched);
+    assert!(!missing("db"), "its content is here before its turn");
+    desk.refresh(&mut house);
+    desk.fetch_next(&mut house);
+    assert_eq!((desk.memory.request_base().generation.0, world.jobs()), (1, jobs));
+    assert!(desk.content.wanted().is_empty());
+
+    let turn = world.hub.rumour(2, vec![entry("web"), entry("db")], Some(world.cluster()));
+    desk.take_news(turn, &mut house);
+    desk.refresh(&mut house);
+    world.applied("db").await;
+    assert_eq!(desk.memory.request_base().generation.0, 2);
     house.close(|_| {}).await;
 }
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 use kedge_durable::{Disk, RealDisk};
 use kedge_model::kinds::{Conflicts, Destination, Drift, Rollback, Scope as Reach};
 use kedge_model::wire::{
-    ApplyParameters, BlobRef, DesiredState, Digest, Entry, Envelope, Generation, Mode, PackageRef, Packages,
-    PollAnswer, PollRequest, Sequence, SigningKey, Stream, Timestamp,
+    ApplyParameters, BlobRef, ClusterId, DesiredState, Digest, Entry, Envelope, Generation, Mode, PackageRef, Packages,
+    PollAnswer, PollRequest, Sequence, SigningKey, Stream, Timestamp, Turn,
 };
 use kedge_status::{Condition, Limits, Status};
 use tokio::sync::mpsc::UnboundedSender;
@@ -31,6 +31,7 @@ use crate::link::fake::Authority;
 use crate::link::{FetchError, LinkError};
 use crate::objects::Objects;
 use crate::paths::Paths;
+use crate::peers::News;
 use crate::record::{Record, Running};
 use crate::records::Records;
 use crate::told::Told;
@@ -165,6 +166,10 @@ impl World {
         let identity = Identity::read(&*self.disk, &self.paths).unwrap().unwrap();
         let memory = Memory::open(Arc::clone(&self.disk), &self.paths, &identity).unwrap();
         (stop, house, Desk::open(site, identity, memory, Ok(Arc::clone(&self.hub))))
+    }
+
+    pub fn cluster(&self) -> ClusterId {
+        self.identity.cluster()
     }
 
     pub fn key(&self) -> &SigningKey {
@@ -399,6 +404,16 @@ impl FakeHub {
             want_status: false,
             want_proof: false,
         }
+    }
+
+    /// What a peer would bring of a state whose clusters take turns, with the turn of this one or without.
+    pub fn rumour(&self, generation: u64, entries: Vec<Entry>, whose: Option<ClusterId>) -> News {
+        let state = DesiredState { turns: true, ..state(generation, entries) };
+        let turn = whose.map(|cluster| {
+            let (stream, generation) = (state.stream.clone(), state.generation);
+            self.authority.sign(&Turn { cluster, stream, generation, issued_at: now(), asked: None })
+        });
+        News { state: Some(self.authority.sign(&state)), turn, ..News::default() }
     }
 
     /// Signed by somebody else.
