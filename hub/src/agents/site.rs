@@ -10,7 +10,7 @@ use http::StatusCode;
 use hyper::body::Incoming;
 use kedge_model::wire::site::MAX_MEMBERS;
 use kedge_model::wire::{
-    ClusterId, Envelope, Generation, MemberAnswer, Presence, SiteAnswer, SiteRequest, Stream, Timestamp,
+    ClusterId, Envelope, Generation, MemberAnswer, Presence, SiteAnswer, SiteRequest, Stream, Timestamp, Turn,
 };
 use serde::Deserialize;
 
@@ -203,7 +203,7 @@ async fn admit(
     Ok(Ok(Carry { presence, member, has }))
 }
 
-/// The newest of its stream, if it may be told of it.
+/// The newest of its stream, if it lacks it and the carrier may have it.
 type State = Option<(Arc<Stream>, Arc<Issued>)>;
 
 /// Notes that it lives, and what it lacks.
@@ -247,10 +247,33 @@ async fn news(
         return Ok((answer, None));
     }
     let fresh = at.0.saturating_add(PROMISE_MS) > now().0;
-    match may_change(caller, cluster, &standing, has, issued.generation, fresh).await {
-        true => Ok((answer, Some((standing.stream, issued)))),
-        false => Ok((answer, None)),
+    let may = may_change(caller, cluster, &standing, has, issued.generation, fresh).await;
+    // One that asks for turns is of no use without, and its content can be fetched until then.
+    if issued.turns && may {
+        answer.turn = Some(turn(caller, &carry.presence, &standing, issued.generation)?);
     }
+    let state = (may || issued.turns).then_some((standing.stream, issued));
+    Ok((answer, state))
+}
+
+/// It counts from the sign of life that it answers: who is silent for longer has lost its slot.
+fn turn(
+    caller: &Caller,
+    presence: &Presence,
+    standing: &Standing,
+    generation: Generation,
+) -> Result<Envelope, Refusal> {
+    let turn = Turn {
+        cluster: presence.cluster,
+        stream: (*standing.stream).clone(),
+        generation,
+        issued_at: now(),
+        asked: Some(presence.at),
+    };
+    caller.service.fleet.sign(&turn).map_err(|error| {
+        tracing::error!(cluster = %turn.cluster, %error, "a turn can't be signed");
+        Refusal::internal()
+    })
 }
 
 /// The ring's limit is asked as for a poll that can't wait. Who may be gone since takes no slot from the others.

@@ -7,7 +7,7 @@ use std::io;
 use bytes::Bytes;
 use kedge_bundle::{BlobEntry, BundleError, Index, Sealed, fingerprint};
 use kedge_model::wire::{
-    BlobRef, ClusterId, DesiredState, Digest, Entry, Envelope, Generation, KeySet, Mode, PackagesKey, Stream,
+    BlobRef, ClusterId, DesiredState, Digest, Entry, Envelope, Generation, KeySet, Mode, PackagesKey, Stream, Turn,
 };
 use tokio::fs::File;
 use tokio::io::AsyncReadExt as _;
@@ -76,7 +76,7 @@ pub enum ExportError {
     Bundle(#[from] BundleError),
 }
 
-/// With their memberships and holds these fill a third of the largest index.
+/// With their memberships, holds and turns these fill half of the largest index.
 const MAX_CLUSTERS: usize = 10_000;
 /// One read of a blob.
 const PIECE: usize = 64 * 1024;
@@ -128,6 +128,10 @@ impl AirGap {
             }
             index.streams.push(stream.clone());
             index.states.push(envelope);
+            if state.turns {
+                let turns = members.iter().map(|member| self.turn(member, &state));
+                index.turns.extend(turns.collect::<Result<Vec<_>, _>>()?);
+            }
         }
         let mut offset = 0;
         for (digest, size) in &needed {
@@ -139,6 +143,13 @@ impl AirGap {
         let sealed = tokio::task::spawn_blocking(move || keys.seal(&index)).await;
         let sealed = sealed.map_err(|error| BundleError::Io(io::Error::other(error)))??;
         Ok(Export { clusters, streams, left_out, sealed, blobs: self.blobs.clone() })
+    }
+
+    /// Whoever made the bundle for a cluster said that it may change.
+    fn turn(&self, member: &Addressee, state: &DesiredState) -> Result<Envelope, ExportError> {
+        let (stream, generation) = (state.stream.clone(), state.generation);
+        let turn = Turn { cluster: member.id, stream, generation, issued_at: now(), asked: None };
+        Ok(self.keys.sign(&turn).map_err(BundleError::Signature)?)
     }
 
     /// It must be here, and stay while it is sent.

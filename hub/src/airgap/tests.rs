@@ -8,7 +8,7 @@ use futures_util::TryStreamExt as _;
 use kedge_bundle::{Author, Index, Reader, Sealed};
 use kedge_model::wire::{
     ClusterId, DesiredState, Digest, Entry, Envelope, Generation, Heads, HoldDocument, Mode, PackageRef, Packages,
-    PollRequest, Presence, Profile, Sequence, SigningKey, Stream, Timestamp,
+    PollRequest, Presence, Profile, Sequence, SigningKey, Stream, Timestamp, Turn,
 };
 use kedge_status::{Condition, Report};
 use sqlx::Row as _;
@@ -86,6 +86,10 @@ impl World {
 
     /// A state of one assignment with these contents, as the issuer writes it.
     async fn issue(&self, generation: u64, platform: &str, workload: &str) -> Entry {
+        self.issue_with(generation, platform, workload, false).await
+    }
+
+    async fn issue_with(&self, generation: u64, platform: &str, workload: &str, turns: bool) -> Entry {
         let package = |text: &str| {
             let blob = self.air_gap.blobs.put(text.as_bytes()).unwrap();
             let (repo, commit) = ("r".to_owned(), "c".to_owned());
@@ -112,7 +116,7 @@ impl World {
             removed: Vec::new(),
             unmanaged: Vec::new(),
             source: None,
-            turns: false,
+            turns,
             requires: Vec::new(),
         };
         let envelope = self.air_gap.keys.sign(&state).unwrap().to_json().unwrap();
@@ -224,6 +228,27 @@ async fn a_bundle_has_what_its_clusters_need_and_leaves_out_what_they_run() {
         assert_eq!(digests(&world.export(Since::Reported).await.unwrap().0).len(), 2);
         std::fs::remove_file(world.air_gap.blobs.path(&Digest::of(b"workload 2"))).unwrap();
         assert!(matches!(world.export(Since::Nothing).await, Err(ExportError::Gone(..))));
+        world.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bundle_has_a_turn_for_each_cluster_that_it_is_for_where_the_state_asks_for_turns() {
+    for world in worlds().await {
+        let members = [world.member(1).await.id, world.member(2).await.id];
+        world.issue(1, "platform", "workload").await;
+        let turns = async || {
+            let (bytes, _) = world.export(Since::Nothing).await.unwrap();
+            let keys = world.air_gap.keys.key_set();
+            let index = Reader::open(Cursor::new(bytes)).unwrap().verify(&keys).unwrap().into_index();
+            let turn = |envelope: &Envelope| envelope.open::<Turn>(&keys.trusted()).unwrap();
+            index.turns.iter().map(turn).map(|turn| (turn.cluster, turn.generation, turn.asked)).collect::<Vec<_>>()
+        };
+        assert_eq!(turns().await, []);
+        world.issue_with(2, "platform", "workload 2", true).await;
+        let mut expected = members.map(|cluster| (cluster, Generation(2), None));
+        expected.sort_by_key(|(cluster, ..)| *cluster);
+        assert_eq!(turns().await, expected);
         world.stop().await;
     }
 }

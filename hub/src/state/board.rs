@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
-use kedge_model::wire::{Generation, Stream};
+use kedge_model::wire::{Envelope, Generation, Stream};
+use serde::Deserialize;
 use tokio::sync::watch;
 
 /// A state that is in the database and may be served.
@@ -14,11 +15,29 @@ pub struct Issued {
     pub generation: Generation,
     /// The envelope as JSON, exactly as stored.
     pub envelope: Bytes,
+    /// Its clusters change a few at a time, also where they get it from each other.
+    pub turns: bool,
+}
+
+/// What is read of a state before it is shown.
+#[derive(Deserialize)]
+struct Flags {
+    #[serde(default)]
+    turns: bool,
 }
 
 #[derive(Debug, Default)]
 pub struct Board {
     streams: RwLock<HashMap<Stream, watch::Sender<Option<Arc<Issued>>>>>,
+}
+
+impl Issued {
+    /// A state as it is stored.
+    pub fn of(generation: Generation, envelope: Bytes) -> Issued {
+        let read = Envelope::from_json(&envelope).ok();
+        let flags = read.and_then(|envelope| serde_json::from_slice::<Flags>(&envelope.payload).ok());
+        Issued { generation, envelope, turns: flags.is_some_and(|flags| flags.turns) }
+    }
 }
 
 impl Board {
@@ -53,7 +72,7 @@ mod tests {
     fn an_older_generation_never_replaces_a_newer_one() {
         let board = Board::default();
         let stream = Stream::new("dev", "drone", Stream::ALL);
-        let issued = |number| Issued { generation: Generation(number), envelope: Bytes::from_static(b"{}") };
+        let issued = |number| Issued::of(Generation(number), Bytes::from_static(b"{}"));
         board.show(&stream, issued(2));
         board.show(&stream, issued(1));
         assert_eq!(board.watch(&stream).borrow().as_deref(), Some(&issued(2)));

@@ -79,6 +79,9 @@ struct Newest {
     packed: Option<Arc<PackedType>>,
 }
 
+/// A state of one environment that is to be issued, its content, and what it was made from.
+type Fresh = (DesiredState, Digest, Option<Arc<PackedType>>);
+
 /// What a stream's next state would be made from.
 struct Asked<'a> {
     entries: &'a Arc<PackedType>,
@@ -252,16 +255,26 @@ impl Issuer {
         }
     }
 
+    /// Rings of the environment whose clusters change a few at a time: limits are written before the states that they are about.
+    async fn limited(&self, fresh: &[Fresh]) -> Result<BTreeSet<String>, StoreError> {
+        let Some((state, ..)) = fresh.first() else { return Ok(BTreeSet::new()) };
+        let limits = self.store.ring_limits(&state.stream.environment).await?;
+        let held_up = limits.into_iter().filter(|(_, limit)| limit.slots.is_some() || limit.closed);
+        Ok(held_up.map(|(ring, _)| ring).collect())
+    }
+
     async fn write(
         &self,
         term: Term,
         newest: &mut BTreeMap<Stream, Newest>,
-        fresh: Vec<(DesiredState, Digest, Option<Arc<PackedType>>)>,
+        fresh: Vec<Fresh>,
     ) -> Result<Vec<(Stream, Generation)>, IssueError> {
         let time = now();
         let mut signed = Vec::with_capacity(fresh.len());
+        let limited = self.limited(&fresh).await?;
         for (mut state, content, packed) in fresh {
             state.created_at = time;
+            state.turns = limited.contains(&state.stream.ring);
             let sign = |source| IssueError::Sign { stream: state.stream.clone(), source };
             let envelope = self.signer.sign_state(&state).and_then(|envelope| envelope.to_json()).map_err(sign)?;
             let moves = plan::moves(newest.get(&state.stream).map(|before| &*before.state), &state);
@@ -282,7 +295,8 @@ impl Issuer {
             for (new, packed, _) in chunk {
                 let (stream, generation) = (new.state.stream.clone(), new.state.generation);
                 tracing::info!(%stream, %generation, entries = new.state.entries.len(), "desired state issued");
-                self.board.show(&stream, Issued { generation, envelope: new.envelope });
+                let turns = new.state.turns;
+                self.board.show(&stream, Issued { generation, envelope: new.envelope, turns });
                 let entry = Newest { state: Arc::new(new.state), content: new.content, packed };
                 newest.insert(stream.clone(), entry);
                 numbers.push((stream, generation));

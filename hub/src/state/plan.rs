@@ -71,6 +71,7 @@ pub fn next(previous: Option<&DesiredState>, inputs: &Inputs<'_>) -> DesiredStat
             false => None,
         },
         entries,
+        // The issuer knows whether the ring is held up now.
         turns: false,
         requires: Vec::new(),
     }
@@ -91,9 +92,9 @@ pub fn is_restarted(state: &DesiredState, restarts: &BTreeMap<String, u64>) -> b
     restarts.is_empty() || state.entries.iter().all(|entry| entry.restart >= asked(entry))
 }
 
-/// What a state says, without its number and time: the same content is not issued again.
+/// What a state says, without its number, its time and whether turns are taken: the same content is not issued again.
 pub fn content(state: &DesiredState) -> Result<Digest, serde_json::Error> {
-    let bare = DesiredState { generation: Generation(0), created_at: Timestamp(0), ..state.clone() };
+    let bare = DesiredState { generation: Generation(0), created_at: Timestamp(0), turns: false, ..state.clone() };
     Ok(Digest::of(&serde_json::to_vec(&bare)?))
 }
 

@@ -321,7 +321,7 @@ fn stream_of(row: &AnyRow) -> Result<Stream, StoreError> {
 
 fn issued_of(row: &AnyRow) -> Result<Issued, StoreError> {
     let envelope: Vec<u8> = row.try_get(4)?;
-    Ok(Issued { generation: generation_of(row.try_get(3)?)?, envelope: Bytes::from(envelope) })
+    Ok(Issued::of(generation_of(row.try_get(3)?)?, Bytes::from(envelope)))
 }
 
 fn state_of(envelope: &[u8]) -> Result<DesiredState, StoreError> {

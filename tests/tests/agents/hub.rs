@@ -222,7 +222,7 @@ impl Hub {
 
     pub fn show(&self, stream: &Stream, generation: u64, envelope: &Envelope) {
         let envelope = Bytes::from(envelope.to_json().unwrap());
-        self.board.show(stream, Issued { generation: Generation(generation), envelope });
+        self.board.show(stream, Issued::of(Generation(generation), envelope));
     }
 
     /// Waits until so many polls are held.

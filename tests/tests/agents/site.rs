@@ -7,7 +7,7 @@ use kedge_hub::store::now;
 use kedge_hub::truth::Carrier;
 use kedge_model::wire::{
     DesiredState, Envelope, Generation, HoldEntry, MemberAnswer, Membership, Presence, SiteAnswer, SiteRequest, Stream,
-    Timestamp,
+    Timestamp, Turn,
 };
 use kedge_tests::agent::Agent;
 
@@ -117,6 +117,71 @@ async fn a_relay_fetches_for_other_streams_and_nobody_else_does() {
         assert_eq!(carrier.fetch(&blob.digest, 0).await.unwrap().status, 404);
         let answer = carry(&mut carrier, vec![presence(&other, now())]).await;
         assert_eq!(of(&answer, &other).refused.as_deref(), Some("OtherSite"));
+    }
+}
+
+/// Clusters of the ring change so many at a time.
+async fn limit(hub: &Hub, slots: i64) {
+    let mut tx = hub.store.write().await.unwrap();
+    let put = sqlx::query(
+        "INSERT INTO ring_limits (environment, ring, slots, closed, tick) VALUES ('dev', 'all', $1, 0, 1) \
+         ON CONFLICT (environment, ring) DO UPDATE SET slots = excluded.slots",
+    );
+    put.bind(slots).execute(tx.connection()).await.unwrap();
+    tx.commit().await.unwrap();
+}
+
+/// A state as the issuer signs it for a ring that is held up.
+async fn issue_with_turns(hub: &Hub, generation: u64) -> Envelope {
+    let signed = hub.sign(&drones(), generation, Vec::new());
+    let state: DesiredState = serde_json::from_slice(&signed.payload).unwrap();
+    let envelope = hub.keys.sign(&DesiredState { turns: true, ..state }).unwrap();
+    hub.store_state(&drones(), generation, &envelope).await;
+    hub.show(&drones(), generation, &envelope);
+    envelope
+}
+
+/// Whose turn it is, and that the turn is what the hub says of it.
+async fn turns(carrier: &mut Agent, members: &[Agent], state: &Envelope) -> Vec<usize> {
+    let at = now();
+    let answer = carry(carrier, members.iter().map(|member| presence(member, at)).collect()).await;
+    let issued: DesiredState = state.open(&carrier.keys.trusted()).unwrap();
+    let lacking = members.iter().any(|member| member.generation < issued.generation);
+    assert_eq!(answer.states, if lacking { vec![state.clone()] } else { Vec::new() });
+    let mut whose = Vec::new();
+    for (number, member) in members.iter().enumerate() {
+        let Some(envelope) = &of(&answer, member).turn else { continue };
+        let turn: Turn = envelope.open(&member.keys.trusted()).unwrap();
+        assert!(turn.admits(&member.identity.cluster, &issued) && turn.asked == Some(at), "{turn:?}");
+        whose.push(number);
+    }
+    whose
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_state_comes_for_all_of_a_site_and_the_turn_to_follow_it_for_as_many_as_the_limit_says() {
+    for hub in hubs().await {
+        let mut carrier = hub.agent().await;
+        let mut members = vec![hub.agent().await, hub.agent().await, hub.agent().await];
+        members.iter_mut().for_each(|member| member.generation = Generation(1));
+        hub.issue(&drones(), 1, Vec::new()).await;
+        limit(&hub, 1).await;
+        let second = issue_with_turns(&hub, 2).await;
+        let mut waiting = std::collections::BTreeSet::from([0, 1, 2]);
+        while !waiting.is_empty() {
+            let whose = turns(&mut carrier, &members, &second).await;
+            assert!(whose.len() == 1 && waiting.remove(&whose[0]), "{whose:?} of {waiting:?}");
+            assert_eq!(turns(&mut carrier, &members, &second).await, whose, "until it came to an end with it");
+            members[whose[0]].generation = Generation(2);
+            assert_eq!(turns(&mut carrier, &members, &second).await, Vec::<usize>::new(), "it still has the slot");
+            let mut tx = hub.store.write().await.unwrap();
+            assert!(tx.end_slot(&members[whose[0]].identity.cluster).await.unwrap());
+            tx.commit().await.unwrap();
+        }
+        // Nothing is held up any more: who hasn't it yet may have it.
+        limit(&hub, -1).await;
+        let third = issue_with_turns(&hub, 3).await;
+        assert_eq!(turns(&mut carrier, &members, &third).await, [0, 1, 2]);
     }
 }
 

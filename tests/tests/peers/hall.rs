@@ -7,6 +7,7 @@ use kedge_tests::lab::{await_or_tell, stays_or_tell};
 use kedge_tests::world::Database;
 use kedge_tests::world::kedge::Run;
 use kedge_tests::world::plant::{LINE, Plant};
+use kedge_tests::world::policy::Policy;
 use kedge_tests::world::settings::Settings;
 use serde_json::Value;
 
@@ -30,9 +31,18 @@ impl Hall {
     }
 
     pub fn start_with(hosts: usize, change: impl FnOnce(&mut Settings)) -> Option<Hall> {
+        Hall::make(hosts, None, change)
+    }
+
+    /// The same under a policy.
+    pub fn start_under(hosts: usize, policy: &Policy) -> Option<Hall> {
+        Hall::make(hosts, Some(policy), |_| {})
+    }
+
+    fn make(hosts: usize, policy: Option<&Policy>, change: impl FnOnce(&mut Settings)) -> Option<Hall> {
         let mut site = Site::start(hosts)?;
         let here = site.here();
-        let mut plant = Plant::start_with(Database::Sqlite, None, |settings, _| {
+        let mut plant = Plant::start_with(Database::Sqlite, policy, |settings, _| {
             settings.agents_address = Some(here);
             change(settings);
         })?;

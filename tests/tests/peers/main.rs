@@ -8,5 +8,6 @@ mod halves;
 mod holds;
 mod island;
 mod thin;
+mod turns;
 mod uplink;
 mod wrong_files;

@@ -92,9 +92,7 @@ impl Hub {
         .await
         .unwrap();
         tx.commit().await.unwrap();
-        self.turnstile
-            .board
-            .show(&canary(), Issued { generation: Generation(generation), envelope: Bytes::from(envelope) });
+        self.turnstile.board.show(&canary(), Issued::of(Generation(generation), Bytes::from(envelope)));
     }
 
     /// A cluster that runs the shop's first content.

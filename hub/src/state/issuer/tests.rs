@@ -3,6 +3,7 @@
 use super::*;
 use kedge_model::wire::{Envelope, Mode};
 
+use crate::rollout::limits::Limit;
 use crate::state::follow::follow;
 use crate::state::testing::{Unconfirmed, key, observed, ours, packed, source, store};
 use crate::store::trial;
@@ -52,6 +53,34 @@ async fn unchanged_content_is_never_issued_again_also_after_a_restart() {
     assert_eq!(second.issue(TERM, &same()).await.unwrap(), []);
     let changed = second.issue(TERM, &packed(&[("drone", &[("a", ours("2"))])])).await.unwrap();
     assert_eq!(changed, [(drone(), Generation(2))]);
+}
+
+#[tokio::test]
+async fn turns_are_asked_for_while_the_ring_is_held_up_and_no_state_is_issued_for_that_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = store(&folder).await;
+    let (issuer, board) = issuer(&store);
+    let limit = async |slots| {
+        let mut tx = store.write().await.unwrap();
+        tx.put_limit("dev", Stream::ALL, Some(&Limit { slots, closed: false }), 1).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    let content = |number| packed(&[("drone", &[("a", ours(number))])]);
+    issuer.issue(TERM, &content("1")).await.unwrap();
+    assert!(!shown(&board, &drone()).turns);
+    limit(Some(1)).await;
+    assert_eq!(issuer.issue(TERM, &content("1")).await.unwrap(), []);
+    issuer.issue(TERM, &content("2")).await.unwrap();
+    assert!(shown(&board, &drone()).turns && board.watch(&drone()).borrow().as_ref().unwrap().turns);
+    let other = Board::default();
+    other.load(&store).await.unwrap();
+    assert!(other.watch(&drone()).borrow().as_ref().unwrap().turns, "another hub sees it too");
+    limit(None).await;
+    assert_eq!(issuer.issue(TERM, &content("2")).await.unwrap(), []);
+    let (again, _) = super::tests::issuer(&store);
+    assert_eq!(again.issue(TERM, &content("2")).await.unwrap(), []);
+    issuer.issue(TERM, &content("3")).await.unwrap();
+    assert!(!shown(&board, &drone()).turns);
 }
 
 #[tokio::test]
