@@ -196,8 +196,12 @@ impl Memory {
         let has = self.state.as_ref().map_or(Generation(0), |state| state.generation);
         let stream = &self.membership.stream;
         self.offered.take_if(|offered| offered.stream != *stream || offered.generation <= has);
-        for refusal in &judged.accepted.refused {
-            tracing::warn!(code = refusal.code, message = refusal.message, "what the hub sent is refused");
+        for Refusal { code, message } in &judged.accepted.refused {
+            match from {
+                Giver::Hub => tracing::warn!(code, message, "what the hub sent is refused"),
+                // The hub may have brought it meanwhile.
+                Giver::Peer(_) => tracing::debug!(code, message, "what a peer brought isn't taken"),
+            }
         }
         Ok(judged.accepted)
     }

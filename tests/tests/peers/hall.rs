@@ -34,6 +34,7 @@ impl Hall {
         Hall::make(hosts, None, change)
     }
 
+    /// The same under a policy.
     pub fn start_under(hosts: usize, policy: &Policy) -> Option<Hall> {
         Hall::make(hosts, Some(policy), |_| {})
     }
@@ -116,7 +117,7 @@ impl Hall {
         self.await_so(&format!("{hosts:?} run {shown:?}"), SETTLED, |hall| hosts.iter().all(|host| runs(hall, host)));
     }
 
-    pub fn story(&self) -> String {
+    fn story(&self) -> String {
         let agents = self.plant.agents.iter().enumerate().map(|(host, agent)| {
             let log = agent.log();
             let last: Vec<&str> = log.lines().rev().take(15).collect();

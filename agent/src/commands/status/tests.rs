@@ -7,7 +7,7 @@ use crate::commands::overview::{Cluster, Hold, Warning};
 use crate::commands::sample::{at, fine, interrupted, rolled_back, write};
 use crate::contact::Contact;
 use crate::holds::Writer;
-use kedge_model::wire::{ClusterId, Stream};
+use kedge_model::wire::{ClusterId, Generation, Stream};
 
 fn joined(mut overview: Overview) -> Overview {
     overview.cluster = Some(Cluster {
@@ -63,6 +63,17 @@ fn all_converged_is_success_also_without_the_hub() {
     Contact::missed(&paths, "no route to host").unwrap();
     let overview = joined(Overview::read(&paths).unwrap());
     insta::assert_snapshot!(text(&overview, at(0)));
+    assert_eq!(exit(&overview), Exit::Success);
+}
+
+#[test]
+fn a_state_that_waits_for_its_turn_is_said_and_nothing_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = Paths::below(folder.path());
+    write(&paths, &fine("hello"));
+    let mut overview = joined(Overview::read(&paths).unwrap());
+    overview.waits = Some(Generation(12));
+    assert!(text(&overview, at(0)).contains("\nNext: generation 12 is here and waits for this cluster's turn\n"));
     assert_eq!(exit(&overview), Exit::Success);
 }
 

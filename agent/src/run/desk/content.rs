@@ -123,8 +123,7 @@ impl<H: Hub> Desk<H> {
         self.content.missing.sort_by_key(|missing| missing.bytes);
         self.sharing.soon();
         self.content.needed = records.values().flat_map(records::objects).collect();
-        let waiting = offered.into_iter().flat_map(DesiredState::blobs).map(|blob| blob.digest);
-        self.content.needed.extend(named(&self.memory).chain(waiting));
+        self.content.needed.extend(named(&self.memory));
         self.content.ahead = offered.map(|state| ahead::lacking(state, &self.site.objects)).unwrap_or_default();
         self.offer();
         self.sweep();
@@ -290,7 +289,7 @@ fn missing(packages: &Packages, objects: &Objects) -> Vec<BlobRef> {
     packages.blobs().filter(|blob| !objects.has(&blob.digest)).collect()
 }
 
-/// The content that the desired state names.
+/// The content that the desired state names, and the one that waits for its turn.
 pub(super) fn named(memory: &Memory) -> impl Iterator<Item = Digest> + '_ {
-    memory.state().into_iter().flat_map(DesiredState::blobs).map(|blob| blob.digest)
+    memory.state().into_iter().chain(memory.offered()).flat_map(DesiredState::blobs).map(|blob| blob.digest)
 }

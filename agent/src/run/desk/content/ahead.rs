@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use kedge_model::wire::{BlobRef, DesiredState, Mode};
+use kedge_model::wire::{BlobRef, DesiredState};
 use tokio::time::Instant;
 
 use super::super::super::host::chain;
 use super::super::super::hub::Hub;
 use super::super::Desk;
-use super::{Whose, missing};
+use super::Whose;
 use crate::link::FetchError;
 use crate::objects::Objects;
 
@@ -43,11 +43,7 @@ impl<H: Hub> Desk<H> {
 
 /// The small ones first.
 pub(super) fn lacking(state: &DesiredState, objects: &Objects) -> Vec<BlobRef> {
-    let entries = state.entries.iter().filter_map(|entry| match &entry.mode {
-        Mode::Apply(packages) => Some(missing(packages, objects)),
-        Mode::Observe(_) => None,
-    });
-    let mut blobs: Vec<BlobRef> = entries.flatten().collect();
+    let mut blobs: Vec<BlobRef> = state.blobs().filter(|blob| !objects.has(&blob.digest)).collect();
     blobs.sort_by_key(|blob| (blob.size, blob.digest));
     blobs.dedup();
     blobs
