@@ -47,22 +47,20 @@ const MAX_FILE: u64 = 1 << 20;
 impl Access {
     /// By the variables and files of the pod.
     pub fn of_pod() -> Result<Access, AccessError> {
+        Access::of_account(Path::new(ACCOUNT), |name| std::env::var(name).ok())
+    }
+
+    fn of_account(account: &Path, variable: impl Fn(&str) -> Option<String>) -> Result<Access, AccessError> {
         let variable = |name: &str| {
-            std::env::var(name)
-                .ok()
-                .filter(|text| !text.is_empty())
-                .ok_or_else(|| AccessError::Pod(format!("no {name}")))
+            variable(name).filter(|text| !text.is_empty()).ok_or_else(|| AccessError::Pod(format!("no {name}")))
         };
         let (host, port) = (variable("KUBERNETES_SERVICE_HOST")?, variable("KUBERNETES_SERVICE_PORT")?);
         let host = if host.contains(':') { format!("[{host}]") } else { host };
-        let account = Path::new(ACCOUNT);
         let missing = |error: AccessError| AccessError::Pod(error.to_string());
+        let authorities = read(&account.join("ca.crt")).map_err(missing)?;
         Ok(Access {
             server: server(&format!("https://{host}:{port}"))?,
-            authorities: certificates(
-                &read(&account.join("ca.crt")).map_err(missing)?,
-                "ca.crt of the service account",
-            )?,
+            authorities: certificates(&authorities, "ca.crt of the service account")?,
             identity: None,
             token: Token::of_file(&account.join("token")).map_err(missing)?,
             namespace: read(&account.join("namespace")).map_err(missing)?.trim().to_owned(),
@@ -108,4 +106,36 @@ fn certificates(pem: &str, what: &str) -> Result<Vec<CertificateDer<'static>>, A
 fn key(pem: &str, what: &str) -> Result<PrivateKeyDer<'static>, AccessError> {
     let found = PrivateKeyDer::from_pem_slice(pem.as_bytes());
     found.map_err(|_| AccessError::Wrong(format!("{what} holds no private key")))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use super::*;
+
+    #[test]
+    fn a_pod_finds_the_server_by_its_variables_and_its_accounts_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let variable = |name: &str| {
+            let host = name == "KUBERNETES_SERVICE_HOST";
+            Some(if host { "fd00::1" } else { "443" }.to_owned())
+        };
+        let lacking = Access::of_account(folder.path(), variable).unwrap_err().to_string();
+        assert!(lacking.contains("isn't a pod with a service account") && lacking.contains("ca.crt"), "{lacking}");
+        let made = rcgen::generate_simple_self_signed(vec!["server".to_owned()]).unwrap();
+        for (name, text) in
+            [("ca.crt", made.cert.pem()), ("token", "abc\n".to_owned()), ("namespace", "kedge-system\n".to_owned())]
+        {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let access = Access::of_account(folder.path(), variable).unwrap();
+        assert_eq!(access.server.to_string(), "https://[fd00::1]:443/");
+        assert_eq!(
+            (access.namespace.as_str(), access.token.header().unwrap()),
+            ("kedge-system", "Bearer abc".parse().unwrap())
+        );
+        let lacking = Access::of_account(folder.path(), |_| None).unwrap_err().to_string();
+        assert!(lacking.contains("no KUBERNETES_SERVICE_HOST"), "{lacking}");
+    }
 }
