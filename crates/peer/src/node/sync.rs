@@ -67,13 +67,7 @@ impl Node {
         message.wants = self.wants.clone();
         // The uplink knows that it is one. Two entries are enough: who carries, and who else could.
         if self.uplink != Some(*to) {
-            let others = self.other_carriers(now);
-            let other = self.chance.some(others, 1);
-            for carrier in self.uplink.into_iter().chain(other).filter(|carrier| carrier != to) {
-                let contact = self.peers.get(&carrier).and_then(|peer| peer.view.contact);
-                let contact = contact.filter(|contact| is_recent(*contact, now));
-                message.reachable.extend(contact.map(|contact| (carrier, seconds(contact, now))));
-            }
+            message.reachable = self.carriers_for(to, now);
         }
         if let Some(peer) = self.peers.get_mut(to) {
             message.has = peer.asked.intersection(&self.has).copied().take(MAX_BLOBS).collect();
@@ -84,6 +78,15 @@ impl Node {
         }
         message.has.retain(|blob| self.shelf.may_have(to, blob));
         message
+    }
+
+    fn carriers_for(&mut self, to: &ClusterId, now: Timestamp) -> Vec<(ClusterId, u64)> {
+        let others = self.other_carriers(now);
+        let other = self.chance.some(others, 1);
+        let carriers = self.uplink.into_iter().chain(other).filter(|carrier| carrier != to);
+        let known = carriers.filter_map(|carrier| Some((carrier, self.peers.get(&carrier)?.view.contact?)));
+        let known = known.filter(|(_, contact)| is_recent(*contact, now));
+        known.map(|(carrier, contact)| (carrier, seconds(contact, now))).collect()
     }
 
     /// What every message says: whether the hub is reached, and what is here.
@@ -132,6 +135,10 @@ impl Node {
         self.take_all(&from, message.give, now, actions)?;
         self.choose_uplink(now);
         let mut answer = self.word(&from, now);
+        if self.reaches_hub {
+            // Who takes me for the uplink and shouldn't hears who is; who rightly does, who would be the next.
+            answer.reachable = self.carriers_for(&from, now);
+        }
         answer.has =
             wants.iter().filter(|blob| self.has.contains(blob) && self.shelf.may_have(&from, blob)).copied().collect();
         if documents {
