@@ -44,6 +44,8 @@ struct Voice {
     /// How often it was said since something changed.
     said: usize,
     last: Option<Instant>,
+    /// Somebody of the site was heard.
+    met: bool,
     look_at: Instant,
 }
 
@@ -58,6 +60,8 @@ pub(super) const PORT: u16 = 5353;
 const FIRST: [Duration; 3] = [Duration::from_millis(20), Duration::from_secs(1), Duration::from_secs(4)];
 /// Well before others forget it; and rarely, since everybody on the LAN hears it.
 const EVERY: Duration = Duration::from_secs(20 * 60);
+/// The same while nobody of the site was heard: the first words may all have been lost.
+const LONELY_EVERY: Duration = Duration::from_secs(60);
 /// Who asks gets one answer for all who ask within this time.
 const ANSWER_AGAIN: Duration = Duration::from_secs(2);
 /// All answer the same question: each waits a moment of its own.
@@ -70,7 +74,7 @@ const MAX_EARS: usize = 8;
 /// Until the channel is closed.
 pub async fn run(settings: Settings, tell: mpsc::Sender<Heard>) {
     let now = Instant::now();
-    let mut voice = Voice { settings, ears: Vec::new(), say_at: now, said: 0, last: None, look_at: now };
+    let mut voice = Voice { settings, ears: Vec::new(), say_at: now, said: 0, last: None, met: false, look_at: now };
     while !tell.is_closed() {
         voice.keep_up().await;
         let wake = voice.say_at.min(voice.look_at);
@@ -98,12 +102,12 @@ impl Voice {
             }
         }
         if now >= self.say_at {
-            if self.said < FIRST.len() {
+            if self.said < FIRST.len() || !self.met {
                 self.ask().await;
             }
             self.say().await;
             self.said += 1;
-            let wait = FIRST.get(self.said).copied().unwrap_or(EVERY);
+            let wait = FIRST.get(self.said).copied().unwrap_or(if self.met { EVERY } else { LONELY_EVERY });
             self.say_at = now + wait.mul_f64(rand::random_range(0.8..1.2));
         }
     }
@@ -167,6 +171,7 @@ impl Voice {
         for said in packet.said {
             if said.site == self.settings.site && said.cluster != self.settings.cluster {
                 let address = SocketAddr::new(from.ip(), said.port);
+                self.met = true;
                 // Who floods the LAN is heard as far as there is room.
                 _ = tell.try_send(Heard { cluster: said.cluster, address, stays: said.stays });
             }

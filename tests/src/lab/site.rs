@@ -6,6 +6,7 @@ mod traffic;
 
 pub use traffic::Traffic;
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -41,6 +42,7 @@ impl Site {
             return None;
         }
         assert!(hosts <= MOST, "{hosts} hosts have no addresses");
+        make_room_for_neighbours();
         let sites = NEXT.fetch_add(1, Ordering::Relaxed);
         let site = Site { name: format!("k{}{sites}", process::id()), number: free_number(), hosts, cable: None };
         for bridge in [site.lan(), site.other_lan(), site.wan()] {
@@ -164,6 +166,18 @@ fn free_number() -> u8 {
     let taken = String::from_utf8_lossy(&taken.stdout).into_owned();
     let numbers = (0..250).map(|further| ((process::id() + further) % 250 + 1) as u8);
     numbers.into_iter().find(|number| !taken.contains(&format!(" 10.214.{number}.1/"))).expect("one is free")
+}
+
+/// All networks of a kernel share one table of neighbours, and its usual bound is less than fifty hosts that know each other.
+fn make_room_for_neighbours() {
+    for (which, most) in [("gc_thresh3", 65_536), ("gc_thresh2", 32_768)] {
+        let path = format!("/proc/sys/net/ipv4/neigh/default/{which}");
+        let now = fs::read_to_string(&path).ok().and_then(|text| text.trim().parse::<u32>().ok());
+        if now.is_some_and(|now| now < most) {
+            // Where it can't be raised small sites still work.
+            _ = fs::write(&path, most.to_string());
+        }
+    }
 }
 
 #[track_caller]

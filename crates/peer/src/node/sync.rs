@@ -327,8 +327,9 @@ impl Node {
         for (cluster, reach) in &message.reachable {
             let other = self.peers.get_mut(cluster).filter(|other| other.view.cluster != *from);
             let (Some(other), Some(contact)) = (other, contact(*reach, SECOND_WITHIN, now)) else { continue };
-            // Its own word counts, while it is young, and against what was seen before it.
-            if other.said.is_none_or(|said| !is_fresh(said, now) && said < contact) {
+            // Its own word counts against what was seen before it; and while it is young, if it says that it doesn't reach the hub.
+            let denied = other.view.contact.is_none() && other.said.is_some_and(|said| is_fresh(said, now));
+            if !denied && other.said.is_none_or(|said| said < contact) {
                 other.view.contact = other.view.contact.max(Some(contact));
             }
         }
