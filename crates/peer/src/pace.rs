@@ -28,8 +28,8 @@ pub const WANT_EVERY: i64 = 5 * SECOND;
 pub const FRESH: i64 = 90 * SECOND;
 /// Who reached the hub within this may be a second carrier: it says itself whether it still does.
 pub const SECOND_WITHIN: i64 = 10 * MINUTE;
-/// An uplink that failed `UPLINK_FAILURES` times isn't chosen for so long.
-pub const UPLINK_OUT: i64 = MINUTE;
+/// An uplink that failed `UPLINK_FAILURES` times isn't chosen for so long: by then it must have said anew that it reaches the hub.
+pub const UPLINK_OUT: i64 = FRESH;
 pub const UPLINK_FAILURES: u32 = 2;
 /// An uplink that was heard within this isn't asked again only because another one calls.
 pub const DOUBT_AFTER: i64 = 10 * SECOND;

@@ -107,6 +107,11 @@ fn another_takes_over_within_a_minute_when_the_uplink_dies() {
     run(&mut net, &[next], 60);
     assert_eq!(uplinks(&net), [Some(next.id); 9]);
     assert_eq!(carried(&net, next).len(), 8);
+    // And it stays so, though the dead one had reached the hub a moment ago.
+    for _ in 0..60 {
+        run(&mut net, &[next], 1);
+        assert_eq!(uplinks(&net), [Some(next.id); 9]);
+    }
 }
 
 #[test]
