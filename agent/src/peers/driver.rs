@@ -55,6 +55,8 @@ pub struct Driver {
     fixed: Vec<Fixed>,
     files: Files,
     presence_at: Instant,
+    /// Who carried when that was last looked at.
+    followed: Option<ClusterId>,
     /// What the last sign of life said.
     last_said: Option<PollRequest>,
     /// When each was made, of those that the hub may still answer.
@@ -131,6 +133,7 @@ impl Driver {
             fixed,
             files: Files::new(now),
             presence_at: now,
+            followed: None,
             last_said: None,
             signs: VecDeque::new(),
             waits: None,

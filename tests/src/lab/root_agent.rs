@@ -75,15 +75,6 @@ impl RootAgent {
         Some(agent)
     }
 
-    /// Another host with a copy of this one's disk, as it is now: the same identity twice. It doesn't run.
-    pub fn cloned(&self, name: &str) -> RootAgent {
-        let folder = tempfile::Builder::new().prefix("kedge-agent-").tempdir().unwrap();
-        let copied = Command::new("cp").arg("-a").arg(self.root()).arg(folder.path()).status().unwrap();
-        assert!(copied.success(), "the disk of {} is copied", self.name);
-        let (name, program) = (name.to_owned(), self.program.clone());
-        RootAgent { part: None, name, program, cable: None, namespace: None, folder }
-    }
-
     /// It runs in this network from its next start on.
     pub fn move_to(&mut self, namespace: &str) {
         self.namespace = Some(namespace.to_owned());

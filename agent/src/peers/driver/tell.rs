@@ -12,6 +12,8 @@ use tokio::time::Instant;
 use super::super::Own;
 use super::{Driver, keep};
 
+/// After another one began to carry.
+const ANEW: Duration = Duration::from_secs(3);
 /// A failing link isn't asked about for ever.
 const FRESH_MS: i64 = kedge_peer::pace::FRESH;
 
@@ -55,6 +57,11 @@ impl Driver {
     /// Makes the next sign of life, for whoever carries it. Who reaches the hub needs none.
     pub(super) fn live(&mut self) {
         let now = Instant::now();
+        let carrier = self.node.uplink();
+        if std::mem::replace(&mut self.followed, carrier) != carrier && carrier.is_some() {
+            // The hub hears anew through whoever carries now; not from all at the same moment.
+            self.presence_at = self.presence_at.min(now + ANEW.mul_f64(rand::random_range(0.0..1.0)));
+        }
         if now < self.presence_at {
             return;
         }
