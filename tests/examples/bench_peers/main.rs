@@ -56,8 +56,9 @@ fn main() {
 
     let spread = spread::measure(&hall);
     eprintln!(
-        "2 MB reached all after {:.1} s, {:.3} times its size over the uplink; the hub knew of each {:.1} s after it changed at the latest",
-        spread.seconds, spread.ratio, spread.told,
+        "2 MB reached all after {:.1} s, {:.3} times its size over the uplink, {:.3} with all reports; the hub knew of each {:.1} s after it \
+         changed at the latest",
+        spread.seconds, spread.ratio, spread.with_reports, spread.told,
     );
 
     rest(SETTLED * scale);
@@ -71,10 +72,11 @@ fn main() {
     let (member, carrier) = memory::measure(&mut hall, scale);
     eprintln!("the part for peers: {member:.2} MiB on a member, {carrier:.2} MiB on the one that carries for all");
     println!(
-        "{{\"agents\": {}, \"uplink_ratio\": {:.3}, \"spread_s\": {:.1}, \"status_s\": {:.1}, \"idle_bytes_per_min\": {:.0}, \
+        "{{\"agents\": {}, \"uplink_ratio\": {:.3}, \"uplink_ratio_with_reports\": {:.3}, \"spread_s\": {:.1}, \"status_s\": {:.1}, \"idle_bytes_per_min\": {:.0}, \
          \"idle_lan_bytes_per_min\": {lan:.0}, \"pss_extra_mib\": {member:.2}, \"pss_extra_uplink_mib\": {carrier:.2}}}",
         hall.hosts,
         spread.ratio,
+        spread.with_reports,
         spread.seconds,
         spread.told,
         lan + uplink,

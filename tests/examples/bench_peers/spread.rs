@@ -15,8 +15,10 @@ const TEXT: &str = "version 2";
 pub struct Spread {
     /// From the hub's desired state until the last host has changed.
     pub seconds: f64,
-    /// Bytes over the uplink, both ways and with all heads, until the hub knows of all; of the package's.
+    /// Bytes over the uplink, both ways and with all heads, until the last host has changed; of the package's.
     pub ratio: f64,
+    /// The same until the hub knows of all: every host's reports are in it.
+    pub with_reports: f64,
     /// From a host's change until the hub knows that it is Converged, the longest.
     pub told: f64,
 }
@@ -37,11 +39,15 @@ pub fn measure(hall: &Hall) -> Spread {
     let began = Instant::now();
     let names: Vec<String> = plant.boxes("dev").map(str::to_owned).collect();
     let (mut changed, mut told) = (BTreeMap::new(), BTreeMap::new());
+    let mut passed = None;
     while told.len() < hall.hosts {
         for name in names.iter().filter(|name| !changed.contains_key(*name)).collect::<Vec<_>>() {
             if plant.text_on(name).as_deref() == Some(TEXT) {
                 changed.insert(name.clone(), Instant::now());
             }
+        }
+        if changed.len() == hall.hosts {
+            passed.get_or_insert_with(|| hall.traffic().uplink - before);
         }
         for row in hall.rows() {
             let name = row["clusterName"].as_str().unwrap_or_default();
@@ -58,7 +64,8 @@ pub fn measure(hall: &Hall) -> Spread {
     let late = changed.iter().map(|(name, at)| told[name].saturating_duration_since(*at).as_secs_f64());
     Spread {
         seconds: last.duration_since(began).as_secs_f64(),
-        ratio: (hall.traffic().uplink - before) as f64 / SIZE as f64,
+        ratio: passed.unwrap_or_default() as f64 / SIZE as f64,
+        with_reports: (hall.traffic().uplink - before) as f64 / SIZE as f64,
         told: late.fold(0.0, f64::max),
     }
 }
