@@ -6,11 +6,11 @@ pub const MINUTE: i64 = 60 * SECOND;
 /// With the uplink, by those that reach the hub too: two missed ones and the choice of another fit into a minute.
 pub const UPLINK_EVERY: i64 = 25 * SECOND;
 /// The same by all others, who hear of another uplink at once.
-pub const FOLLOW_EVERY: i64 = 50 * SECOND;
+pub const FOLLOW_EVERY: i64 = MINUTE;
 /// With some other peer: a safety net beneath what is told at once.
 pub const GOSSIP_EVERY: i64 = MINUTE;
 /// The same of who has what the uplink has. Most of these need a new connection, which is the dearest thing that an idle site does.
-pub const GOSSIP_QUIET_EVERY: i64 = 12 * MINUTE;
+pub const GOSSIP_QUIET_EVERY: i64 = 15 * MINUTE;
 /// With a second one that reaches the hub: as often as signs of life are made. They come in turn, so that the hub hears of everybody within
 /// twelve minutes where the uplink lies and three of four others do.
 pub const SECOND_EVERY: i64 = 2 * MINUTE;
