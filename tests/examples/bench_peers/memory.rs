@@ -1,7 +1,5 @@
 //! What peers cost in memory: the same agent with them and without, each after a start and the same rest, reached by the hub both times.
 
-use std::fs;
-
 use kedge_tests::lab::await_true;
 
 use super::{Hall, LOST, UPLINK, rest};
@@ -54,8 +52,5 @@ fn carries(hall: &Hall, host: usize) -> bool {
 
 /// Its share of memory now, in MiB.
 fn memory(hall: &mut Hall, host: usize) -> f64 {
-    let pid = hall.plant.agents[host].part().pid();
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
-    let line = text.lines().find(|line| line.starts_with("Pss:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<f64>().unwrap() / 1024.0
+    hall.plant.agents[host].memory() as f64 / 1024.0
 }
