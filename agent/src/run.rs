@@ -105,7 +105,9 @@ impl RunError {
             {
                 Some("run it as root, or with --root and a folder of your own".to_owned())
             }
-            RunError::Cluster(_) => Some("run it as a pod with a service account, or give --kubeconfig".to_owned()),
+            RunError::Cluster(ClusterError::Pod(_)) => {
+                Some("run it as a pod with a service account, or give --kubeconfig".to_owned())
+            }
             _ => None,
         }
     }

@@ -10,6 +10,7 @@ use kedge_durable::LedgerError;
 
 use super::names;
 use crate::join::JoinError;
+use crate::run::RunError;
 
 /// How a command that did its work ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub enum CommandError {
     Ledger(#[from] LedgerError),
     #[error(transparent)]
     Join(#[from] Box<JoinError>),
+    #[error(transparent)]
+    Run(#[from] Box<RunError>),
     #[error("{what}")]
     Failed { what: String, source: Box<dyn Error + Send + Sync> },
     #[error("the output can't be printed")]
@@ -76,6 +79,7 @@ impl CommandError {
             CommandError::UnknownAssignment { name, known } => Some(names::hint(name, known)),
             CommandError::Refused { hint, .. } => Some(hint.clone()).filter(|hint| !hint.is_empty()),
             CommandError::Join(error) => error.hint(),
+            CommandError::Run(error) => error.hint(),
             CommandError::Ledger(LedgerError::Broken { .. }) => {
                 Some("the disk may be failing; kedge-agent doctor says which files are concerned".to_owned())
             }

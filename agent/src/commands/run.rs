@@ -101,7 +101,7 @@ async fn serve(config: Config, paths: Paths, settings: Option<Settings>) -> Resu
     };
     listener.abort();
     ran.map(|()| Exit::Success).map_err(|error| match error.hint() {
-        Some(hint) => CommandError::refused(error.to_string(), hint),
+        Some(_) => Box::new(error).into(),
         None => CommandError::failed("the agent can't run", error),
     })
 }

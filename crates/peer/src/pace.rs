@@ -5,8 +5,9 @@ pub const MINUTE: i64 = 60 * SECOND;
 
 /// With the uplink, by those that reach the hub too: two missed ones and the choice of another fit into a minute.
 pub const UPLINK_EVERY: i64 = 25 * SECOND;
-/// The same by all others, who hear of another uplink at once.
-pub const FOLLOW_EVERY: i64 = MINUTE;
+/// The same by all others, who hear of another uplink at once. With a fifth more, and the age of what the uplink says of itself (up to
+/// 25 s), less than `FRESH`: else it would count as lost before it is asked.
+pub const FOLLOW_EVERY: i64 = 50 * SECOND;
 /// With some other peer: a safety net beneath what is told at once.
 pub const GOSSIP_EVERY: i64 = MINUTE;
 /// The same of who has what the uplink has. Most of these need a new connection, which is the dearest thing that an idle site does.
