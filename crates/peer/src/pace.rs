@@ -11,7 +11,7 @@ pub const FOLLOW_EVERY: i64 = 50 * SECOND;
 /// With some other peer: a safety net beneath what is told at once.
 pub const GOSSIP_EVERY: i64 = MINUTE;
 /// The same of who has what the uplink has. Most of these need a new connection, which is the dearest thing that an idle site does.
-pub const GOSSIP_QUIET_EVERY: i64 = 15 * MINUTE;
+pub const GOSSIP_QUIET_EVERY: i64 = 12 * MINUTE;
 /// With a second one that reaches the hub: as often as signs of life are made. They come in turn, so that the hub hears of everybody within
 /// twelve minutes where the uplink lies and three of four others do.
 pub const SECOND_EVERY: i64 = 2 * MINUTE;

@@ -13,8 +13,8 @@ use super::{Driver, Ended};
 
 /// Connections that are kept open for the next exchange.
 const MAX_LINES: usize = 8;
-/// The uplink is asked more often than this; for anybody else the next time is many minutes away, and each costs both sides some 40 KiB.
-const IDLE: Duration = Duration::from_secs(100);
+/// Less than the other side waits.
+const IDLE: Duration = Duration::from_secs(300);
 
 impl Driver {
     pub(super) fn perform(&mut self, actions: Vec<Action>) {
