@@ -329,5 +329,17 @@ fn merged(
     if kept.len() > HISTORIES {
         return Err(TakeError::Cloned(statuses[0].cluster));
     }
-    Prepared::read(&kept, received_at, carrier)
+    let copied = write_in_turns(&statuses);
+    Ok(Prepared { copied, ..Prepared::read(&kept, received_at, carrier)? })
+}
+
+/// The newest goes on from one history and doesn't know of another that was written between the two: both writers live, as after a disk
+/// was copied. After a disk was put back to an older copy only one does.
+fn write_in_turns(histories: &[Status]) -> bool {
+    let Some((newest, before)) = histories.split_last() else { return false };
+    let when = |status: &Status| status.written_at_true();
+    let (known, unknown): (Vec<&Status>, Vec<&Status>) =
+        before.iter().partition(|status| newest.contains(&status.heads().heads));
+    let between = |other: &&Status, from: &Status| when(from) < when(other) && when(other) < when(newest);
+    known.iter().any(|from| from.heads() != newest.heads() && unknown.iter().any(|other| between(other, from)))
 }

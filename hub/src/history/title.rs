@@ -130,7 +130,7 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
         }
         What::Back => format!("{} is back", cluster.unwrap_or("a cluster")),
         What::Cloned => {
-            format!("two hosts write as {}: the first one's document stays", cluster.unwrap_or("a cluster"))
+            format!("two hosts write as {}: one of them is a copy", cluster.unwrap_or("a cluster"))
         }
         What::Hold { held: true, by, reason } => format!("{assignment} is held{on} by {by}{}", behind(&[Some(reason)])),
         What::Hold { held: false, by, .. } => format!("{assignment} is no longer held{on} by {by}"),

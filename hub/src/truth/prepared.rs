@@ -21,6 +21,8 @@ pub struct Prepared {
     pub envelopes: Vec<u8>,
     pub received_at: Timestamp,
     pub carrier: Option<ClusterId>,
+    /// Two hosts write it in turns.
+    pub copied: bool,
 }
 
 /// A report that isn't plainly Converged, in the hub's time.
@@ -58,7 +60,7 @@ impl Prepared {
         let since = |report: &Report| truly(&status, report.clock, report.since, received_at).0;
         let tally = Tally::of(&status, |name| exceptions.get(name).map(fingerprint), since);
         let envelopes = serde_json::to_vec(envelopes).map_err(|why| TakeError::Malformed(why.to_string()))?;
-        Ok(Prepared { status, tally, exceptions, envelopes, received_at, carrier })
+        Ok(Prepared { status, tally, exceptions, envelopes, received_at, carrier, copied: false })
     }
 }
 

@@ -182,18 +182,27 @@ async fn one(
         Verdict::Older => Ok(Outcome::Done(Taken::Older, stored(seat))),
         Verdict::Merge => Ok(Outcome::Merge(tx.envelopes(&cluster).await?.unwrap_or_default())),
         Verdict::Clone => {
-            if !seat.cloned {
-                tx.mark_cloned(&cluster, prepared.received_at).await?;
-                seat.cloned = true;
-                tracing::error!(%cluster, "two hosts write with one identity; the first one's document stays");
-            }
+            mark(tx, seat, prepared).await?;
             Err(TakeError::Cloned(cluster))
         }
         Verdict::Store => {
+            if prepared.copied {
+                mark(tx, seat, prepared).await?;
+            }
             keep(tx, seat, deltas, news, prepared).await?;
             Ok(Outcome::Done(Taken::Stored, stored(seat)))
         }
     })
+}
+
+/// Told once. What copies of a disk write in one epoch can't be told apart and is taken; from the next epoch on the first one's stays.
+async fn mark(tx: &mut Tx, seat: &mut Seat, prepared: &Prepared) -> Result<(), StoreError> {
+    let cluster = prepared.status.cluster;
+    if !std::mem::replace(&mut seat.cloned, true) {
+        tx.mark_cloned(&cluster, prepared.received_at).await?;
+        tracing::error!(%cluster, "two hosts write with one identity");
+    }
+    Ok(())
 }
 
 fn judge(stored: Option<&StoredHeads>, new: &Prepared) -> Verdict {

@@ -3,6 +3,7 @@
 
 mod away;
 mod by_file;
+mod copied;
 mod flood;
 mod hall;
 mod halves;

@@ -1,6 +1,6 @@
 //! What becomes of documents: stored, known, older, refused.
 
-use kedge_model::wire::{Envelope, SigningKey};
+use kedge_model::wire::{Envelope, SigningKey, Timestamp};
 use kedge_status::{Condition, Nonce, Report, StatusDocument};
 
 use super::fleet::{databases, failed, member, packages, relocate, report, sqlite, start, stream};
@@ -93,6 +93,33 @@ async fn two_histories_of_one_epoch_are_merged_in_any_order() {
         assert!(!fleet.truth.wants(&member.id, &branch.heads()));
         fleet.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copied_disk_is_noticed_when_both_have_written_and_one_that_was_put_back_is_none() {
+    let fleet = start(sqlite().await).await;
+    let mut member = member(1);
+    fleet.join(&member, &stream("drone")).await;
+    member.tell("shop", Condition::Converged, "new");
+    let mut copy = StatusDocument::from_bytes(&member.document.to_bytes(now()).unwrap()).unwrap();
+    let mut at = now().0;
+    let mut tell = |document: &mut StatusDocument, name: &str| {
+        at += 1_000;
+        document.set_report(name, &report(Condition::Converging, "new", "old")).unwrap();
+        document.seal(&member.key, Timestamp(at), None).unwrap()
+    };
+    let before = tell(&mut member.document, "cart");
+    assert_eq!(fleet.truth.take(None, before).await, Ok(Taken::Stored));
+    // As if the disk was put back: the other history never goes on.
+    for name in ["till", "door", "lamp"] {
+        let told = tell(&mut copy, name);
+        assert_eq!(fleet.truth.take(None, told).await, Ok(Taken::Stored));
+        assert_eq!(fleet.cloned_since(&member.id).await, None);
+    }
+    let told = tell(&mut member.document, "oven");
+    assert_eq!(fleet.truth.take(None, told).await, Ok(Taken::Stored), "it can't be told who is the copy");
+    assert!(fleet.cloned_since(&member.id).await.is_some());
+    fleet.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
