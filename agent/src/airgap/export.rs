@@ -88,7 +88,7 @@ fn collect(
     if runs && let Some(looked) = looked::read(paths) {
         poll.look_age = u64::try_from(now.0.saturating_sub(looked.0)).unwrap_or(0) / 1000;
         let offset = Contact::read(paths).clock_offset().unwrap_or(0);
-        let presence = Presence { cluster, key: key.public(), at: Timestamp(now.0.saturating_add(offset)), poll };
+        let presence = Presence { key: key.public(), at: Timestamp(now.0.saturating_add(offset)), poll };
         index.presences.push(Envelope::sign(&presence, key).map_err(ExportError::Presence)?);
         exported.presence = true;
     }

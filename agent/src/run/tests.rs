@@ -142,7 +142,7 @@ async fn a_host_without_a_way_to_the_hub_is_carried_by_its_peer() {
             let asked: SiteRequest = serde_json::from_slice(&request.body).unwrap();
             let present = asked.presences.iter().map(|sign| Presence::open(sign).unwrap());
             let members = present.map(|presence| MemberAnswer {
-                cluster: presence.cluster,
+                cluster: presence.cluster(),
                 membership: None,
                 holds: None,
                 turn: None,

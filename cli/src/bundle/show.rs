@@ -93,7 +93,7 @@ fn document(index: &Index, length: u64) -> Value {
         .presences
         .iter()
         .filter_map(said::<Presence>)
-        .map(|one| json!({"cluster": one.cluster, "at": time(one.at), "generation": one.poll.generation.0}));
+        .map(|one| json!({"cluster": one.cluster(), "at": time(one.at), "generation": one.poll.generation.0}));
     let holds = index.holds.iter().filter_map(said::<HoldDocument>).map(|one| {
         let held: Vec<&str> = one.holds.iter().map(|entry| entry.assignment.as_str()).collect();
         json!({"cluster": one.cluster, "holds": held, "writtenAt": time(one.written_at)})

@@ -175,7 +175,7 @@ impl Agent {
             wait: None,
             holds: 0,
         };
-        let presence = Presence { cluster: self.id, key: self.key.public(), at: Timestamp(START.0 + at), poll };
+        let presence = Presence { key: self.key.public(), at: Timestamp(START.0 + at), poll };
         Envelope::sign(&presence, &self.key).unwrap()
     }
 }

@@ -147,7 +147,7 @@ mod tests {
         let idle = Message {
             reach: Some(12),
             reachable: vec![(cluster, 7), (cluster, 8)],
-            digest: crate::name::digits(u128::MAX),
+            digest: crate::name::digits(&cluster, u128::MAX),
             ..Message::default()
         };
         let bytes = idle.to_json().unwrap();

@@ -59,9 +59,10 @@ impl Name {
     }
 }
 
-/// A shelf's digest as it is written.
-pub(crate) fn digits(mark: u128) -> String {
-    hex(&mark.to_be_bytes())
+/// A shelf's digest as it is written, by this writer: who hears it can tell whether it has the same, and can't say it back as its own.
+pub(crate) fn digits(writer: &ClusterId, marks: u128) -> String {
+    let whole = Digest::of(format!("kedge shelf 1\0{writer}\0{}", hex(&marks.to_be_bytes())).as_bytes());
+    whole.hex().chars().take(16).collect()
 }
 
 fn is_part(part: &str) -> bool {

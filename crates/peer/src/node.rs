@@ -152,7 +152,7 @@ impl Node {
 
     /// The own sign of life, for whoever carries it.
     pub fn presence(&mut self, envelope: Envelope) {
-        let read = Presence::open(&envelope).ok().filter(|presence| presence.cluster == self.settings.me);
+        let read = Presence::open(&envelope).ok().filter(|presence| presence.cluster() == self.settings.me);
         if let Some(presence) = read {
             self.presence = Some((presence.at, envelope));
             self.news.uplink |= !self.reaches_hub;

@@ -91,7 +91,7 @@ impl Shelf {
             return Err(Lie::TooLarge(envelope.payload.len(), MAX_PRESENCE));
         }
         let presence = Presence::open(envelope).map_err(|error| Lie::of_owner(&error))?;
-        if !self.is_live(&presence.cluster)? {
+        if !self.is_live(&presence.cluster())? {
             return Ok(None);
         }
         self.known.insert(presence.key.id(), presence.key);
@@ -158,10 +158,19 @@ impl Shelf {
         self.bytes
     }
 
-    /// What is here and this reader may have, in short: equal digests, nothing to say.
+    /// What is here and this reader may have, in short, as the own word.
     pub fn digest(&self, to: &ClusterId) -> String {
+        digits(&self.me, self.marks(to))
+    }
+
+    /// The digest that a peer says if it has the same: nothing to say.
+    pub fn digest_of(&self, peer: &ClusterId) -> String {
+        digits(peer, self.marks(peer))
+    }
+
+    fn marks(&self, to: &ClusterId) -> u128 {
         let (keys, version) = self.newest_keys();
-        digits(self.listed(to).fold(keys.mark(version), |sum, (_, document)| sum ^ document.mark))
+        self.listed(to).fold(keys.mark(version), |sum, (_, document)| sum ^ document.mark)
     }
 
     /// The same as a list.

@@ -11,6 +11,7 @@ use hyper::body::Incoming;
 use kedge_model::wire::site::MAX_MEMBERS;
 use kedge_model::wire::{
     ClusterId, Envelope, Generation, MemberAnswer, Presence, SiteAnswer, SiteRequest, Stream, Timestamp, Turn,
+    VerifyingKey,
 };
 use serde::Deserialize;
 
@@ -43,7 +44,7 @@ struct Carry {
 /// Whose an envelope claims to be.
 #[derive(Deserialize)]
 struct Claim {
-    cluster: ClusterId,
+    key: VerifyingKey,
 }
 
 /// A sign of life comes every two minutes: two of them may be lost, and the last needs its time to the hub.
@@ -78,9 +79,9 @@ pub async fn carry(caller: &Caller, known: &Known, body: Incoming) -> Result<Ans
     let mut newest: BTreeMap<ClusterId, Box<Presence>> = BTreeMap::new();
     for sign in signs {
         match sign {
-            Sign::Of(presence) => match newest.get(&presence.cluster) {
+            Sign::Of(presence) => match newest.get(&presence.cluster()) {
                 Some(other) if other.at >= presence.at => {}
-                _ => _ = newest.insert(presence.cluster, presence),
+                _ => _ = newest.insert(presence.cluster(), presence),
             },
             Sign::Forged(cluster) => _ = members.insert(cluster, refused(cluster, "Forged")),
             Sign::Unreadable => {}
@@ -145,7 +146,7 @@ impl Sign {
             return Sign::Of(Box::new(presence));
         }
         match serde_json::from_slice::<Claim>(&envelope.payload) {
-            Ok(claim) => Sign::Forged(claim.cluster),
+            Ok(claim) => Sign::Forged(ClusterId::of_public_key(claim.key.as_bytes())),
             Err(_) => Sign::Unreadable,
         }
     }
@@ -173,7 +174,7 @@ async fn admit(
     last: Timestamp,
 ) -> Result<Result<Carry, MemberAnswer>, Refusal> {
     let service = &caller.service;
-    let cluster = presence.cluster;
+    let cluster = presence.cluster();
     let Some(member) = service.fleet.roster().find(&service.store, &cluster).await? else {
         return Ok(Err(refused(cluster, "UnknownCluster")));
     };
@@ -214,7 +215,7 @@ async fn news(
     carry: &Carry,
 ) -> Result<(MemberAnswer, State), Refusal> {
     let (service, has) = (&caller.service, carry.has);
-    let Presence { cluster, at, poll, .. } = &*carry.presence;
+    let (cluster, Presence { at, poll, .. }) = (&carry.presence.cluster(), &*carry.presence);
     if has.membership > carry.member.standing().sequence {
         catch_up(caller, cluster, &carry.member, has).await?;
     }
@@ -264,7 +265,7 @@ fn turn(
     generation: Generation,
 ) -> Result<Envelope, Refusal> {
     let turn = Turn {
-        cluster: presence.cluster,
+        cluster: presence.cluster(),
         stream: (*standing.stream).clone(),
         generation,
         issued_at: now(),

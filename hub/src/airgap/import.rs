@@ -116,8 +116,8 @@ impl AirGap {
         let mut newest: BTreeMap<ClusterId, Presence> = BTreeMap::new();
         for envelope in envelopes {
             match Presence::open(envelope) {
-                Ok(presence) if newest.get(&presence.cluster).is_some_and(|other| other.at >= presence.at) => {}
-                Ok(presence) => _ = newest.insert(presence.cluster, presence),
+                Ok(presence) if newest.get(&presence.cluster()).is_some_and(|other| other.at >= presence.at) => {}
+                Ok(presence) => _ = newest.insert(presence.cluster(), presence),
                 Err(error) => items.push(refused(None, What::Presence, &TakeError::Forged(error.to_string()))),
             }
         }
@@ -136,7 +136,7 @@ impl AirGap {
     }
 
     async fn presence(&self, presence: Presence, last: Option<Timestamp>) -> Result<Outcome, StoreError> {
-        let Presence { cluster, at, poll, .. } = presence;
+        let (cluster, Presence { at, poll, .. }) = (presence.cluster(), presence);
         match self.store.standing(&cluster).await? {
             None => return Ok(Outcome::of(Err(TakeError::UnknownCluster(cluster)))),
             Some(row) if row.state != ClusterState::Active => {

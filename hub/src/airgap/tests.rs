@@ -165,7 +165,7 @@ fn presence(of: &Member, at: Timestamp) -> Envelope {
         wait: None,
         holds: 0,
     };
-    let said = Presence { cluster: of.id, key: of.key.public(), at, poll };
+    let said = Presence { key: of.key.public(), at, poll };
     Envelope::sign(&said, &of.key).unwrap()
 }
 

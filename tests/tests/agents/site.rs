@@ -19,7 +19,7 @@ fn trucks() -> Stream {
 
 fn presence(agent: &Agent, at: Timestamp) -> Envelope {
     let key = agent.identity.key.public();
-    let said = Presence { cluster: agent.identity.cluster, key, at, poll: agent.request() };
+    let said = Presence { key, at, poll: agent.request() };
     Envelope::sign(&said, &agent.identity.key).unwrap()
 }
 
@@ -198,8 +198,7 @@ async fn what_is_not_to_be_believed_is_refused_one_by_one() {
     })
     .await;
     let at = now();
-    let forged =
-        Presence { cluster: victim.identity.cluster, key: victim.identity.key.public(), at, poll: victim.request() };
+    let forged = Presence { key: victim.identity.key.public(), at, poll: victim.request() };
     let forged = Envelope::sign(&forged, &carrier.identity.key).unwrap();
     let garbage = Envelope { payload: b"{}".to_vec(), ..forged.clone() };
     late.look_age = 3;

@@ -189,12 +189,7 @@ fn a_host_tells_what_it_knows_and_that_it_lives_only_if_it_does() {
     assert!(told.status && !told.presence && read().presences.is_empty());
 
     let other = kedge_model::wire::SigningKey::from_seed(&[7; 32]).unwrap();
-    let theirs = Presence {
-        key: other.public(),
-        cluster: ClusterId::of_public_key(other.public().as_bytes()),
-        at: now,
-        poll: poll(),
-    };
+    let theirs = Presence { key: other.public(), at: now, poll: poll() };
     let theirs = kedge_model::wire::Envelope::sign(&theirs, &other).unwrap();
     carried::keep(&world.paths, &[theirs.clone(), world.hub.chain[0].clone()]).unwrap();
     let told = export::export(&RealDisk, &world.paths, &identity, (now, true), &file).unwrap();

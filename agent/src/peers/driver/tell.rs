@@ -73,7 +73,7 @@ impl Driver {
         let mut poll = own.poll.clone();
         poll.look_age = poll.look_age.saturating_add(own.at.elapsed().as_secs());
         let at = Timestamp(self.place.clock.now().0.saturating_add(own.offset));
-        let presence = Presence { cluster: self.me, key: self.place.link.public(), at, poll };
+        let presence = Presence { key: self.place.link.public(), at, poll };
         match self.place.link.sign(&presence) {
             Ok(envelope) => {
                 self.note_sign(at);
@@ -84,8 +84,11 @@ impl Driver {
         }
     }
 
+    /// Whether the hub should hear it now. A status document travels by itself, and how far it is comes with the next sign of life.
     fn is_other_presence(&self, poll: &PollRequest) -> bool {
-        let same = |said: &PollRequest| PollRequest { look_age: said.look_age, ..poll.clone() } == *said;
+        let same = |said: &PollRequest| {
+            PollRequest { look_age: said.look_age, status: said.status.clone(), ..poll.clone() } == *said
+        };
         !self.last_said.as_ref().is_some_and(same)
     }
 

@@ -128,7 +128,7 @@ impl Node {
             self.doubt_uplink(&from, now);
         }
         let documents = !message.want.is_empty() || !message.give.is_empty();
-        let (theirs, wants) = (message.digest.clone(), message.wants.clone());
+        let (theirs, wants) = (message.digest, message.wants);
         for presence in message.presences {
             self.refuse(&from, now, actions, |node| node.take_presence(presence))?;
         }
@@ -141,14 +141,15 @@ impl Node {
         }
         answer.has =
             wants.iter().filter(|blob| self.has.contains(blob) && self.shelf.may_have(&from, blob)).copied().collect();
+        let in_step = theirs == self.shelf.digest_of(&from);
         if documents {
             answer.give = self.pick(&from, &message.want).0;
-        } else if answer.digest != theirs {
+        } else if !in_step {
             answer.have = self.shelf.summary(&from);
         }
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.asked = wants.into_iter().collect();
-            peer.view.in_step = answer.digest == theirs;
+            peer.view.in_step = in_step;
         }
         Ok(Some(answer))
     }
@@ -170,7 +171,7 @@ impl Node {
         let given = give.len();
         let took = self.take_all(&from, give, now, actions)?;
         self.choose_uplink(now);
-        let in_step = digest == self.shelf.digest(&from);
+        let in_step = digest == self.shelf.digest_of(&from);
         let listed = have.len();
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.view.in_step = in_step;

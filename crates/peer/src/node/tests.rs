@@ -146,7 +146,7 @@ fn only_relays_and_followers_get_a_state() {
     assert!(relay.may_have(&agents[1].id, &blob) && !relay.may_have(&agents[0].id, &blob));
     // And yet they are in step: the digest covers what both may have.
     let (one, other) = (&net.nodes[&agents[0].id], &net.nodes[&agents[1].id]);
-    assert_eq!(one.shelf().digest(&agents[1].id), other.shelf().digest(&agents[0].id));
+    assert_eq!(one.shelf().digest(&agents[1].id), other.shelf().digest_of(&agents[0].id));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Who carries for the site, without votes: of those that reach the hub, relays first, then the lowest hash. And what the carrier brings up.
 
-use kedge_model::wire::{ClusterId, Digest, Envelope, Presence, Timestamp};
+use kedge_model::wire::{ClusterId, Digest, Envelope, Timestamp};
 
 use super::{Action, Node, Sign, after};
 use crate::lie::Lie;
@@ -123,7 +123,8 @@ impl Node {
         if self.presences.values().any(|known| known.envelope == envelope) {
             return Ok(());
         }
-        let Some(Presence { cluster, at, .. }) = self.shelf.check_presence(&envelope)? else { return Ok(()) };
+        let Some(presence) = self.shelf.check_presence(&envelope)? else { return Ok(()) };
+        let (cluster, at) = (presence.cluster(), presence.at);
         if cluster == self.settings.me {
             return Ok(());
         }

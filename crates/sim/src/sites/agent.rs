@@ -180,7 +180,7 @@ impl Agent {
             wait: None,
             holds: 0,
         };
-        let presence = Presence { cluster: self.id, key: self.key.public(), at: now, poll };
+        let presence = Presence { key: self.key.public(), at: now, poll };
         Envelope::sign(&presence, &self.key).map_err(broken)
     }
 }

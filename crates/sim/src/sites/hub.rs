@@ -184,10 +184,10 @@ impl Hub {
 
     /// A sign of life; true: the status document that it names isn't here.
     pub fn hear(&mut self, presence: &Presence) -> bool {
-        self.met(presence.cluster, presence.at);
+        self.met(presence.cluster(), presence.at);
         let changes = presence.poll.status.heads.first().and_then(|head| u64::from_str_radix(head, 16).ok());
         let named = Version(presence.poll.status.epoch, changes.unwrap_or_default());
-        self.lacks(&presence.cluster, named)
+        self.lacks(&presence.cluster(), named)
     }
 
     /// Whether an older status document of it is the newest here.

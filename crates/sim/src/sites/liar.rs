@@ -11,17 +11,19 @@ use super::hub::{Hub, broken, hold};
 use crate::Broken;
 use crate::chance::Chance;
 
-/// A message of a liar to one of its site.
+/// A message of a liar to one of its site, and the digest that this one asked with.
 pub(super) fn lie(
     liar: &Agent,
-    victim: &ClusterId,
+    (victim, asked): (&ClusterId, Option<&str>),
     hub: &Hub,
     chance: &mut Chance,
     now: Timestamp,
 ) -> Result<Message, Broken> {
-    let claims = Message { reach: Some(0), digest: format!("{:032x}", chance.draw()), ..Message::default() };
+    let claims = Message { reach: Some(0), digest: format!("{:016x}", chance.draw()), ..Message::default() };
     if liar.liar == Some(Liar::Quiet) {
-        // It says who it is, so that it is chosen.
+        // It says who it is, so that it is chosen; and that it has everything, as well as it can.
+        let digest = asked.map_or_else(|| claims.digest.clone(), str::to_owned);
+        let claims = Message { digest, ..claims };
         return Ok(Message { give: vec![liar.disk.membership.clone()], ..claims });
     }
     let newest = hub.chain.last().map_or(1, |(set, _)| set.version);
@@ -81,9 +83,8 @@ pub(super) fn lie(
         }
         9 => {
             let mut presence = liar.presence(now)?;
-            presence.payload = String::from_utf8_lossy(&presence.payload)
-                .replace(&liar.id.to_string(), &victim.to_string())
-                .into_bytes();
+            presence.payload =
+                String::from_utf8_lossy(&presence.payload).replacen("\"at\":1", "\"at\":2", 1).into_bytes();
             return Ok(Message { presences: vec![presence], ..claims });
         }
         _ => return Ok(Message { reachable: vec![(*victim, 0), (liar.id, 0)], ..claims }),

@@ -63,6 +63,21 @@ fn an_answer_that_nobody_asked_for_is_nothing() {
 }
 
 #[test]
+fn who_says_a_digest_back_does_not_look_as_if_it_had_the_same() {
+    let (mut node, other) = met();
+    let asked = node.tick(at(1_000)).into_iter().find_map(|action| match action {
+        Action::Send { message, .. } => Some(message),
+        _ => None,
+    });
+    let echo = Message { digest: asked.unwrap().digest, ..Message::default() };
+    node.answered(other.id, echo, at(1_001));
+    assert!(!node.peers().next().unwrap().in_step);
+    let honest = Message { digest: node.shelf().digest_of(&other.id), ..Message::default() };
+    node.heard(other.id, honest, at(1_002));
+    assert!(node.peers().next().unwrap().in_step);
+}
+
+#[test]
 fn who_never_stops_talking_is_dropped() {
     let (mut node, other) = met();
     for _ in 0..MESSAGES_PER_MINUTE {

@@ -31,7 +31,8 @@ impl World {
         let sender = self.agents[from].id;
         let answer = if self.agents[to].liar.is_some() {
             let now = self.time();
-            Some(lie(&self.agents[to], &sender, &self.hub, &mut self.chance, now)?)
+            let asked = Some(message.digest.as_str());
+            Some(lie(&self.agents[to], (&sender, asked), &self.hub, &mut self.chance, now)?)
         } else {
             let repeated = self.loss > 0 && self.chance.permille(REPEATED);
             let copy = repeated.then(|| message.clone());
@@ -89,7 +90,7 @@ impl World {
         let victims: Vec<usize> = self.of_site(self.agents[liar].site).filter(|other| *other != liar).collect();
         if let Some(victim) = self.chance.pick(&victims).copied().filter(|victim| self.is_connected(liar, *victim)) {
             let (now, target, sender) = (self.time(), self.agents[victim].id, self.agents[liar].id);
-            let message = lie(&self.agents[liar], &target, &self.hub, &mut self.chance, now)?;
+            let message = lie(&self.agents[liar], (&target, None), &self.hub, &mut self.chance, now)?;
             if let Some((_, actions)) = self.with(victim, |node, now| node.heard(sender, message, now))? {
                 self.follow(victim, actions)?;
             }

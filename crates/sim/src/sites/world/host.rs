@@ -113,10 +113,10 @@ impl World {
         for sign in signs {
             let presence = self.hub.read(sign)?;
             if self.hub.hear(&presence) {
-                lacks.push(presence.cluster);
+                lacks.push(presence.cluster());
             }
             let keys = presence.poll.key_set;
-            news.extend(self.hub.news(&presence.cluster, keys, |stream| own.relay || own.stream == *stream));
+            news.extend(self.hub.news(&presence.cluster(), keys, |stream| own.relay || own.stream == *stream));
         }
         self.put(agent, news)?;
         self.with(agent, |node, _| lacks.into_iter().for_each(|cluster| node.lacks(cluster)))?;
