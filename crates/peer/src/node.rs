@@ -89,6 +89,8 @@ struct Sign {
 #[derive(Debug, Default)]
 struct Uploads {
     waiting: BTreeSet<Name>,
+    /// When what waits goes.
+    due: Option<Timestamp>,
     /// The hub asked for it before it was here.
     asked: BTreeSet<ClusterId>,
     sent: BTreeMap<Name, Version>,

@@ -38,6 +38,8 @@ pub const DOUBT_AFTER: i64 = 10 * SECOND;
 pub const UPLINK_ANSWERS: i64 = 8 * SECOND;
 /// Signs of life go to the hub together.
 pub const CARRY_EVERY: i64 = 10 * SECOND;
+/// Documents wait so long for a newer one of the same name before they go up: a change writes several, and the uplink may be thin.
+pub const UPLOAD_AFTER: i64 = 5 * SECOND;
 /// After the first failure; doubled by each further one.
 pub const BACKOFF_FIRST: i64 = 5 * SECOND;
 pub const BACKOFF_MOST: i64 = 10 * MINUTE;

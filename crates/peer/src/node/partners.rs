@@ -50,8 +50,11 @@ impl Node {
             next = contact.map_or(next, |contact| next.min(after(contact, FRESH)));
             next = hangs.map_or(next, |hangs| next.min(hangs));
         }
-        if self.news.site || self.news.uplink || (self.reaches_hub && !self.uploads.waiting.is_empty()) {
+        if self.news.site || self.news.uplink {
             next = Timestamp(i64::MIN);
+        }
+        if self.reaches_hub && !self.uploads.waiting.is_empty() {
+            next = next.min(self.uploads.due.unwrap_or(Timestamp(i64::MIN)));
         }
         let carries = self.reaches_hub && self.settings.carries;
         if carries && self.presences.values().any(|sign| !sign.carried) {

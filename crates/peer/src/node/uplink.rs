@@ -8,7 +8,7 @@ use crate::message::MAX_PRESENCES;
 use crate::name::Name;
 use crate::pace::{
     CARRY_EVERY, DOUBT_AFTER, FRESH, GOSSIP_ALONE_EVERY, MAX_PEERS, NEWS_AFTER, SECOND_WITHIN, UPLINK_FAILURES,
-    UPLINK_OUT,
+    UPLINK_OUT, UPLOAD_AFTER,
 };
 
 /// Signs of life that go with a question.
@@ -88,18 +88,7 @@ impl Node {
         if !self.reaches_hub {
             return;
         }
-        for name in std::mem::take(&mut self.uploads.waiting) {
-            let Some(version) = self.shelf.version(&name) else { continue };
-            if self.uploads.sent.get(&name).is_some_and(|sent| *sent >= version) {
-                continue;
-            }
-            if let Some(envelope) = self.shelf.get(&name) {
-                actions.push(Action::Upload(envelope.clone()));
-                self.uploads.sent.insert(name, version);
-            }
-        }
-        let sent = &mut self.uploads.sent;
-        sent.retain(|name, _| self.shelf.version(name).is_some());
+        self.upload(now, actions);
         if self.next_carry > now || !self.settings.carries {
             return;
         }
@@ -115,6 +104,29 @@ impl Node {
             self.next_carry = after(now, self.chance.around(CARRY_EVERY));
             actions.push(Action::Carry(signs));
         }
+    }
+
+    fn upload(&mut self, now: Timestamp, actions: &mut Vec<Action>) {
+        if self.uploads.waiting.is_empty() {
+            return;
+        }
+        let wait = self.chance.around(UPLOAD_AFTER);
+        if *self.uploads.due.get_or_insert(after(now, wait)) > now {
+            return;
+        }
+        self.uploads.due = None;
+        for name in std::mem::take(&mut self.uploads.waiting) {
+            let Some(version) = self.shelf.version(&name) else { continue };
+            if self.uploads.sent.get(&name).is_some_and(|sent| *sent >= version) {
+                continue;
+            }
+            if let Some(envelope) = self.shelf.get(&name) {
+                actions.push(Action::Upload(envelope.clone()));
+                self.uploads.sent.insert(name, version);
+            }
+        }
+        let sent = &mut self.uploads.sent;
+        sent.retain(|name, _| self.shelf.version(name).is_some());
     }
 
     /// A sign of life that a peer brought.

@@ -25,7 +25,7 @@ fn carried(net: &Net, by: &Agent) -> Vec<ClusterId> {
         Action::Carry(signs) => Some(signs),
         _ => None,
     });
-    carried.flatten().map(|sign| Presence::open(sign).unwrap().cluster).collect()
+    carried.flatten().map(|sign| Presence::open(sign).unwrap().cluster()).collect()
 }
 
 #[test]
@@ -239,8 +239,8 @@ fn holds_get_past_an_uplink_that_swallows_them() {
         net.node(writer).put(writer.status(1, 1, 1)).unwrap();
     }
     net.node(honest).put(honest.holds(&agents[5], 1)).unwrap();
-    run(&mut net, &carriers, 5);
-    assert_eq!(uploads(&net), 1, "its own at once");
+    run(&mut net, &carriers, 7);
+    assert_eq!(uploads(&net), 1, "its own soon");
     net.node(&agents[3]).put(agents[3].holds(&agents[4], 1)).unwrap();
     for at in [0, 2, 4] {
         net.node(&agents[3]).presence(agents[3].presence((at + 10) * MINUTE));
