@@ -17,6 +17,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use kedge_model::wire::{ClusterId, Digest, Envelope, Generation, PollRequest, SiteAnswer, Timestamp};
 use kedge_peer::{Lie, Message, Node, Settings};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -87,7 +88,7 @@ pub struct Driver {
 
 /// How something ended that was under way.
 enum Ended {
-    Synced { to: ClusterId, result: Result<(Line, Vec<u8>), DialError> },
+    Synced { to: ClusterId, result: Result<(Line, Bytes), DialError> },
     Probed { address: SocketAddr, fixed: Option<usize>, result: Result<Line, LinkError> },
     Carried { signs: Vec<Envelope>, result: Result<SiteAnswer, LinkError> },
     Uploaded { document: Envelope, result: Result<(), LinkError> },

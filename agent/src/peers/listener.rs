@@ -10,6 +10,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,9 +18,10 @@ use kedge_model::wire::{ClusterId, Digest};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
 
 use crate::link::HubLink;
-use crate::link::mutual::cluster_of;
+use crate::link::mutual::{Mutual, cluster_of};
 use crate::swarm::Server;
 use answer::Visitor;
 use knocks::{Knock, Knocks};
@@ -29,7 +31,7 @@ use visits::Visits;
 #[derive(Debug)]
 pub enum Asked {
     /// A message; no answer ends the connection.
-    Sync { from: ClusterId, address: SocketAddr, message: Vec<u8>, reply: oneshot::Sender<Option<Vec<u8>>> },
+    Sync { from: ClusterId, address: SocketAddr, message: Bytes, reply: oneshot::Sender<Option<Vec<u8>>> },
     /// Whether it may have this content.
     May { from: ClusterId, address: SocketAddr, blob: Digest, reply: oneshot::Sender<bool> },
 }
@@ -127,6 +129,7 @@ pub async fn serve(listener: TcpListener, door: Door) {
     }
 }
 
+/// Most visitors stay for hours and ask for little: what only their first second needs is freed after it.
 async fn welcome(
     socket: TcpStream,
     (address, knock): (SocketAddr, Knock),
@@ -134,16 +137,7 @@ async fn welcome(
     visits: Visits,
     present: Present,
 ) {
-    let Ok(mutual) = door.link.mutual() else { return };
-    _ = socket.set_nodelay(true);
-    let stream = match tokio::time::timeout(HANDSHAKE_WITHIN, TlsAcceptor::from(mutual.server).accept(socket)).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            tracing::debug!(%address, %error, "a stranger was turned away");
-            return;
-        }
-        Err(_) => return,
-    };
+    let Some(stream) = Box::pin(shake_hands(socket, address, door.link.mutual().ok())).await else { return };
     drop(knock);
     let Some(cluster) = cluster_of(stream.get_ref().1.peer_certificates()) else { return };
     // The pods of the own cluster share its key: each is one by its address.
@@ -158,7 +152,7 @@ async fn welcome(
         let visitor = Arc::clone(&visitor);
         service_fn(move |request| {
             let visitor = Arc::clone(&visitor);
-            async move { Ok::<_, std::convert::Infallible>(visitor.answer(request).await) }
+            Box::pin(async move { Ok::<_, std::convert::Infallible>(visitor.answer(request).await) })
         })
     };
     let connection = http1::Builder::new()
@@ -174,5 +168,21 @@ async fn welcome(
         _ = connection => {}
         () = visitor.asked_to_leave() => tracing::debug!(%cluster, "an idle peer made room for another"),
         () = visitor.overdue() => tracing::debug!(%cluster, "a slow peer was cut off"),
+    }
+}
+
+async fn shake_hands(
+    socket: TcpStream,
+    address: SocketAddr,
+    mutual: Option<Mutual>,
+) -> Option<Box<TlsStream<TcpStream>>> {
+    _ = socket.set_nodelay(true);
+    match tokio::time::timeout(HANDSHAKE_WITHIN, TlsAcceptor::from(mutual?.server).accept(socket)).await {
+        Ok(Ok(stream)) => Some(Box::new(stream)),
+        Ok(Err(error)) => {
+            tracing::debug!(%address, %error, "a stranger was turned away");
+            None
+        }
+        Err(_) => None,
     }
 }

@@ -162,7 +162,7 @@ async fn both_ends_know_each_other_by_their_keys() {
     assert_eq!(line.cluster, one.link.cluster());
     let answer = tokio::spawn(async move { line.sync(b"hello".to_vec().into()).await.unwrap() });
     let Some(Asked::Sync { from, message, reply, .. }) = asked.recv().await else { panic!() };
-    assert_eq!((from, message.as_slice()), (two.link.cluster(), &b"hello"[..]));
+    assert_eq!((from, &message[..]), (two.link.cluster(), &b"hello"[..]));
     reply.send(Some(b"you".to_vec())).unwrap();
     assert_eq!(&answer.await.unwrap()[..], b"you");
 }
@@ -262,7 +262,7 @@ async fn nothing_is_shared_with_whom_the_hub_has_revoked() {
     let authority = Authority::new();
     let hub = FakeHub::start(&authority, |request| {
         let asked: SiteRequest = serde_json::from_slice(&request.body).unwrap();
-        let cluster = Presence::open(&asked.presences[0]).unwrap().cluster;
+        let cluster = Presence::open(&asked.presences[0]).unwrap().cluster();
         let refused = Some("Revoked".to_owned());
         let member = MemberAnswer { cluster, membership: None, holds: None, turn: None, want_status: false, refused };
         let (time, members) = (Timestamp(1), vec![member]);
@@ -316,11 +316,11 @@ async fn a_turn_comes_for_a_sign_of_life_and_counts_for_who_gave_that_sign() {
         let members = asked.presences.iter().map(|presence| {
             let said = Presence::open(presence).unwrap();
             let (issued_at, asked) = (Timestamp(said.at.0 + 5), Some(said.at));
-            let turn = Turn { cluster: said.cluster, stream: press(), generation: Generation(3), issued_at, asked };
+            let turn = Turn { cluster: said.cluster(), stream: press(), generation: Generation(3), issued_at, asked };
             // Only once: after that it is somebody else's turn.
             let turn = (!std::mem::replace(&mut given, true)).then(|| signer.sign(&turn));
             MemberAnswer {
-                cluster: said.cluster,
+                cluster: said.cluster(),
                 membership: None,
                 holds: None,
                 turn,

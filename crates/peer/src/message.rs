@@ -59,8 +59,9 @@ pub enum MessageError {
 pub const VERSION: u32 = 1;
 /// The whole message as JSON.
 pub const MAX_MESSAGE: usize = 1024 * 1024;
-/// Envelopes that are given in one message, as JSON; a single larger one goes alone.
-pub const MAX_GIVE: usize = 512 * 1024;
+/// Envelopes that are given in one message, as JSON; a single larger one goes alone. A full shelf takes many messages, and no agent
+/// much memory for any.
+pub const MAX_GIVE: usize = 64 * 1024;
 pub const MAX_REACHABLE: usize = 8;
 /// More than the names of one message can bring back.
 pub const MAX_WANT: usize = 1_024;

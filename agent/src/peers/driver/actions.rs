@@ -15,6 +15,8 @@ use super::{Driver, Ended};
 const MAX_LINES: usize = 8;
 /// Less than the other side waits.
 const IDLE: Duration = Duration::from_secs(300);
+/// The same of who isn't the uplink: it isn't asked again soon, and an open line costs both sides memory.
+const IDLE_OTHERS: Duration = Duration::from_secs(45);
 
 impl Driver {
     pub(super) fn perform(&mut self, actions: Vec<Action>) {
@@ -38,19 +40,19 @@ impl Driver {
                 if let Some((mut line, _)) = kept.filter(|(line, _)| line.connection.is_open())
                     && let Ok(answer) = line.sync(message.clone()).await
                 {
-                    return Ok((line, answer.to_vec()));
+                    return Ok((line, answer));
                 }
                 // A kept one that the other side had closed is worth a fresh one.
                 let mutual = link.mutual()?;
                 let mut line: Line = dial::dial_to(&mutual, to, &addresses).await?;
                 let answer = line.sync(message).await?;
-                Ok((line, answer.to_vec()))
+                Ok((line, answer))
             };
             Ended::Synced { to, result: result.await }
         });
     }
 
-    pub(super) fn synced(&mut self, to: ClusterId, result: Result<(Line, Vec<u8>), DialError>) {
+    pub(super) fn synced(&mut self, to: ClusterId, result: Result<(Line, Bytes), DialError>) {
         let now = self.now();
         let actions = match result {
             Ok((line, answer)) => {
@@ -100,6 +102,10 @@ impl Driver {
     }
 
     pub(super) fn close_idle(&mut self) {
-        self.lines.retain(|_, (line, since)| line.connection.is_open() && since.elapsed() < IDLE);
+        let uplink = self.node.uplink();
+        self.lines.retain(|cluster, (line, since)| {
+            let most = if Some(*cluster) == uplink { IDLE } else { IDLE_OTHERS };
+            line.connection.is_open() && since.elapsed() < most
+        });
     }
 }

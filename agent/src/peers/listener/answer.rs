@@ -124,7 +124,7 @@ impl Visitor {
             return refusal(StatusCode::TOO_MANY_REQUESTS, "TooMany", "more bytes than any honest peer sends");
         }
         let (reply, answer) = oneshot::channel();
-        let asked = Asked::Sync { from: self.cluster, address: self.address, message: message.to_vec(), reply };
+        let asked = Asked::Sync { from: self.cluster, address: self.address, message, reply };
         if self.door.ask.send(asked).await.is_err() {
             return refusal(StatusCode::SERVICE_UNAVAILABLE, "Stopping", "the agent stops");
         }

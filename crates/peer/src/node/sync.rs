@@ -338,7 +338,7 @@ impl Node {
 }
 
 /// An exchange goes on at once so many times, while it brings something: a full shelf in pieces.
-const MAX_ROUNDS: u32 = 40;
+const MAX_ROUNDS: u32 = 300;
 /// To say who one is, twice is enough.
 const MAX_INTRODUCTIONS: u32 = 2;
 /// A peer that failed and is heard is tried after this.
