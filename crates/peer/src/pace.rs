@@ -68,8 +68,8 @@ pub const MAX_NAMES: usize = 4_096;
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Sets of the chain that are kept for those who were away.
 pub const MAX_KEY_SETS: usize = 64;
-/// A document's payload: what fits into a message, in base64 and with its envelope.
-pub const MAX_STATE: usize = 700 * 1024;
+/// A document's payload.
+pub const MAX_STATE: usize = kedge_model::wire::site::MAX_STATE;
 pub const MAX_KEY_SET: usize = 64 * 1024;
 pub const MAX_MEMBERSHIP: usize = 64 * 1024;
 /// One stream's name and a few numbers.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use http::StatusCode;
 use hyper::body::Incoming;
-use kedge_model::wire::site::MAX_MEMBERS;
+use kedge_model::wire::site::{MAX_MEMBERS, MAX_STATE};
 use kedge_model::wire::{
     ClusterId, Envelope, Generation, MemberAnswer, Presence, SiteAnswer, SiteRequest, Stream, Timestamp, Turn,
     VerifyingKey,
@@ -245,6 +245,11 @@ async fn news(
     };
     if standing.stream != carrier.stream && !carrier.relay {
         answer.refused = Some("NotARelay".to_owned());
+        return Ok((answer, None));
+    }
+    // It would take a slot and never get the state: what is so large comes from the hub itself or on a stick.
+    if issued.envelope.len() > MAX_STATE && stored(&issued.envelope)?.payload.len() > MAX_STATE {
+        answer.refused = Some("TooLarge".to_owned());
         return Ok((answer, None));
     }
     let fresh = at.0.saturating_add(PROMISE_MS) > now().0;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use kedge_hub::agents::Changes;
 use kedge_hub::store::now;
 use kedge_hub::truth::Carrier;
+use kedge_model::wire::site::MAX_STATE;
 use kedge_model::wire::{
     DesiredState, Envelope, Generation, HoldEntry, MemberAnswer, Membership, Presence, SiteAnswer, SiteRequest, Stream,
     Timestamp, Turn,
@@ -183,6 +184,27 @@ async fn the_state_comes_for_all_of_a_site_and_the_turn_to_follow_it_for_as_many
         let third = issue_with_turns(&hub, 3).await;
         assert_eq!(turns(&mut carrier, &members, &third).await, [0, 1, 2]);
     }
+}
+
+#[tokio::test]
+async fn a_state_that_peers_cannot_carry_takes_no_turn() {
+    let hub = Hub::start().await;
+    let (mut carrier, mut member) = (hub.agent().await, hub.agent().await);
+    member.generation = Generation(1);
+    hub.issue(&drones(), 1, Vec::new()).await;
+    limit(&hub, 1).await;
+    let signed = hub.sign(&drones(), 2, Vec::new());
+    let state: DesiredState = serde_json::from_slice(&signed.payload).unwrap();
+    let large = DesiredState { turns: true, requires: vec!["x".repeat(MAX_STATE)], ..state };
+    let large = hub.keys.sign(&large).unwrap();
+    hub.store_state(&drones(), 2, &large).await;
+    hub.show(&drones(), 2, &large);
+    let answer = carry(&mut carrier, vec![presence(&member, now())]).await;
+    assert_eq!(of(&answer, &member).refused.as_deref(), Some("TooLarge"));
+    assert!(of(&answer, &member).turn.is_none() && answer.states.is_empty());
+    // The one slot is still free for who gets it from the hub.
+    let third = issue_with_turns(&hub, 3).await;
+    assert_eq!(turns(&mut carrier, &[member], &third).await, [0]);
 }
 
 #[tokio::test]

@@ -52,10 +52,13 @@ pub struct MemberAnswer {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub want_status: bool,
     /// Why nothing, or not all, is said of it: `Forged`, `Malformed`, `UnknownCluster`, `Revoked`, `Replaced`, `Retired`, `OtherSite`, `TooOld` (the hub
-    /// heard later of it), `AheadOfTime` (its clock), `NotARelay` (its state is of another stream).
+    /// heard later of it), `AheadOfTime` (its clock), `NotARelay` (its state is of another stream), `TooLarge` (peers can't carry its state).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
+
+/// The payload of a state that agents of a site hand on: what fits into one of their messages, in base64 and with its envelope.
+pub const MAX_STATE: usize = 700 * 1024;
 
 /// More than one LAN has.
 pub const MAX_MEMBERS: usize = 256;
