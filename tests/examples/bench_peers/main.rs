@@ -25,8 +25,8 @@ use kedge_tests::world::plant::{LINE, Plant};
 /// Only this host reaches the hub, over this line.
 const UPLINK: usize = 0;
 const RATE: &str = "256kbit";
-/// After the last change: documents have gone around, lines that nobody needs are closed.
-const SETTLED: f64 = 120.0;
+/// After the last change, at any scale: documents have gone around (a minute, about 35 kB of each agent), lines that nobody needs are closed.
+const SETTLED: f64 = 180.0;
 /// Whole rounds of everything that is said now and then.
 const WATCHED: f64 = 600.0;
 /// Nothing takes so long when all is well.
@@ -61,7 +61,7 @@ fn main() {
         spread.seconds, spread.ratio, spread.with_reports, spread.told,
     );
 
-    rest(SETTLED * scale);
+    rest(SETTLED);
     let (before, idle_for) = (hall.traffic(), WATCHED * scale);
     rest(idle_for);
     let after = hall.traffic();
