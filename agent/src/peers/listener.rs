@@ -3,6 +3,7 @@
 
 mod answer;
 mod knocks;
+mod line;
 mod visits;
 
 use std::io;
@@ -13,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use kedge_model::wire::{ClusterId, Digest};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -25,6 +26,7 @@ use crate::link::mutual::{Mutual, cluster_of};
 use crate::swarm::Server;
 use answer::Visitor;
 use knocks::{Knock, Knocks};
+use line::Line;
 use visits::Visits;
 
 /// What the driver is asked.
@@ -48,14 +50,16 @@ pub struct Door {
 #[derive(Clone, Default)]
 struct Present(Arc<Mutex<Vec<Weak<Visitor>>>>);
 
-/// More than a site's agents need at once; each costs a task and some 40 KiB. Those that ask for nothing make room for others.
+/// More than a site's agents need at once; each costs a task and some 10 KiB, of which hyper's 16 KiB more while it asks. Those that ask for nothing make room for others.
 const MAX_CONNECTIONS: usize = 64;
 /// One that was asked to leave does so at once.
 const ROOM_WITHIN: Duration = Duration::from_secs(2);
 /// Certificates and a few round trips on a LAN.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
-/// A connection is kept so long between two requests; also the time for a request's head.
+/// A connection is kept so long between two requests.
 const IDLE: Duration = Duration::from_secs(6 * 60);
+/// All of a request's head, which is one packet, from when the line was last quiet.
+const HEAD_WITHIN: Duration = Duration::from_secs(30);
 /// The least that hyper takes.
 const BUFFER: usize = 16 * 1024;
 const MAX_HEADERS: usize = 24;
@@ -148,27 +152,39 @@ async fn welcome(
     };
     let visitor = Arc::new(Visitor::new(cluster, address, door, visit));
     present.add(&visitor);
-    let service = {
-        let visitor = Arc::clone(&visitor);
-        service_fn(move |request| {
-            let visitor = Arc::clone(&visitor);
-            Box::pin(async move { Ok::<_, std::convert::Infallible>(visitor.answer(request).await) })
-        })
-    };
+    let mut line = Line::new(stream, Arc::clone(&visitor));
+    loop {
+        let ended = tokio::select! {
+            ended = serve_while_busy(line, &visitor) => ended,
+            () = visitor.overdue() => return tracing::debug!(%cluster, "a slow peer was cut off"),
+            () = visitor.asked_to_leave() => return tracing::debug!(%cluster, "an idle peer made room for another"),
+        };
+        // How it ended is the other side's to know.
+        let Some(rested) = ended else { return };
+        tokio::select! {
+            woken = tokio::time::timeout(IDLE, rested.woken()) => if woken.is_err() { return },
+            () = visitor.asked_to_leave() => return tracing::debug!(%cluster, "an idle peer made room for another"),
+        }
+        line = rested;
+    }
+}
+
+/// Until nothing is asked for a while; the line is gone when its other side is.
+async fn serve_while_busy(line: Line, visitor: &Arc<Visitor>) -> Option<Line> {
+    let service = service_fn(|request| {
+        let visitor = Arc::clone(visitor);
+        Box::pin(async move { Ok::<_, std::convert::Infallible>(visitor.answer(request).await) })
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         // Whoever asks every half minute all day has a clock.
         .auto_date_header(false)
-        .header_read_timeout(IDLE)
+        .header_read_timeout(HEAD_WITHIN)
         .max_buf_size(BUFFER)
         .max_headers(MAX_HEADERS)
-        .serve_connection(TokioIo::new(stream), service);
-    tokio::select! {
-        // How it ended is the other side's to know.
-        _ = connection => {}
-        () = visitor.asked_to_leave() => tracing::debug!(%cluster, "an idle peer made room for another"),
-        () = visitor.overdue() => tracing::debug!(%cluster, "a slow peer was cut off"),
-    }
+        .serve_connection(line, service);
+    let parts = Box::pin(connection.without_shutdown()).await.ok()?;
+    parts.io.rested()
 }
 
 async fn shake_hands(

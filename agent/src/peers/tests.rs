@@ -168,6 +168,36 @@ async fn both_ends_know_each_other_by_their_keys() {
 }
 
 #[tokio::test]
+async fn a_line_that_was_quiet_is_the_same_line_when_it_is_used_again() {
+    let authority = Authority::new();
+    let (one, two) = (Agent::new(&authority, "one", &press()), Agent::new(&authority, "two", &press()));
+    let (address, mut asked) = door(&one).await;
+    tokio::spawn(async move {
+        while let Some(Asked::Sync { message, reply, .. }) = asked.recv().await {
+            reply.send(Some(message.to_vec())).unwrap();
+        }
+    });
+    let mut line = dial::dial(&two.link.mutual().unwrap(), address).await.unwrap();
+    for (word, minutes) in [("at once", 0), ("after a rest", 1), ("and another", 5)] {
+        tokio::time::pause();
+        tokio::time::advance(Duration::from_secs(60 * minutes)).await;
+        tokio::time::resume();
+        assert_eq!(within(line.sync(word.into())).await.unwrap(), word);
+    }
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(10)).await;
+    tokio::task::yield_now().await;
+    tokio::time::advance(Duration::from_secs(6 * 60)).await;
+    tokio::time::resume();
+    within(async {
+        while line.connection.is_open() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn a_stranger_of_another_fleet_is_turned_away_and_turns_away() {
     let (fleet, others) = (Authority::new(), Authority::new());
     let (here, stranger) = (Agent::new(&fleet, "here", &press()), Agent::new(&others, "stranger", &press()));
