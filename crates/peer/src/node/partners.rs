@@ -184,7 +184,13 @@ impl Node {
         };
         let partner = match self.turn {
             Turn::Ring => self.next_of_ring(&usable),
-            Turn::Anybody => self.chance.some(usable, 1).pop(),
+            Turn::Anybody => {
+                // Who has something else is more worth than who hasn't; but it may be one that never agrees.
+                let mut others = usable.clone();
+                others.retain(|peer| self.peers.get(peer).is_some_and(|peer| !peer.view.in_step));
+                let differ = !others.is_empty() && self.chance.below(2) == 0;
+                self.chance.some(if differ { others } else { usable }, 1).pop()
+            }
         };
         if let Some(peer) = partner.and_then(|partner| self.peers.get_mut(&partner)) {
             peer.soon(now);
@@ -239,8 +245,11 @@ impl Node {
         usable.map(|peer| peer.view.cluster).collect()
     }
 
+    /// Members make the ring: a stranger in it would be somebody's next for ever, and pass nothing on.
     fn next_of_ring(&self, usable: &[ClusterId]) -> Option<ClusterId> {
-        usable.iter().find(|peer| **peer > self.settings.me).or(usable.first()).copied()
+        let is_member = |peer: &&ClusterId| self.shelf.member(peer).is_some();
+        let ring = || usable.iter().filter(is_member);
+        ring().find(|peer| **peer > self.settings.me).or_else(|| ring().next()).or(usable.first()).copied()
     }
 
     /// What a person is shown of each.

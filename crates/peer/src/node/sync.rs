@@ -8,7 +8,7 @@ use super::{Action, Node, after};
 use crate::lie::{Lie, Taken};
 use crate::message::{MAX_BLOBS, MAX_GIVE, MAX_GIVEN, MAX_WANT, Message, weight};
 use crate::name::{Name, Version};
-use crate::pace::{FRESH, MAX_REFUSED, NEWS_AFTER, REFUSED_FOR, SECOND, SECOND_WITHIN};
+use crate::pace::{FRESH, GOSSIP_EVERY, MAX_REFUSED, NEWS_AFTER, REFUSED_FOR, SECOND, SECOND_WITHIN};
 
 impl Node {
     /// A request of a peer whose certificate was seen, and the answer to it. None: it gets none.
@@ -46,6 +46,9 @@ impl Node {
             let retry = peer.retry.unwrap_or(now);
             peer.soon(retry);
             self.uplink_failed(cluster, now);
+        } else {
+            // What was to be heard from it is heard from another one.
+            self.next_gossip = self.next_gossip.min(after(now, self.chance.around(GOSSIP_EVERY)));
         }
     }
 
