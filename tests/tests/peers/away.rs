@@ -35,7 +35,7 @@ fn a_host_that_was_off_for_a_month_catches_up_through_its_peers_alone() {
     hall.plant.agents[2].start_again();
     hall.await_text(&[2], "version 3");
     hall.await_converged(&[2]);
-    assert_eq!(hall.via(2).as_deref(), Some(name(0).as_str()));
+    hall.await_via(2, 0);
     // What the hub signed with its newest key is believed there.
     let relays = |peers: &serde_json::Value| {
         let peers = peers["peers"].as_array().cloned().unwrap_or_default();

@@ -4,11 +4,11 @@ use std::time::{Duration, Instant};
 
 use kedge_tests::lab::site::Site;
 use kedge_tests::lab::{await_or_tell, stays_or_tell};
-use kedge_tests::world::Database;
 use kedge_tests::world::kedge::Run;
 use kedge_tests::world::plant::{LINE, Plant};
 use kedge_tests::world::policy::Policy;
 use kedge_tests::world::settings::Settings;
+use kedge_tests::world::{Database, SOON};
 use serde_json::Value;
 
 /// Finding each other, a state, content, an application and a status, on a busy machine.
@@ -85,6 +85,11 @@ impl Hall {
     /// Through whom the hub last heard of it.
     pub fn via(&self, host: usize) -> Option<String> {
         self.plant.seen(&name(host))["via"]["name"].as_str().map(str::to_owned)
+    }
+
+    /// Its sign of life may come some seconds after its document.
+    pub fn await_via(&self, host: usize, by: usize) {
+        self.await_so("the hub says who carries for it", SOON, |hall| hall.via(host) == Some(name(by)));
     }
 
     pub fn is_converged(&self, host: usize) -> bool {

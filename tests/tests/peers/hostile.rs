@@ -120,7 +120,7 @@ fn who_trickles_never_ends_or_says_nothing_is_cut_off_and_others_are_served_mean
         assert!(after < before + 8 * 1024, "{name} had {before} KiB and has {after}");
         println!("{name} had {before} KiB and has {after}");
     }
-    assert!(name(0) == hall.via(1).unwrap_or_default(), "{}", hall.plant.seen(&name(1)));
+    hall.await_via(1, 0);
 }
 
 /// How many bytes of an endless message were taken.
