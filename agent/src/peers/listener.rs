@@ -50,7 +50,8 @@ pub struct Door {
 #[derive(Clone, Default)]
 struct Present(Arc<Mutex<Vec<Weak<Visitor>>>>);
 
-/// More than a site's agents need at once; each costs a task and some 10 KiB, of which hyper's 16 KiB more while it asks. Those that ask for nothing make room for others.
+/// More than a site's agents need at once; each costs a task and some 10 KiB, and while it asks hyper's 16 KiB. Those that ask for nothing
+/// make room for others.
 const MAX_CONNECTIONS: usize = 64;
 /// One that was asked to leave does so at once.
 const ROOM_WITHIN: Duration = Duration::from_secs(2);
