@@ -14,11 +14,11 @@ use crate::token::print_made;
 /// Make, list and revoke access tokens for people and programs.
 ///
 /// A viewer reads everything but secrets, an application team what belongs to its workspaces, the platform team does
-/// everything. Tokens for new clusters are made with `kedge token`.
+/// everything. A token is good for a year unless you give it another time. Tokens for new clusters are made with `kedge token`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  For a dashboard:
+  For a dashboard; it is good for a year:
     kedge access create --name dashboard --role viewer > dashboard.token
 
   For an application team, for three months:
@@ -61,7 +61,7 @@ struct CreateArgs {
     #[arg(long, value_name = "NAME")]
     workspace: Vec<String>,
 
-    /// How long it is good for [default: until it is revoked]
+    /// How long it is good for, such as 90d, or never [default: 365d]
     #[arg(long, value_name = "DURATION")]
     expires: Option<String>,
 }
@@ -102,7 +102,12 @@ pub fn run(args: &AccessArgs) -> Result<Exit> {
             let body = json!({
                 "name": create.name, "role": role, "workspaces": create.workspace, "expires": create.expires,
             });
-            print_made(&hub.post(&["access-tokens"], &body)?.document)
+            let made = hub.post(&["access-tokens"], &body)?.document;
+            print_made(&made)?;
+            if made["expiresAt"].is_null() {
+                say("it doesn't expire: revoke it when nobody needs it any more");
+            }
+            Ok(Exit::Success)
         }
         AccessCommand::List(list) => show(&hub.list(&["access-tokens"], &[], usize::MAX, |_| true)?.items, list.output),
         AccessCommand::Revoke(revoke) => {

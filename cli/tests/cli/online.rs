@@ -244,13 +244,25 @@ fn a_join_token_alone_is_on_stdout() {
 
 #[test]
 fn access_tokens_are_made_for_people() {
-    let made = json!({"id": "t1", "token": "kedge_t1_secret"});
+    let made = json!({"id": "t1", "token": "kedge_t1_secret", "expiresAt": "2026-04-02T03:04:05Z"});
     let hub = FakeHub::start(&[("POST /access-tokens", (201, "", made))]);
     let args =
         ["access", "create", "--name", "team", "--role", "application", "--workspace", "harbour", "--expires", "90d"];
     let run = hub.kedge(&Stage::empty(), &args).exits(0);
     assert_eq!(run.stdout, "kedge_t1_secret\n");
+    run.says(&["token t1, good until 2026-04-02 03:04:05Z; it isn't shown again"]);
     let body = r#"{"expires":"90d","name":"team","role":"application","workspaces":["harbour"]}"#;
+    assert_eq!(hub.asked(), [format!("POST /access-tokens {body}")]);
+}
+
+#[test]
+fn an_access_token_without_an_end_is_said_to_have_none() {
+    let made = json!({"id": "t2", "token": "kedge_t2_secret"});
+    let hub = FakeHub::start(&[("POST /access-tokens", (201, "", made))]);
+    let args = ["access", "create", "--name", "dashboard", "--role", "viewer", "--expires", "never"];
+    let run = hub.kedge(&Stage::empty(), &args).exits(0);
+    run.says(&["token t2; it isn't shown again", "it doesn't expire: revoke it"]);
+    let body = r#"{"expires":"never","name":"dashboard","role":"viewer","workspaces":[]}"#;
     assert_eq!(hub.asked(), [format!("POST /access-tokens {body}")]);
 }
 

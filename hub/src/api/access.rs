@@ -1,5 +1,7 @@
 //! Access tokens: what people and programs log in with.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
@@ -29,7 +31,7 @@ pub struct AccessTokenBody {
     /// Of an application team: the workspaces it sees and acts on.
     #[serde(default)]
     pub workspaces: Vec<String>,
-    /// How long it is good for, `90d`; default: until it is revoked.
+    /// How long it is good for, `90d`, or `never`; default: a year (`365d`).
     #[serde(default)]
     pub expires: Option<String>,
 }
@@ -40,6 +42,9 @@ pub struct AccessTokenBody {
 pub struct AccessTokenMade {
     pub id: String,
     pub token: String,
+    /// Left out when it is good until it is revoked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
 }
 
 /// An access token without its secret.
@@ -62,6 +67,10 @@ pub struct AccessTokenView {
     pub last_used: Option<String>,
 }
 
+/// A token that nobody renews was forgotten: it ends by itself.
+const LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
+/// What is said for a token without an end.
+const NEVER: &str = "never";
 /// A name that fits in a line of the log.
 const MAX_NAME: usize = 100;
 const MAX_WORKSPACES: usize = 100;
@@ -78,10 +87,7 @@ pub async fn create_access_token(
     let body = body?.0;
     let role: Role = body.role.parse().map_err(|error| ApiError::invalid("BadRole", format!("{error}")))?;
     check(&body, role)?;
-    let life = body.expires.as_deref().map(parse_duration).transpose();
-    let life = life.map_err(|error| ApiError::invalid("BadExpiry", format!("`expires`: {error}")))?;
-    let millis = |life: std::time::Duration| i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
-    let expires = life.map(|life| Timestamp(now().0.saturating_add(millis(life))));
+    let expires = end(body.expires.as_deref(), now())?;
     let token = NewToken::generate();
     let mut tx = state.store.write().await?;
     tx.insert_api_token(&token, &body.name, role, &body.workspaces, expires).await?;
@@ -91,7 +97,8 @@ pub async fn create_access_token(
     });
     tx.audit(&caller.did("access-token.create", &token.id, "", detail)).await?;
     tx.commit().await?;
-    Ok((StatusCode::CREATED, Json(AccessTokenMade { id: token.id.clone(), token: token.text() })))
+    let expires_at = expires.map(|at| moment(at.0));
+    Ok((StatusCode::CREATED, Json(AccessTokenMade { id: token.id.clone(), token: token.text(), expires_at })))
 }
 
 /// Access tokens.
@@ -133,6 +140,25 @@ pub async fn revoke_access_token(
     tx.audit(&caller.did("access-token.revoke", &id, "", serde_json::Value::Null)).await?;
     tx.commit().await?;
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// When a token that is made now ends. None: never, and only for who asks for that.
+fn end(asked: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, ApiError> {
+    let life = match asked {
+        None => LIFE,
+        Some(NEVER) => return Ok(None),
+        Some(text) => parse_duration(text).map_err(|error| {
+            ApiError::invalid("BadExpiry", format!("`expires`: {error}")).hint("write `90d`, or `never`")
+        })?,
+    };
+    if life.is_zero() {
+        return Err(ApiError::invalid("BadExpiry", "`expires` is zero: the token would be good for nothing"));
+    }
+    let millis = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
+    // Later than dates can be written is as good as never, and isn't what was asked for.
+    let end = now.0.checked_add(millis).filter(|end| !moment(*end).is_empty());
+    let end = end.ok_or_else(|| ApiError::invalid("BadExpiry", "`expires` is too long").hint("write `never`"))?;
+    Ok(Some(Timestamp(end)))
 }
 
 fn check(body: &AccessTokenBody, role: Role) -> Result<(), ApiError> {

@@ -1,8 +1,16 @@
 //! The routes of `/api/v1` together with their description: OpenAPI is made from the code.
 
+mod schemas;
+#[cfg(test)]
+mod tests;
+
 use axum::extract::DefaultBodyLimit;
+use utoipa::openapi::path::{Operation, PathItem};
+use utoipa::openapi::schema::Components;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response, ServerBuilder};
+use utoipa::openapi::{
+    ContentBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, Response, Schema, ServerBuilder,
+};
 use utoipa::{PartialSchema as _, ToSchema as _};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
@@ -97,7 +105,12 @@ pub fn routes() -> OpenApiRouter<ApiState> {
 /// The description of `/api/v1`, as `docs/openapi.json` has it.
 pub fn openapi() -> OpenApi {
     let (_, routes) = routes().split_for_parts();
-    let info = InfoBuilder::new().title("Kedge hub").version("v1").description(Some(DESCRIPTION)).build();
+    let info = InfoBuilder::new().title("Kedge hub").version("v1").description(Some(DESCRIPTION));
+    let info = info
+        .license(Some(
+            LicenseBuilder::new().name(env!("CARGO_PKG_LICENSE")).identifier(Some(env!("CARGO_PKG_LICENSE"))).build(),
+        ))
+        .build();
     let mut api = OpenApiBuilder::new()
         .info(info)
         .servers(Some([ServerBuilder::new().url("/api/v1").build()]))
@@ -113,15 +126,61 @@ pub fn openapi() -> OpenApi {
         .build();
     components.security_schemes.insert(SCHEME.to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
     components.schemas.insert(Refusal::name().into_owned(), Refusal::schema());
-    for item in api.paths.paths.values_mut() {
-        for operation in [&mut item.get, &mut item.post, &mut item.delete].into_iter().flatten() {
-            for (status, why) in REFUSALS {
-                let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(Refusal::name()))).build();
-                let mut response = Response::new(why);
-                response.content.insert("application/json".to_owned(), RefOr::T(body));
-                operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
-            }
+    schemas::refer(components);
+    for operation in api.paths.paths.values_mut().flat_map(operations) {
+        describe_answers(operation, components);
+        for (status, why) in REFUSALS {
+            let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(Refusal::name()))).build();
+            let mut response = Response::new(why);
+            response.content.insert("application/json".to_owned(), RefOr::T(body));
+            operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
         }
     }
+    schemas::leave_out_unused(&mut api);
     api
+}
+
+fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem { get, put, post, delete, options, head, patch, trace, .. } = item;
+    [get, put, post, delete, options, head, patch, trace].into_iter().flatten()
+}
+
+/// OpenAPI wants a sentence for every answer. One that has none of its own says what its body is, or else what was asked.
+fn describe_answers(operation: &mut Operation, components: &Components) {
+    for response in operation.responses.responses.values_mut() {
+        let RefOr::T(response) = response else { continue };
+        if !response.description.is_empty() {
+            continue;
+        }
+        let body = response.content.values().find_map(|content| match content {
+            RefOr::T(content) => content.schema.as_ref(),
+            RefOr::Ref(_) => None,
+        });
+        let of_body = body.and_then(|schema| description(schema, components));
+        let asked = operation.summary.as_deref().or(operation.description.as_deref());
+        response.description = of_body.or(asked).unwrap_or_default().to_owned();
+    }
+}
+
+/// What a schema says of itself, or of what it refers to.
+fn description<'a>(schema: &'a RefOr<Schema>, components: &'a Components) -> Option<&'a str> {
+    let schema = match schema {
+        RefOr::T(schema) => schema,
+        RefOr::Ref(to) => {
+            let name = to.ref_location.rsplit('/').next()?;
+            match components.schemas.get(name)? {
+                RefOr::T(schema) => schema,
+                RefOr::Ref(_) => return None,
+            }
+        }
+    };
+    let said = match schema {
+        Schema::Object(object) => object.description.as_deref(),
+        Schema::Array(array) => array.description.as_deref(),
+        Schema::OneOf(choice) => choice.description.as_deref(),
+        Schema::AllOf(parts) => parts.description.as_deref(),
+        Schema::AnyOf(choice) => choice.description.as_deref(),
+        _ => None,
+    };
+    said.filter(|said| !said.is_empty())
 }
