@@ -7,7 +7,6 @@ mod blobs;
 mod entry;
 mod file;
 mod fleet;
-mod guard;
 mod holds;
 mod join;
 mod listener;
@@ -31,7 +30,6 @@ mod token;
 use std::sync::Arc;
 
 use prometheus_client::metrics::gauge::Gauge;
-use tokio::sync::Semaphore;
 
 pub use fleet::{Changes, Fleet, FleetError};
 pub use holds::take as take_hold;
@@ -42,6 +40,7 @@ pub use tls::TlsError;
 pub use token::TokenOrder;
 
 use crate::config;
+use crate::connections::shares::Shares;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::rollout::policy::Policies;
@@ -66,7 +65,10 @@ pub struct AgentService {
     attempts: attempts::Attempts,
     named: blobs::Named,
     /// Downloads that may run at one time.
-    downloads: Arc<Semaphore>,
+    downloads: Arc<Shares>,
+    /// Connections of clusters, and of those who haven't shown a certificate.
+    known: Arc<Shares>,
+    strangers: Arc<Shares>,
     metrics: Arc<Metrics>,
 }
 
@@ -92,6 +94,7 @@ impl AgentService {
     pub fn new(parts: Parts) -> AgentService {
         let turnstile = Turnstile::new(Arc::clone(&parts.board), parts.slots.clone());
         let (slots, policies) = (parts.slots, parts.policies);
+        let (known, strangers) = listener::bounds(parts.config.max_connections);
         let fleet = Fleet::new(&parts.store, &parts.keys, &parts.board, slots, policies, &parts.config);
         AgentService {
             store: parts.store,
@@ -106,7 +109,9 @@ impl AgentService {
             reading: request::Reading::default(),
             attempts: attempts::Attempts::default(),
             named: blobs::Named::default(),
-            downloads: Arc::new(Semaphore::new(blobs::DOWNLOADS)),
+            downloads: Shares::new(blobs::DOWNLOADS),
+            known: Shares::new(known),
+            strangers: Shares::new(strangers),
             metrics: parts.metrics,
         }
     }

@@ -10,6 +10,7 @@ pub mod causes;
 pub mod command;
 pub mod compare;
 pub mod config;
+pub mod connections;
 pub mod events;
 pub mod git;
 pub mod history;

@@ -16,8 +16,10 @@ use tokio::fs::File;
 
 use super::answer::{Answer, Content, Refusal, bare};
 use super::file::FileContent;
+use super::request::busy;
 use super::roster::Standing;
 use super::route::{Caller, Known};
+use crate::connections::shares::Bounds;
 use crate::state::Issued;
 use crate::store::agents::ClusterState;
 
@@ -44,9 +46,9 @@ enum Part {
 
 /// More cluster types and rings than stand at one site.
 const SITE_STREAMS: i64 = 256;
-/// Each holds pieces of a file and of TLS in memory; more are asked to come back.
-pub const DOWNLOADS: usize = 1000;
-const BUSY_RETRY: std::ops::RangeInclusive<u64> = 2..=10;
+/// Each holds pieces of a file and of TLS in memory; more are asked to come back. A relay fetches for its whole site, and a
+/// router may have many sites behind it.
+pub const DOWNLOADS: Bounds = Bounds { all: 1000, cluster: 32, address: 500 };
 
 pub async fn send(caller: &Caller, known: &Known, digest: &str, request: &Parts) -> Result<Answer, Refusal> {
     let service = &caller.service;
@@ -83,10 +85,7 @@ pub async fn send(caller: &Caller, known: &Known, digest: &str, request: &Parts)
     let content = if request.method == Method::HEAD || part == Part::Unsatisfiable || size == 0 {
         Content::Empty
     } else {
-        let Ok(slot) = Arc::clone(&service.downloads).try_acquire_owned() else {
-            let busy = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Busy", "too many downloads at one time");
-            return Err(Refusal { retry_after: Some(rand::random_range(BUSY_RETRY)), ..busy });
-        };
+        let slot = service.downloads.take_one(caller.owner()).map_err(busy)?;
         let content = FileContent::part(file, start, size, slot).await.map_err(|error| {
             tracing::error!(%digest, %error, "a package can't be read");
             Refusal::internal()

@@ -7,7 +7,8 @@ use std::task::{Context, Poll, ready};
 use bytes::{Bytes, BytesMut};
 use tokio::fs::File;
 use tokio::io::{AsyncRead as _, AsyncSeekExt as _, ReadBuf};
-use tokio::sync::OwnedSemaphorePermit;
+
+use crate::connections::shares::Share;
 
 /// A file and how much of it is still to come.
 #[derive(Debug)]
@@ -15,7 +16,7 @@ pub struct FileContent {
     file: File,
     left: u64,
     /// Its place among the downloads.
-    _slot: OwnedSemaphorePermit,
+    _slot: Share,
 }
 
 /// What a connection holds of a package at one time.
@@ -23,7 +24,7 @@ const PIECE: u64 = 32 * 1024;
 
 impl FileContent {
     /// `length` bytes from `start` on.
-    pub async fn part(mut file: File, start: u64, length: u64, slot: OwnedSemaphorePermit) -> io::Result<FileContent> {
+    pub async fn part(mut file: File, start: u64, length: u64, slot: Share) -> io::Result<FileContent> {
         file.set_max_buf_size(PIECE as usize);
         if start > 0 {
             file.seek(SeekFrom::Start(start)).await?;

@@ -41,7 +41,7 @@ pub async fn join(caller: &Caller, body: Incoming) -> Result<Answer, Refusal> {
         let refusal = Refusal::new(StatusCode::TOO_MANY_REQUESTS, "TooManyAttempts", message).closing();
         return Err(Refusal { retry_after: Some(seconds), ..refusal });
     }
-    let request = caller.service.reading.json(body, JOIN).await?;
+    let request = caller.service.reading.json(caller.owner(), body, JOIN).await?;
     let answered = admit(caller, request).await;
     if let Err(refusal) = &answered
         && refusal.status.is_client_error()

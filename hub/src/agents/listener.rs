@@ -14,19 +14,31 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio_rustls::TlsAcceptor;
 
-use super::guard::Guarded;
 use super::route::{self, Caller};
 use super::tls::{self, TlsError};
 use super::{AgentService, Counted};
+use crate::connections::guard::Guarded;
+use crate::connections::shares::{Bounds, Owner, Share};
 use crate::metrics::At;
 
 /// The configuration of the next handshake.
 type Current = Arc<RwLock<Arc<ServerConfig>>>;
 
+/// What a connection takes as long as it lives: of all, for whose end the hub waits; and of its address or its cluster.
+type Place = (OwnedSemaphorePermit, Share);
+
 /// A handshake is a few round trips; slower is idle or hostile.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 /// From the end of an answer to the end of the next request's head. A poll's `next` stays below it.
 const HEAD_WITHIN: Duration = Duration::from_secs(45);
+/// The same without a certificate: who joins does it at once.
+const STRANGERS_HEAD_WITHIN: Duration = Duration::from_secs(10);
+/// An agent has a few; a link that breaks every few seconds leaves some behind that the hub hasn't missed yet.
+const PER_CLUSTER: u32 = 128;
+/// What one address has of all connections before they show a certificate, as a divisor: many agents are behind one router.
+const STRANGERS: usize = 8;
+/// A small hub still takes a rack that joins at once.
+const LEAST_STRANGERS: usize = 32;
 /// Requests have five headers; the rest of the buffer is for the path.
 const MAX_HEADERS: usize = 32;
 /// The least that hyper takes.
@@ -41,6 +53,13 @@ const RENEW_EVERY: Duration = Duration::from_secs(6 * 60 * 60);
 const DRAIN_WITHIN: Duration = Duration::from_secs(10);
 /// When the system has no more room for connections.
 const OUT_OF_FILES_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many connections clusters, and those without a certificate, may have: together, each cluster, and from one address.
+pub fn bounds(max_connections: usize) -> (Bounds, Bounds) {
+    let all = u32::try_from(max_connections).unwrap_or(u32::MAX);
+    let strangers = u32::try_from((max_connections / STRANGERS).max(LEAST_STRANGERS)).unwrap_or(u32::MAX);
+    (Bounds { all, cluster: PER_CLUSTER, address: all }, Bounds { all, cluster: all, address: strangers })
+}
 
 /// Serves until told to stop; returns when the last answer is out.
 pub async fn serve(
@@ -83,8 +102,15 @@ async fn accept(
                     service.metrics.connections_refused.get_or_create(&At::Agents.into()).inc();
                     continue;
                 };
+                let owner = Owner { cluster: None, address: address.ip() };
+                let Ok(share) = service.strangers.take_one(owner) else {
+                    service.metrics.connections_refused.get_or_create(&At::Agents.into()).inc();
+                    tracing::debug!(%address, "too many connections of one address without a certificate");
+                    continue;
+                };
                 let config = Arc::clone(&current.read().unwrap_or_else(PoisonError::into_inner));
-                tokio::spawn(connection(socket, address, config, Arc::clone(service), permit, shutdown.clone()));
+                let (service, shutdown) = (Arc::clone(service), shutdown.clone());
+                tokio::spawn(connection(socket, address, config, service, (permit, share), shutdown));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -107,11 +133,10 @@ async fn connection(
     address: SocketAddr,
     config: Arc<ServerConfig>,
     service: Arc<AgentService>,
-    permit: OwnedSemaphorePermit,
+    mut place: Place,
     mut shutdown: watch::Receiver<bool>,
 ) {
     let _counted = Counted::one(&service.metrics.connections.get_or_create_owned(&At::Agents.into()));
-    let _permit = permit;
     // Small answers go out at once; a socket that refuses this still works.
     let _ = socket.set_nodelay(true);
     let handshake = Box::pin(tokio::time::timeout(HANDSHAKE_WITHIN, TlsAcceptor::from(config).accept(socket)));
@@ -125,11 +150,25 @@ async fn connection(
         Ok(peer) => peer,
         Err(error) => return tracing::debug!(%address, %error, "a certificate can't be read"),
     };
+    let head_within = match peer {
+        Some(peer) => {
+            let owner = Owner { cluster: Some(peer.cluster), address: address.ip() };
+            match service.known.take_one(owner) {
+                Ok(share) => place.1 = share,
+                Err(full) => {
+                    service.metrics.connections_refused.get_or_create(&At::Agents.into()).inc();
+                    return tracing::debug!(%address, cluster = %peer.cluster, %full, "a connection too many");
+                }
+            }
+            HEAD_WITHIN
+        }
+        None => STRANGERS_HEAD_WITHIN,
+    };
     let caller = Arc::new(Caller { service, peer, address: address.ip(), shutdown: shutdown.clone() });
     let answer = service_fn(move |request| route::answer(Arc::clone(&caller), request));
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_WITHIN)
+        .header_read_timeout(head_within)
         .max_headers(MAX_HEADERS)
         .max_buf_size(BUFFER)
         .auto_date_header(false)
@@ -150,6 +189,7 @@ async fn connection(
     if let Err(error) = ended {
         tracing::debug!(%address, %error, "a connection ended");
     }
+    drop(place);
 }
 
 /// Ends when the hub stops.

@@ -80,7 +80,7 @@ pub async fn poll(caller: &Caller, known: &Known, body: Incoming) -> Result<Answ
 /// The answer, and whether there is news in it.
 async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer, bool), Refusal> {
     let service = &caller.service;
-    let request: PollRequest = service.reading.json(body, POLL).await?;
+    let request: PollRequest = service.reading.json(caller.owner(), body, POLL).await?;
     let load = Load {
         held: usize::try_from(service.metrics.polls_held.get()).unwrap_or(0),
         profile: request.profile,

@@ -14,7 +14,7 @@ use crate::store::now;
 
 pub async fn renew(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
     let service = &caller.service;
-    let request: RenewRequest = service.reading.json(body, RENEW).await?;
+    let request: RenewRequest = service.reading.json(caller.owner(), body, RENEW).await?;
     let certificate = certify(caller, &request.csr, &known.peer.cluster)?;
     let mut tx = service.store.write().await?;
     tx.note_certificate(&known.peer.cluster, &note(&certificate)).await?;

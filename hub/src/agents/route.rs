@@ -15,6 +15,7 @@ use super::answer::{Answer, Refusal};
 use super::roster::Member;
 use super::tls::Peer;
 use super::{blobs, join, poll, renew, site, status};
+use crate::connections::shares::Owner;
 use crate::metrics::{self, Route, Status};
 use crate::store::now;
 
@@ -104,6 +105,11 @@ fn not_allowed(methods: &'static str) -> Answer {
 }
 
 impl Caller {
+    /// Whose share of the hub a request takes.
+    pub fn owner(&self) -> Owner {
+        Owner { cluster: self.peer.map(|peer| peer.cluster), address: self.address }
+    }
+
     /// The cluster, if its certificate is good for everything.
     async fn known(&self) -> Result<Known, Refusal> {
         let known = self.known_even_expired().await?;

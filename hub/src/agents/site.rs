@@ -60,7 +60,7 @@ const NEXT: std::ops::RangeInclusive<u64> = 25..=35;
 
 pub async fn carry(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
     let service = &caller.service;
-    let request: SiteRequest = service.reading.json(body, SITE).await?;
+    let request: SiteRequest = service.reading.json(caller.owner(), body, SITE).await?;
     if request.presences.len() > MAX_MEMBERS {
         return Err(malformed(format!("a site has at most {MAX_MEMBERS} members")));
     }

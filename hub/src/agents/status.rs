@@ -14,7 +14,7 @@ use crate::truth::{TakeError, Taken};
 
 /// 200 means stored for good, or that something at least as new is.
 pub async fn take(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
-    let envelope = caller.service.reading.envelope(body, STATUS).await?;
+    let envelope = caller.service.reading.envelope(caller.owner(), body, STATUS).await?;
     let taken = if envelope.payload_type == HoldDocument::TYPE {
         holds::take(&caller.service.store, &envelope).await
     } else {
@@ -60,7 +60,7 @@ fn result(taken: &Result<Taken, TakeError>) -> DocumentResult {
 
 /// A state that this hub signed once and has lost since: believed for the cluster's own stream.
 pub async fn prove(caller: &Caller, known: &Known, body: Incoming) -> Result<Answer, Refusal> {
-    let envelope = caller.service.reading.envelope(body, PROOF).await?;
+    let envelope = caller.service.reading.envelope(caller.owner(), body, PROOF).await?;
     let stream = known.member.standing().stream;
     match caller.service.proofs.prove(&stream, envelope).await {
         Ok(()) => Ok(bare(StatusCode::OK)),

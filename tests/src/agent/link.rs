@@ -131,6 +131,20 @@ impl Link {
 
     /// Reads one answer.
     pub async fn answer(&mut self, is_head: bool) -> Result<Reply, LinkError> {
+        let mut reply = self.head().await?;
+        let length: usize = match (is_head || reply.status == 304, reply.header("content-length")) {
+            (true, _) => 0,
+            (false, Some(text)) => text.parse().map_err(|_| LinkError::NoHttp(format!("a length of `{text}`")))?,
+            (false, None) => return Err(LinkError::NoHttp("an answer without a length".to_owned())),
+        };
+        while reply.body.len() < length {
+            self.read_more(&mut reply.body).await?;
+        }
+        Ok(reply)
+    }
+
+    /// Reads the head of an answer, and what came with it of its body.
+    pub async fn head(&mut self) -> Result<Reply, LinkError> {
         let mut bytes = Vec::new();
         let end = loop {
             if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -149,16 +163,8 @@ impl Link {
             .filter_map(|line| line.split_once(':'))
             .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
             .collect();
-        let mut reply = Reply { status, headers, body: bytes.split_off(end + 4) };
+        let reply = Reply { status, headers, body: bytes.split_off(end + 4) };
         self.over |= reply.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"));
-        let length: usize = match (is_head || status == 304, reply.header("content-length")) {
-            (true, _) => 0,
-            (false, Some(text)) => text.parse().map_err(|_| LinkError::NoHttp(head.clone()))?,
-            (false, None) => return Err(LinkError::NoHttp("an answer without a length".to_owned())),
-        };
-        while reply.body.len() < length {
-            self.read_more(&mut reply.body).await?;
-        }
         Ok(reply)
     }
 

@@ -13,6 +13,13 @@ async fn link(agent: &Agent) -> Link {
     Link::open(&agent.hub, agent.config()).await.unwrap()
 }
 
+/// From another address of the loopback, as another host would.
+async fn connect_from(address: [u8; 4], port: u16) -> tokio::net::TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind((address, 0).into()).unwrap();
+    socket.connect(([127, 0, 0, 1], port).into()).await.unwrap()
+}
+
 async fn raw(agent: &Agent, bytes: &[u8]) -> Option<Reply> {
     let mut link = link(agent).await;
     link.write(bytes).await.unwrap();
@@ -166,6 +173,23 @@ async fn an_empty_and_a_strange_join_are_malformed() {
 }
 
 #[tokio::test]
+async fn one_address_without_a_certificate_leaves_room_for_others() {
+    let hub = Hub::with(|config| {
+        config.max_connections = 400;
+        config.wait = Duration::from_millis(50);
+    })
+    .await;
+    let mut agent = hub.agent().await;
+    let mut idle = Vec::new();
+    for _ in 0..1000 {
+        idle.push(connect_from([127, 0, 0, 2], hub.port).await);
+    }
+    agent.poll().await.unwrap();
+    let open = hub.metrics.connections.get_or_create(&kedge_hub::metrics::At::Agents.into()).get();
+    assert!(open <= 400 / 8 + 2, "{open} are open");
+}
+
+#[tokio::test]
 async fn thousands_of_idle_connections_hold_up_nobody_and_go_after_ten_seconds() {
     let hub = Hub::with(|config| {
         config.max_connections = 3000;
@@ -175,7 +199,7 @@ async fn thousands_of_idle_connections_hold_up_nobody_and_go_after_ten_seconds()
     let mut agent = hub.agent().await;
     let mut idle = Vec::new();
     for _ in 0..2000 {
-        idle.push(tokio::net::TcpStream::connect(("127.0.0.1", hub.port)).await.unwrap());
+        idle.push(connect_from([127, 0, 0, 2], hub.port).await);
     }
     let begun = Instant::now();
     agent.poll().await.unwrap();

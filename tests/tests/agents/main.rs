@@ -12,4 +12,5 @@ mod poll;
 mod postgres;
 mod renew;
 mod site;
+mod slow;
 mod status;
