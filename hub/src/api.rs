@@ -14,6 +14,7 @@ mod desired;
 mod document;
 pub(crate) mod drift;
 pub(crate) mod evidence;
+pub(crate) mod failed_logins;
 pub(crate) mod fleet;
 pub(crate) mod gate;
 mod health;
@@ -38,6 +39,7 @@ pub(crate) mod ticks;
 pub(crate) mod workloads;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,12 +50,15 @@ use axum::middleware::from_fn_with_state;
 use tokio::sync::{Semaphore, watch};
 
 use crate::config;
+use crate::connections::shares::Shares;
 use crate::metrics::{Metrics, Request, Route, Status};
-use crate::store::Store;
+use crate::store::{Store, now};
 pub use answer::ApiError;
 pub use caller::Caller;
 use desired::Desired;
 pub use document::openapi;
+use failed_logins::FailedLogins;
+pub use health::metrics_alone;
 pub use limit::Limits;
 pub use rollouts::start::WrittenView;
 pub use rooms::{
@@ -74,8 +79,13 @@ pub struct ApiState {
     /// Requests that wait for a change: each holds a connection.
     pub(crate) watchers: Arc<Semaphore>,
     pub(crate) shutdown: watch::Receiver<bool>,
-    /// The listener speaks TLS: cookies may insist on it.
+    /// People reach it by TLS: cookies may insist on it.
     pub(crate) secure: bool,
+    /// Where people reach it, when the configuration says so.
+    pub(crate) public_url: Option<Arc<str>>,
+    pub(crate) failed_logins: Arc<FailedLogins>,
+    /// Webhooks whose bodies are being read: nobody knows yet who sends them.
+    hooks: Arc<Shares>,
 }
 
 /// A request that isn't a watch ends by then; the database gives up sooner.
@@ -103,7 +113,17 @@ impl ApiState {
             desired: Arc::new(Desired::default()),
             watchers: Arc::new(Semaphore::new(MAX_WATCHERS)),
             shutdown,
-            secure: config.tls.is_some(),
+            secure: config.is_secure(),
+            public_url: config.public_url.as_deref().map(Arc::from),
+            failed_logins: Arc::new(FailedLogins::default()),
+            hooks: Shares::new(hooks::BOUNDS),
+        }
+    }
+
+    /// A login that is refused stands in the audit log.
+    pub(crate) async fn note_failed_login(&self, address: Option<IpAddr>, refused: &ApiError) {
+        if let Some(entry) = self.failed_logins.note(address, refused.reason, now()) {
+            failed_logins::write(&self.store, &entry).await;
         }
     }
 
@@ -131,8 +151,9 @@ pub fn router(state: ApiState) -> Router {
     Router::new()
         .nest("/api/v1", api)
         .route("/api/v1/openapi.json", axum::routing::get(async || axum::Json(openapi())))
-        .merge(health::routes())
+        .merge(health::routes(&state))
         .merge(hooks::routes(&state))
+        .layer(from_fn_with_state(state.clone(), gate::stay_with_tls))
         .with_state(state)
 }
 

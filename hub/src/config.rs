@@ -14,6 +14,7 @@ use std::time::Duration;
 pub use parse::Flags;
 pub use problem::{ConfigError, ConfigProblem};
 
+use crate::connections::proxies::Proxies;
 use crate::events::EventKind;
 
 /// Everything a hub can be told. `packaging/hub.toml` explains each key.
@@ -25,6 +26,7 @@ pub struct Config {
     pub keys: PathBuf,
     pub api: Api,
     pub agents: Agents,
+    pub metrics: MetricsListener,
     pub database: Database,
     pub git: Git,
     pub environments: BTreeMap<String, Environment>,
@@ -33,7 +35,7 @@ pub struct Config {
     pub events: Vec<Destination>,
 }
 
-/// `/api/v1`, webhooks, health, metrics.
+/// `/api/v1`, the page, webhooks, health, metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Api {
     pub listen: SocketAddr,
@@ -44,6 +46,17 @@ pub struct Api {
     /// Requests per second of one token, and of one address without a token.
     pub rate_per_token: u32,
     pub rate_per_address: u32,
+    /// Where people reach it, when that isn't the listener itself: `https://kedge.example.com`.
+    pub public_url: Option<String>,
+    /// Whose `X-Forwarded-For` is believed.
+    pub trusted_proxies: Proxies,
+}
+
+/// A listener of its own for `/metrics`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MetricsListener {
+    /// None: `/metrics` is on the API's, and needs a token.
+    pub listen: Option<SocketAddr>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -207,7 +220,10 @@ impl Config {
                 allow_plain: false,
                 rate_per_token: RATE_PER_TOKEN,
                 rate_per_address: RATE_PER_ADDRESS,
+                public_url: None,
+                trusted_proxies: Proxies::default(),
             },
+            metrics: MetricsListener::default(),
             agents: Agents {
                 listen: AGENTS,
                 address: format!("https://{}:{}", hostname(), AGENTS.port()),
@@ -257,6 +273,13 @@ impl Config {
             }
         }
         names
+    }
+}
+
+impl Api {
+    /// Browsers reach it by TLS, ours or a proxy's: cookies and browsers may insist on it.
+    pub fn is_secure(&self) -> bool {
+        self.tls.is_some() || self.public_url.as_deref().is_some_and(|url| url.starts_with("https://"))
     }
 }
 

@@ -86,7 +86,7 @@ macro_rules! label {
 
 label!(
     /// Where a connection came in.
-    Listener, listener, At { Api = "api", Agents = "agents" }
+    Listener, listener, At { Api = "api", Agents = "agents", Metrics = "metrics" }
 );
 label!(
     /// How a poll ended.

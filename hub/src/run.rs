@@ -48,6 +48,8 @@ pub struct Hub {
     /// Where people and programs, and where agents are served: the real ports, also when 0 was asked for.
     pub api: SocketAddr,
     pub agents: SocketAddr,
+    /// Where metrics are served without a token, if the configuration says so.
+    pub metrics_address: Option<SocketAddr>,
     /// Written by this start: the file with the first administrator's token.
     pub first_token: Option<PathBuf>,
     pub store: Store,
@@ -96,9 +98,14 @@ impl Hub {
         let first_token = data.first_token(&store).await?;
         let api = listener::bind(config.api.listen).await?;
         let agents = listener::bind(config.agents.listen).await?;
+        let metrics = match config.metrics.listen {
+            Some(address) => Some(listener::bind(address).await?),
+            None => None,
+        };
         let mut hub = Hub {
             api: listener::address(&api)?,
             agents: listener::address(&agents)?,
+            metrics_address: metrics.as_ref().map(listener::address).transpose()?,
             first_token,
             store,
             keys,
@@ -117,10 +124,13 @@ impl Hub {
         let rooms = hub.open_rooms(&config).await?;
         hub.follow_others().await?;
         let service = hub.agent_service(&config, &rooms);
-        hub.serve_people(&config, &rooms, &service, api)?;
+        hub.serve_people(&config, &rooms, &service, (api, metrics))?;
         hub.stand(&config, &rooms, service.fleet());
         hub.serve_agents(service, agents);
         tracing::info!(api = %hub.api, agents = %hub.agents, address = config.agents.address, "the hub serves");
+        if let Some(metrics) = hub.metrics_address {
+            tracing::info!(%metrics, "serves metrics without a token");
+        }
         Ok(hub)
     }
 
@@ -205,7 +215,7 @@ impl Hub {
         config: &Config,
         rooms: &Rooms,
         service: &AgentService,
-        listener: TcpListener,
+        (listener, own): (TcpListener, Option<TcpListener>),
     ) -> Result<(), RunError> {
         let people = People {
             store: self.store.clone(),
@@ -228,12 +238,27 @@ impl Hub {
         let state =
             ApiState::new(self.store.clone(), Arc::new(people), Arc::clone(&metrics), &config.api, stop.clone());
         let tls = listener::Tls::load(config.api.tls.as_ref())?;
-        let router = api::router(state.clone()).merge(web::router(state));
-        let served = listener::serve(listener, tls, router, metrics, At::Api, stop);
+        let router = api::router(state.clone()).merge(web::router(state.clone()));
+        let proxies = Arc::new(config.api.trusted_proxies.clone());
+        let people = listener::Served { tls, proxies, router };
+        let served = listener::serve(listener, people, Arc::clone(&metrics), At::Api, stop.clone());
         self.spawn("api", async {
             served.await;
             Ok(())
         });
+        let (logins, store, until) = (Arc::clone(&state.failed_logins), self.store.clone(), stop.clone());
+        self.spawn("failed logins", async move {
+            logins.write_sums(&store, until).await;
+            Ok(())
+        });
+        if let Some(own) = own {
+            let scraped = listener::Served { tls: None, proxies: Arc::default(), router: api::metrics_alone(state) };
+            let served = listener::serve(own, scraped, metrics, At::Metrics, stop);
+            self.spawn("metrics", async {
+                served.await;
+                Ok(())
+            });
+        }
         Ok(())
     }
 

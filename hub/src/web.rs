@@ -17,18 +17,20 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::routing::{get, post};
 
-use crate::api::gate::in_time;
+use crate::api::gate::{in_time, stay_with_tls};
 use crate::api::{ApiState, REQUEST_TIME, tag};
 pub use answer::{Show, WebError};
 pub use session::{Confirmed, Viewer};
 
 /// The largest form is a pasted plan.
 const MAX_FORM: usize = 512 * 1024;
+/// A token, and where to go.
+const MAX_LOGIN: usize = 8 * 1024;
 
 /// Every page, and the answer to addresses that nobody knows.
 pub fn router(state: ApiState) -> Router {
     let pages = pages::routes()
-        .route("/login", get(session::ask).post(session::log_in))
+        .route("/login", get(session::ask).post(session::log_in).layer(DefaultBodyLimit::max(MAX_LOGIN)))
         .route("/login/{code}", get(session::follow_link))
         .route("/logout", post(session::log_out))
         .layer(from_fn(tag::add));
@@ -41,6 +43,7 @@ pub fn router(state: ApiState) -> Router {
         .layer(from_fn_with_state(REQUEST_TIME, in_time))
         .merge(assets::routes())
         .layer(from_fn(gate::guard))
+        .layer(from_fn_with_state(state.clone(), stay_with_tls))
         .with_state(state)
 }
 

@@ -52,6 +52,41 @@ need_axe() {
     } >"$KEDGE_CACHE/axe.log" 2>&1
 }
 
+# need_openapi: sets KEDGE_OPENAPI to the folder with a linter of OpenAPI and a generator of clients, which npm has. What they are
+# made of is in tests/lab/openapi/package-lock.json, each with its checksum. When that can't be, `why` says so and it is false.
+need_openapi() {
+    local module=$root/tests/lab/openapi sum home
+    sum=$(sha256sum <"$module/package-lock.json")
+    home=$KEDGE_CACHE/programs/openapi-${sum:0:12}
+    export KEDGE_OPENAPI=$home
+    if [[ -f $home/complete ]]; then return 0; fi
+    unset KEDGE_OPENAPI
+    need npm npm || {
+        why="npm isn't here and can't be installed (a linter of OpenAPI and a generator of clients come with it)"
+        return 1
+    }
+    mkdir -p "$KEDGE_CACHE/programs"
+    (
+        flock 7
+        if [[ ! -f $home/complete ]]; then
+            say "Fetching a linter of OpenAPI and a generator of clients, once (1 minute; into $home)"
+            fetch_openapi "$module" "$home" >"$KEDGE_CACHE/openapi.log" 2>&1
+        fi
+    ) 7>"$KEDGE_CACHE/programs/.openapi.lock" || {
+        why="the linter of OpenAPI can't be fetched (npm ci); the words of npm are in $KEDGE_CACHE/openapi.log"
+        return 1
+    }
+    export KEDGE_OPENAPI=$home
+}
+
+# fetch_openapi MODULE FOLDER: what the lockfile names, and no script of it is run.
+fetch_openapi() {
+    local module=$1 home=$2 part=$2.part
+    rm -rf "$part" && mkdir -p "$part" && cp "$module/package.json" "$module/package-lock.json" "$part" || return 1
+    (cd "$part" && npm ci --ignore-scripts --no-audit --no-fund) || return 1
+    touch "$part/complete" && rm -rf "$home" && mv "$part" "$home"
+}
+
 # need_postgres: true when its server is there, or could be installed. When not, `why` says so.
 need_postgres() {
     if has_postgres; then return 0; fi

@@ -57,6 +57,7 @@ prepare_hub() {
     local why=''
     prepare_world
     need_gitea || export KEDGE_NO_GITEA=$why
+    need_openapi || export KEDGE_NO_OPENAPI=$why
     need_postgres || {
         say "$why: tests that need it are skipped"
         return 0

@@ -158,7 +158,8 @@ pub fn unauthorized(reason: &'static str, message: &str) -> ApiError {
     ApiError::new(StatusCode::UNAUTHORIZED, reason, message)
 }
 
-fn check_time(token: &AccessToken) -> Result<(), ApiError> {
+/// Neither revoked nor expired.
+pub fn check_time(token: &AccessToken) -> Result<(), ApiError> {
     if token.revoked_at.is_some() {
         return Err(unauthorized("TokenRevoked", "this access token was revoked"));
     }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{Method, StatusCode};
+use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -12,12 +12,16 @@ use super::ApiState;
 use super::airgap::IMPORT;
 use super::answer::{ApiError, Reason};
 use super::caller::{Caller, no_token};
-use super::limit::{Whose, counted};
+use super::limit::Whose;
 use super::page::MAX_WAIT;
+use crate::connections::address::network;
 use crate::metrics::Route;
 
 /// As it is seen below `/api/v1`.
 const PLAN: &str = "/plan";
+
+/// This host alone: others of its domain are nobody's business.
+const A_YEAR_OF_TLS: &str = "max-age=31536000";
 
 /// The largest file over a thin link, and the commits of all that is in it.
 const IMPORT_TIME: Duration = Duration::from_secs(10 * 60);
@@ -39,7 +43,12 @@ pub async fn let_in(State(state): State<ApiState>, mut request: Request, next: N
     let caller = match Caller::of(&state, request.headers(), &from).await {
         Ok(Some(caller)) => caller,
         Ok(None) => return by_address(&state, address, no_token()),
-        Err(refused) => return by_address(&state, address, refused),
+        Err(refused) => {
+            if refused.status == StatusCode::UNAUTHORIZED {
+                state.note_failed_login(address, &refused).await;
+            }
+            return by_address(&state, address, refused);
+        }
     };
     if let Err(seconds) = state.limits.take(Whose::Token(caller.token.clone()), Instant::now()) {
         return too_many(seconds).into_response();
@@ -61,9 +70,18 @@ pub async fn let_in(State(state): State<ApiState>, mut request: Request, next: N
     response
 }
 
+/// Where TLS leads here, browsers are told to stay with it, also before the first page is seen.
+pub async fn stay_with_tls(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    if state.secure {
+        response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, HeaderValue::from_static(A_YEAR_OF_TLS));
+    }
+    response
+}
+
 /// Requests without a valid token are limited by where they come from.
 fn by_address(state: &ApiState, address: Option<IpAddr>, refused: ApiError) -> Response {
-    let taken = address.map_or(Ok(()), |address| state.limits.take(Whose::Address(counted(address)), Instant::now()));
+    let taken = address.map_or(Ok(()), |address| state.limits.take(Whose::Address(network(address)), Instant::now()));
     match taken {
         Ok(()) => refused.into_response(),
         Err(seconds) => too_many(seconds).into_response(),

@@ -14,13 +14,18 @@ use axum::routing::post;
 use super::ApiState;
 use super::answer::ApiError;
 use super::gate;
-use super::limit::{Whose, counted};
+use super::limit::Whose;
+use crate::connections::address::network;
+use crate::connections::shares::{Bounds, Owner};
 use crate::metrics::Route;
 
 /// A push of many commits is some hundred kilobytes.
 const MAX_BODY: usize = 1024 * 1024;
 /// Git servers send at once.
 const TIME: Duration = Duration::from_secs(10);
+/// Hooks that are read at one time. One that is refused is missed for one interval of polling.
+pub const BOUNDS: Bounds = Bounds { all: 64, cluster: 64, address: 32 };
+const BUSY_RETRY_S: u64 = 2;
 
 pub fn routes(state: &ApiState) -> Router<ApiState> {
     Router::new()
@@ -52,12 +57,14 @@ async fn git(
     }
 }
 
-/// Anybody can reach the hook: checking signatures is work too.
+/// Anybody can reach the hook: checking signatures is work too, and bodies that come slowly take memory.
 async fn slowly(State(state): State<ApiState>, request: Request, next: Next) -> Response {
-    if let Some(address) = gate::address_of(&request)
-        && let Err(seconds) = state.limits.take(Whose::Address(counted(address)), Instant::now())
-    {
+    let Some(address) = gate::address_of(&request) else { return next.run(request).await };
+    if let Err(seconds) = state.limits.take(Whose::Address(network(address)), Instant::now()) {
         return gate::too_many(seconds).into_response();
     }
-    next.run(request).await
+    match state.hooks.take_one(Owner { cluster: None, address }) {
+        Ok(_share) => next.run(request).await,
+        Err(_) => gate::too_many(BUSY_RETRY_S).into_response(),
+    }
 }

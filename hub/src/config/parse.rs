@@ -9,11 +9,12 @@ use toml::de::DeTable;
 
 use super::destination;
 use super::problem::{ConfigError, ConfigProblem};
-use super::reader::{Notes, Section};
+use super::reader::{At, Notes, Section};
 use super::{
     Agents, Api, Config, Credential, Database, Environment, Forge, ForgeKind, Git, History, Packages, PublishMode,
     TlsFiles, default_data, host_of,
 };
+use crate::connections::proxies::{Network, Proxies};
 use crate::private;
 use crate::store::Backend;
 
@@ -112,6 +113,10 @@ pub(super) fn read(text: &str, flags: &Flags, notes: &mut Notes) -> Config {
     if let Some(section) = file.section("agents") {
         read_agents(section, &mut config.agents);
     }
+    if let Some(mut section) = file.section("metrics") {
+        config.metrics.listen = section.address("listen").map(|listen| listen.value);
+        section.finish();
+    }
     if let Some(section) = file.section("database") {
         read_database(section, &mut config.database);
     }
@@ -154,6 +159,8 @@ fn read_api(mut section: Section<'_, '_>, api: &mut Api) {
     if let Some(rate) = section.number("rate_per_address", 1..=1_000_000) {
         api.rate_per_address = rate;
     }
+    let public_url = section.filled("public_url");
+    api.trusted_proxies = proxies(&mut section);
     if let Some(mut tls) = section.section("tls") {
         let certificate = tls.file("certificate", false);
         let key = tls.file("key", true);
@@ -163,6 +170,9 @@ fn read_api(mut section: Section<'_, '_>, api: &mut Api) {
             (_, None) => tls.missing("key", "name the PEM file with the certificate's key"),
         }
         tls.finish();
+    }
+    if let Some(url) = public_url {
+        api.public_url = origin(&mut section, url, api.tls.is_some());
     }
     if let Some(listen) = listen {
         api.listen = listen.value;
@@ -175,6 +185,47 @@ fn read_api(mut section: Section<'_, '_>, api: &mut Api) {
         }
     }
     section.finish();
+}
+
+/// `https://kedge.example.com`, without anything after the host and its port: as browsers write an origin.
+fn origin(section: &mut Section<'_, '_>, url: At<String>, tls: bool) -> Option<String> {
+    let text = url.value.trim_end_matches('/');
+    let uri = text.parse::<http::Uri>().ok().filter(|uri| uri.path() == "/" && uri.query().is_none());
+    let scheme = uri.as_ref().and_then(|uri| uri.scheme_str());
+    let host = uri.as_ref().and_then(http::Uri::host).filter(|host| !host.is_empty() && !text.contains('@'));
+    match (scheme, host) {
+        (Some("http"), Some(_)) if tls => {
+            let hint = "write it with https; without a proxy the key isn't needed";
+            section.notes().error(url.span, "`public_url` is http, and [api.tls] serves https", hint);
+            None
+        }
+        (Some(scheme @ ("http" | "https")), Some(host)) => {
+            let port = uri.as_ref().and_then(http::Uri::port_u16);
+            let usual = if scheme == "https" { 443 } else { 80 };
+            let port = port.filter(|port| *port != usual).map(|port| format!(":{port}")).unwrap_or_default();
+            Some(format!("{scheme}://{}{port}", host.to_ascii_lowercase()))
+        }
+        _ => {
+            let hint = "write \"https://kedge.example.com\", without a path";
+            section.notes().error(url.span, "`public_url` is no address of a site", hint);
+            None
+        }
+    }
+}
+
+fn proxies(section: &mut Section<'_, '_>) -> Proxies {
+    let mut networks = Vec::new();
+    for text in section.texts("trusted_proxies").unwrap_or_default() {
+        match text.value.parse::<Network>() {
+            Ok(network) => networks.push(network),
+            Err(_) => section.notes().error(
+                text.span,
+                "this is no address and no network",
+                "write \"10.0.0.5\" or \"10.0.0.0/24\"; names are not looked up",
+            ),
+        }
+    }
+    Proxies::new(networks)
 }
 
 fn read_agents(mut section: Section<'_, '_>, agents: &mut Agents) {

@@ -46,6 +46,10 @@ pub fn settings(config: &Config) -> String {
     out.plain("allow_plain", config.api.allow_plain);
     out.plain("rate_per_token", config.api.rate_per_token);
     out.plain("rate_per_address", config.api.rate_per_address);
+    if let Some(url) = &config.api.public_url {
+        out.text("public_url", url);
+    }
+    out.list("trusted_proxies", &config.api.trusted_proxies.networks().map(ToString::to_string).collect::<Vec<_>>());
     if let Some(tls) = &config.api.tls {
         out.section("[api.tls]");
         out.text("certificate", &tls.certificate.display().to_string());
@@ -59,6 +63,10 @@ pub fn settings(config: &Config) -> String {
     out.text("low_interval", &duration(config.agents.low_interval));
     out.text("certificate_lifetime", &duration(config.agents.certificate_lifetime));
     out.plain("max_connections", config.agents.max_connections);
+    out.section("[metrics]");
+    if let Some(listen) = config.metrics.listen {
+        out.text("listen", &listen.to_string());
+    }
     out.section("[database]");
     out.text("url", &without_password(&config.database.url));
     if let Some(file) = &config.database.password_file {

@@ -56,6 +56,8 @@ fn the_example_names_every_key_and_nothing_else() {
     assert_eq!(config.git.forges[0].kind, ForgeKind::Gitea);
     assert_eq!(config.environments["prod"].publish, PublishMode::PullRequest);
     assert!(config.api.tls.is_some());
+    assert_eq!(config.api.public_url.as_deref(), Some("https://kedge.example.com"));
+    assert_eq!(config.metrics.listen, Some("127.0.0.1:7482".parse().unwrap()));
     assert_eq!(config.events[0].kinds, EventKind::DEFAULT);
     for key in &notes.known {
         let last = key.rsplit('.').next().unwrap();
@@ -67,6 +69,37 @@ fn the_example_names_every_key_and_nothing_else() {
 fn is_header(line: &str, key: &str) -> bool {
     let header = line.trim_matches(['[', ']']);
     line.starts_with('[') && (header == key || header.starts_with(&format!("{key}.")))
+}
+
+#[test]
+fn a_public_url_is_an_origin_and_proxies_are_networks() {
+    let read = |text: &str| {
+        let mut notes = notes();
+        let config = parse::read(text, &Flags::default(), &mut notes);
+        let problems: Vec<String> = notes.problems.iter().map(|problem| problem.message.clone()).collect();
+        (config, problems)
+    };
+    for (written, origin) in [
+        ("https://Kedge.Example.com/", "https://kedge.example.com"),
+        ("https://kedge.example.com:443", "https://kedge.example.com"),
+        ("https://kedge.example.com:8443", "https://kedge.example.com:8443"),
+        ("http://[::1]:7480", "http://[::1]:7480"),
+    ] {
+        let (config, problems) = read(&format!("[api]\npublic_url = \"{written}\""));
+        assert_eq!(problems, Vec::<String>::new(), "{written}");
+        assert_eq!(config.api.public_url.as_deref(), Some(origin));
+        assert_eq!(config.api.is_secure(), origin.starts_with("https"));
+    }
+    for wrong in ["kedge.example.com", "https://", "https://a/b", "https://u:p@a", "ftp://a", "https://a?b"] {
+        let (config, problems) = read(&format!("[api]\npublic_url = \"{wrong}\""));
+        assert_eq!((config.api.public_url, problems.len()), (None, 1), "{wrong}");
+    }
+    let tls = "[api.tls]\ncertificate = \"c\"\nkey = \"k\"";
+    let (_, problems) = read(&format!("[api]\npublic_url = \"http://a\"\n{tls}"));
+    assert_eq!(problems, ["`public_url` is http, and [api.tls] serves https"]);
+    let (config, problems) = read("[api]\ntrusted_proxies = [\"10.0.0.0/8\", \"::1\", \"proxy\"]");
+    assert_eq!(problems, ["this is no address and no network"]);
+    assert!(config.api.trusted_proxies.trusts([10, 1, 2, 3].into()));
 }
 
 #[test]

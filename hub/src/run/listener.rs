@@ -1,5 +1,5 @@
-//! The listener of people and programs: plain HTTP or TLS with the operator's certificate, a bound on connections, time
-//! limits for who is slow, and an end at which answers that are under way finish. Started by `run`.
+//! The listener of people and programs: plain HTTP or TLS with the operator's certificate, bounds on connections, time limits
+//! for who sends or takes slowly, and an end at which answers that are under way finish. Started by `run`, also for metrics alone.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -24,6 +24,9 @@ use tower::Service as _;
 
 use super::{DRAIN, stopped};
 use crate::config::TlsFiles;
+use crate::connections::guard::Guarded;
+use crate::connections::proxies::Proxies;
+use crate::connections::shares::{Bounds, Owner, Shares};
 use crate::metrics::{At, Metrics};
 
 /// TLS with files that an operator renews: read again when they change.
@@ -44,7 +47,11 @@ pub enum ListenerError {
 }
 
 /// People, scripts, proxies; a proxy reuses its connections.
-const MAX_CONNECTIONS: usize = 2048;
+const MAX_CONNECTIONS: u32 = 2048;
+/// An office behind one router; a proxy that the operator named has no such bound.
+const PER_ADDRESS: u32 = MAX_CONNECTIONS / 4;
+/// A link that takes nothing for so long is cut or hostile.
+const TAKE: Duration = Duration::from_secs(30);
 /// Who hasn't sent a request's head by then won't; also how long an idle connection is kept.
 const HEAD: Duration = Duration::from_secs(30);
 const HANDSHAKE: Duration = Duration::from_secs(10);
@@ -64,16 +71,25 @@ pub fn address(listener: &TcpListener) -> Result<SocketAddr, ListenerError> {
     listener.local_addr().map_err(|source| ListenerError::Bind { address: unknown, source })
 }
 
+/// What a listener serves, and to whom.
+#[derive(Clone, Debug)]
+pub struct Served {
+    pub tls: Option<Tls>,
+    pub proxies: Arc<Proxies>,
+    pub router: Router,
+}
+
 /// Serves until told to stop; returns when the last answer is out, or after `DRAIN`.
 pub async fn serve(
     listener: TcpListener,
-    tls: Option<Tls>,
-    router: Router,
+    served: Served,
     metrics: Arc<Metrics>,
     at: At,
     mut shutdown: watch::Receiver<bool>,
 ) {
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS as usize));
+    let bounds = Bounds { all: MAX_CONNECTIONS, cluster: MAX_CONNECTIONS, address: PER_ADDRESS };
+    let by_address = Shares::new(bounds);
     let open = metrics.connections.get_or_create_owned(&at.into());
     let refused = metrics.connections_refused.get_or_create_owned(&at.into());
     let mut connections = JoinSet::new();
@@ -84,7 +100,7 @@ pub async fn serve(
             accepted = listener.accept() => accepted,
             Some(_) = connections.join_next() => continue,
             _ = reload.tick() => {
-                if let Some(tls) = &tls {
+                if let Some(tls) = &served.tls {
                     tls.reload();
                 }
                 continue;
@@ -102,31 +118,36 @@ pub async fn serve(
             refused.inc();
             continue;
         };
-        let (router, tls, shutdown, open) = (router.clone(), tls.clone(), shutdown.clone(), open.clone());
+        let share = match served.proxies.trusts(peer.ip()) {
+            true => None,
+            false => match by_address.take_one(Owner { cluster: None, address: peer.ip() }) {
+                Ok(share) => Some(share),
+                Err(_) => {
+                    refused.inc();
+                    tracing::debug!(%peer, "too many connections of one address");
+                    continue;
+                }
+            },
+        };
+        let (served, shutdown, open) = (served.clone(), shutdown.clone(), open.clone());
         open.inc();
         connections.spawn(async move {
-            connect(stream, peer, tls, router, shutdown).await;
+            connect(stream, peer, served, shutdown).await;
             open.dec();
-            drop(permit);
+            drop((permit, share));
         });
     }
     drop(listener);
     let _ = tokio::time::timeout(DRAIN, async { while connections.join_next().await.is_some() {} }).await;
 }
 
-async fn connect(
-    stream: TcpStream,
-    peer: SocketAddr,
-    tls: Option<Tls>,
-    router: Router,
-    shutdown: watch::Receiver<bool>,
-) {
+async fn connect(stream: TcpStream, peer: SocketAddr, served: Served, shutdown: watch::Receiver<bool>) {
     // Small answers must not wait for more to come.
     let _ = stream.set_nodelay(true);
-    match tls {
-        None => talk(stream, peer, router, shutdown).await,
+    match served.tls.clone() {
+        None => talk(stream, peer, served, shutdown).await,
         Some(tls) => match tokio::time::timeout(HANDSHAKE, tls.acceptor().accept(stream)).await {
-            Ok(Ok(stream)) => talk(stream, peer, router, shutdown).await,
+            Ok(Ok(stream)) => talk(stream, peer, served, shutdown).await,
             Ok(Err(error)) => tracing::debug!(%peer, %error, "no TLS"),
             Err(_) => tracing::debug!(%peer, "the TLS handshake took too long"),
         },
@@ -136,14 +157,15 @@ async fn connect(
 async fn talk(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     peer: SocketAddr,
-    router: Router,
+    Served { proxies, router, .. }: Served,
     mut shutdown: watch::Receiver<bool>,
 ) {
     let answer = hyper::service::service_fn(move |request: Request<Incoming>| {
         let mut router = router.clone();
+        let client = SocketAddr::new(proxies.client(peer.ip(), request.headers()), peer.port());
         async move {
             let mut request = request.map(Body::new);
-            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(ConnectInfo(client));
             Ok::<_, Infallible>(match router.call(request).await {
                 Ok(response) => response,
                 Err(never) => match never {},
@@ -152,7 +174,7 @@ async fn talk(
     });
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(MAX_HEAD).half_close(false);
-    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), answer));
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(Guarded::new(stream, TAKE)), answer));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = stopped(&mut shutdown) => {

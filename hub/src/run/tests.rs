@@ -36,13 +36,64 @@ async fn a_first_start_makes_everything_and_a_second_one_keeps_it() {
     assert!(std::fs::read_to_string(&token).unwrap().starts_with("kedge_"));
     let keys = hub.keys.key_set();
     assert!(get(hub.api, "/healthz").await.starts_with("HTTP/1.1 200"));
-    assert!(get(hub.api, "/metrics").await.contains("# EOF"));
+    let sent = format!("authorization: Bearer {}\r\n", std::fs::read_to_string(&token).unwrap().trim());
+    assert!(get_with(hub.api, "/metrics", &sent).await.contains("# EOF"));
+    assert!(get(hub.api, "/metrics").await.starts_with("HTTP/1.1 401"));
+    assert_eq!(hub.metrics_address, None);
     let (stop, stopped) = watch::channel(false);
     stop.send_replace(true);
     hub.finish(stopped).await.unwrap();
     let again = Hub::start(config(&folder)).await.unwrap();
     assert_eq!(again.first_token, None);
     assert_eq!(again.keys.key_set(), keys);
+}
+
+#[tokio::test]
+async fn metrics_have_a_listener_of_their_own_where_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut config = config(&folder);
+    config.metrics.listen = Some("127.0.0.1:0".parse().unwrap());
+    let hub = Hub::start(config).await.unwrap();
+    let own = hub.metrics_address.unwrap();
+    assert!(get(own, "/metrics").await.contains("# EOF"));
+    assert!(get(own, "/api/v1/openapi.json").await.starts_with("HTTP/1.1 404"));
+    assert!(get(own, "/login").await.starts_with("HTTP/1.1 404"));
+    assert!(get(hub.api, "/metrics").await.starts_with("HTTP/1.1 401"));
+}
+
+#[tokio::test]
+async fn one_address_leaves_room_for_others_unless_it_is_a_proxy_of_ours() {
+    let router = || axum::Router::new().route("/", axum::routing::get(async || "served"));
+    let (address, _stop, _served) = listen(None, router()).await;
+    let (behind, _stop, _served) = listen_behind("127.0.0.2", router()).await;
+    let mut held = Vec::new();
+    for _ in 0..700 {
+        held.push((connect_from([127, 0, 0, 2], address).await, connect_from([127, 0, 0, 2], behind).await));
+    }
+    let (mut refused, mut served) = held.pop().unwrap();
+    let mut answer = String::new();
+    // Closed without a word, or reset.
+    let _ = refused.read_to_string(&mut answer).await;
+    assert_eq!(answer, "");
+    served.write_all(b"GET / HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n\r\n").await.unwrap();
+    served.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.ends_with("served"), "{answer}");
+    assert!(get(address, "/").await.ends_with("served"), "another address");
+}
+
+#[tokio::test]
+async fn whom_a_request_comes_from_is_believed_of_our_proxies_alone() {
+    use axum::extract::ConnectInfo;
+    let router = || {
+        let say = async |ConnectInfo(client): ConnectInfo<SocketAddr>| client.ip().to_string();
+        axum::Router::new().route("/", axum::routing::get(say))
+    };
+    let (address, _stop, _served) = listen(None, router()).await;
+    let (behind, _stop, _served) = listen_behind("127.0.0.1", router()).await;
+    let forwarded = "x-forwarded-for: 9.9.9.9, 203.0.113.7\r\n";
+    assert!(get_with(address, "/", forwarded).await.ends_with("127.0.0.1"));
+    assert!(get_with(behind, "/", forwarded).await.ends_with("203.0.113.7"));
+    assert!(get(behind, "/").await.ends_with("127.0.0.1"));
 }
 
 #[tokio::test]
@@ -164,13 +215,28 @@ fn write_certificate(keys: &Keys, files: &crate::config::TlsFiles) {
     std::fs::write(&files.key, pem("PRIVATE KEY", key.secret_der())).unwrap();
 }
 
-async fn listen(
-    tls: Option<listener::Tls>,
-    router: axum::Router,
-) -> (SocketAddr, watch::Sender<bool>, tokio::task::JoinHandle<()>) {
+/// From another address of the loopback, as another host would.
+async fn connect_from(own: [u8; 4], address: SocketAddr) -> TcpStream {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.bind((own, 0).into()).unwrap();
+    socket.connect(address).await.unwrap()
+}
+
+type Listening = (SocketAddr, watch::Sender<bool>, tokio::task::JoinHandle<()>);
+
+async fn listen(tls: Option<listener::Tls>, router: axum::Router) -> Listening {
+    listen_as(listener::Served { tls, proxies: Arc::default(), router }).await
+}
+
+async fn listen_behind(proxy: &str, router: axum::Router) -> Listening {
+    let proxies = Arc::new(crate::connections::proxies::Proxies::new(vec![proxy.parse().unwrap()]));
+    listen_as(listener::Served { tls: None, proxies, router }).await
+}
+
+async fn listen_as(served: listener::Served) -> Listening {
     let listening = listener::bind("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = listener::address(&listening).unwrap();
     let (stop, stopping) = watch::channel(false);
     let metrics = Arc::new(Metrics::new());
-    (address, stop, tokio::spawn(listener::serve(listening, tls, router, metrics, At::Api, stopping)))
+    (address, stop, tokio::spawn(listener::serve(listening, served, metrics, At::Api, stopping)))
 }

@@ -7,14 +7,18 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::WebError;
-use crate::api::limit::{Whose, counted};
+use super::{WebError, session};
+use crate::api::limit::Whose;
 use crate::api::{ApiState, gate};
+use crate::connections::address::network;
 use crate::metrics::Route;
 
 /// Scripts, styles and pictures come from here alone; nothing inline, no frame around us, forms go home.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// Where sessions begin.
+const LOGIN: &str = "/login";
 
 const HEADERS: [(HeaderName, &str); 5] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -24,14 +28,23 @@ const HEADERS: [(HeaderName, &str); 5] = [
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
 ];
 
-/// Requests that carry no session are limited by where they come from; sessions by their token.
-pub async fn watch(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+/// Requests are limited by where they come from, until a session is proven: those are limited by their token. Whoever logs in
+/// has proven nothing yet, whatever cookie comes with it.
+pub async fn watch(State(state): State<ApiState>, mut request: Request, next: Next) -> Response {
     let address = gate::address_of(&request);
-    if request.headers().get(header::COOKIE).is_none()
+    let proven = match session::prove(&state, request.headers()).await {
+        Ok(proven) => proven,
+        Err(error) => return WebError::from(error).into_response(),
+    };
+    let charged = proven.is_none() || request.uri().path().starts_with(LOGIN);
+    if charged
         && let Some(address) = address
-        && let Err(seconds) = state.limits.take(Whose::Address(counted(address)), Instant::now())
+        && let Err(seconds) = state.limits.take(Whose::Address(network(address)), Instant::now())
     {
         return WebError::from(gate::too_many(seconds)).into_response();
+    }
+    if let Some(proven) = proven {
+        request.extensions_mut().insert(proven);
     }
     let response = next.run(request).await;
     state.count(Route::Page, response.status());

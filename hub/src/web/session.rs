@@ -1,15 +1,17 @@
 //! Who looks: an access token opens a session, a cookie carries it, and a form that changes something proves that it came from
 //! one of our pages.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Instant;
 
 use askama::Template;
-use axum::Form;
+use axum::extract::ConnectInfo;
 use axum::extract::rejection::{FormRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
+use axum::{Extension, Form};
 use kedge_model::wire::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -18,9 +20,10 @@ use serde_json::json;
 use super::frame::{Frame, Section};
 use super::{Show, WebError};
 use crate::api::answer::ApiError;
-use crate::api::caller::same_bytes;
+use crate::api::caller::{check_time, same_bytes};
 use crate::api::limit::Whose;
 use crate::api::{ApiState, Caller, gate};
+use crate::store::api::access::AccessToken;
 use crate::store::now;
 use crate::store::sessions::{Secret, SessionKind};
 
@@ -30,6 +33,13 @@ pub struct Viewer {
     pub caller: Caller,
     /// Goes into every form.
     pub csrf: String,
+}
+
+/// A session that the database knows, of a token that is still good.
+#[derive(Clone, Debug)]
+pub struct Proven {
+    secret: Secret,
+    token: AccessToken,
 }
 
 /// A form of ours, sent by a person who is logged in.
@@ -79,15 +89,18 @@ impl FromRequestParts<ApiState> for Viewer {
     type Rejection = WebError;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Viewer, WebError> {
-        let address = parts.extensions.get::<axum::extract::ConnectInfo<std::net::SocketAddr>>();
-        let address = address.map(|peer| peer.0.ip().to_canonical().to_string()).unwrap_or_default();
+        let address = parts.extensions.get::<ConnectInfo<SocketAddr>>();
+        let address = shown(address.map(|peer| peer.0.ip()));
         let to_login = || {
             // What was sent is lost; the page it was sent from isn't.
             let next = parts.uri.path_and_query().map_or("/", |next| next.as_str());
             WebError::Login { next: if parts.method == axum::http::Method::GET { next } else { "/" }.to_owned() }
         };
-        let secret = carried(state, &parts.headers).ok_or_else(to_login)?;
-        let token = state.store.session(&secret.hash(), now()).await?.ok_or_else(to_login)?;
+        let proven = match parts.extensions.get::<Proven>() {
+            Some(proven) => Some(proven.clone()),
+            None => prove(state, &parts.headers).await?,
+        };
+        let Proven { secret, token } = proven.ok_or_else(to_login)?;
         let caller = Caller::of_token(state, token, &address).map_err(|_| to_login())?;
         if let Err(seconds) = state.limits.take(Whose::Token(caller.token.clone()), Instant::now()) {
             return Err(gate::too_many(seconds).into());
@@ -100,7 +113,7 @@ impl<T: DeserializeOwned> FromRequest<ApiState> for Confirmed<T> {
     type Rejection = WebError;
 
     async fn from_request(request: Request, state: &ApiState) -> Result<Confirmed<T>, WebError> {
-        from_our_page(request.headers())?;
+        from_our_page(state, request.headers())?;
         let (mut parts, body) = request.into_parts();
         let viewer = Viewer::from_request_parts(&mut parts, state).await?;
         let bytes = axum::body::to_bytes(body, MAX_FORM).await.map_err(|_| {
@@ -126,15 +139,18 @@ pub async fn ask(query: Result<Query<LoginQuery>, QueryRejection>) -> Result<Res
 
 pub async fn log_in(
     State(state): State<ApiState>,
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
     headers: HeaderMap,
     form: Result<Form<LoginForm>, FormRejection>,
 ) -> Result<Response, WebError> {
-    from_our_page(&headers)?;
+    from_our_page(&state, &headers)?;
     let form = form?.0;
     let next = inside(&form.next);
-    match Caller::with_token(&state, form.token.trim(), "").await {
-        Ok(caller) => open(&state, &caller.token, &next).await,
+    let address = peer.map(|peer| peer.0.0.ip());
+    match Caller::with_token(&state, form.token.trim(), &shown(address)).await {
+        Ok(caller) => open(&state, &caller.token, &next, address).await,
         Err(wrong) if wrong.status == StatusCode::UNAUTHORIZED => {
+            state.note_failed_login(address, &wrong).await;
             let page = LoginPage { frame: Frame::bare("Log in", Section::None), next, wrong: Some(wrong) };
             Ok((StatusCode::UNAUTHORIZED, Show(page)).into_response())
         }
@@ -145,17 +161,27 @@ pub async fn log_in(
 /// A link works once.
 pub async fn follow_link(
     State(state): State<ApiState>,
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
     code: Result<Path<String>, PathRejection>,
 ) -> Result<Response, WebError> {
-    let used = || {
-        ApiError::new(StatusCode::GONE, "LinkUsed", "this link was used already, or its ten minutes are over")
-            .hint("`kedge open` makes a new one; or log in with your access token")
+    let address = peer.map(|peer| peer.0.0.ip());
+    let token = match Secret::parse(&code?.0) {
+        Some(secret) => {
+            let mut tx = state.store.write().await?;
+            let token = tx.take_link(&secret.hash(), now()).await?;
+            tx.commit().await?;
+            token
+        }
+        None => None,
     };
-    let secret = Secret::parse(&code?.0).ok_or_else(used)?;
-    let mut tx = state.store.write().await?;
-    let token = tx.take_link(&secret.hash(), now()).await?.ok_or_else(used)?;
-    tx.commit().await?;
-    open(&state, &token, "/").await
+    let Some(token) = token else {
+        let used =
+            ApiError::new(StatusCode::GONE, "LinkUsed", "this link was used already, or its ten minutes are over")
+                .hint("`kedge open` makes a new one; or log in with your access token");
+        state.note_failed_login(address, &used).await;
+        return Err(used.into());
+    };
+    open(&state, &token, "/", address).await
 }
 
 pub async fn log_out(
@@ -175,11 +201,11 @@ pub async fn log_out(
 }
 
 /// Begins a session of a token that was proven.
-async fn open(state: &ApiState, token: &str, next: &str) -> Result<Response, WebError> {
+async fn open(state: &ApiState, token: &str, next: &str, address: Option<IpAddr>) -> Result<Response, WebError> {
     let (secret, at) = (Secret::generate(), now());
     let until = Timestamp(at.0.saturating_add(LIFE_S * 1000));
     let known = state.store.access_token(token).await?.ok_or_else(|| ApiError::not_found("such access token"))?;
-    let caller = Caller::of_token(state, known, "")?;
+    let caller = Caller::of_token(state, known, &shown(address))?;
     let mut tx = state.store.write().await?;
     tx.insert_session(SessionKind::Session, &secret.hash(), token, until, at).await?;
     tx.audit(&caller.did("session.begin", "", "", json!({"until": crate::api::page::moment(until.0)}))).await?;
@@ -205,17 +231,38 @@ fn carried(state: &ApiState, headers: &HeaderMap) -> Option<Secret> {
     pairs.find(|(name, _)| *name == wanted).and_then(|(_, value)| Secret::parse(value))
 }
 
-/// Browsers say where a form came from; one that doesn't is let through to the other proofs.
-fn from_our_page(headers: &HeaderMap) -> Result<(), ApiError> {
+/// The session that a request carries, if it is one that hasn't ended.
+pub async fn prove(state: &ApiState, headers: &HeaderMap) -> Result<Option<Proven>, ApiError> {
+    let Some(secret) = carried(state, headers) else { return Ok(None) };
+    let token = state.store.session(&secret.hash(), now()).await?;
+    Ok(token.filter(|token| check_time(token).is_ok()).map(|token| Proven { secret, token }))
+}
+
+fn shown(address: Option<IpAddr>) -> String {
+    address.map(|address| address.to_canonical().to_string()).unwrap_or_default()
+}
+
+/// Browsers say where a form came from; one that doesn't is let through to the other proofs. Where people reach the hub is what
+/// the configuration says, or else whatever host they named.
+fn from_our_page(state: &ApiState, headers: &HeaderMap) -> Result<(), ApiError> {
     let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let foreign_site = text(header::HeaderName::from_static("sec-fetch-site"))
         .is_some_and(|site| !matches!(site, "same-origin" | "none"));
-    let foreign_origin = text(header::ORIGIN).zip(text(header::HOST)).is_some_and(|(origin, host)| {
-        let of = origin.split_once("://").map_or(origin, |(_, of)| of);
-        !of.eq_ignore_ascii_case(host)
-    });
+    let foreign_origin = match (&state.public_url, text(header::ORIGIN)) {
+        (_, None) => false,
+        (Some(public), Some(origin)) => !origin.eq_ignore_ascii_case(public),
+        (None, Some(origin)) => text(header::HOST).is_some_and(|host| {
+            let of = origin.split_once("://").map_or(origin, |(_, of)| of);
+            !of.eq_ignore_ascii_case(host)
+        }),
+    };
     if foreign_site || foreign_origin {
-        return Err(ApiError::new(StatusCode::FORBIDDEN, "ForeignForm", "this form was sent from another site"));
+        let foreign = ApiError::new(StatusCode::FORBIDDEN, "ForeignForm", "this form was sent from another site");
+        return Err(match &state.public_url {
+            Some(public) => foreign.hint(format!("this hub's page is at {public} (`public_url` of its configuration)")),
+            None => foreign
+                .hint("behind a proxy that changes the host, set `public_url` in [api] of the hub's configuration"),
+        });
     }
     Ok(())
 }

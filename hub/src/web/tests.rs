@@ -5,6 +5,7 @@
 mod actions;
 mod browser;
 mod changes;
+mod doors;
 mod glances;
 mod outside;
 mod sessions;

@@ -37,6 +37,15 @@ impl Prometheus {
     /// Starts one that scrapes `/metrics` of this address, as the job `lab`. Without the program the test is marked as skipped and
     /// there is none.
     pub fn start(scraped: SocketAddr) -> Option<Prometheus> {
+        Prometheus::start_with(scraped, None)
+    }
+
+    /// The same of an address that wants a token.
+    pub fn start_with_token(scraped: SocketAddr, token: &str) -> Option<Prometheus> {
+        Prometheus::start_with(scraped, Some(token))
+    }
+
+    fn start_with(scraped: SocketAddr, token: Option<&str>) -> Option<Prometheus> {
         let Some(program) = program() else {
             skip(
                 &env::var("KEDGE_NO_PROMETHEUS")
@@ -47,9 +56,14 @@ impl Prometheus {
         let folder = tempfile::Builder::new().prefix("kedge-prometheus-").tempdir().unwrap();
         let port = Port::claim();
         let config = folder.path().join("prometheus.yml");
-        let text = format!(
+        let mut text = format!(
             "global: {{scrape_interval: 1s, scrape_timeout: 1s}}\nscrape_configs:\n  - job_name: lab\n    static_configs: [{{targets: [\"{scraped}\"]}}]\n"
         );
+        if let Some(token) = token {
+            let file = folder.path().join("token");
+            fs::write(&file, token).unwrap();
+            text += &format!("    authorization: {{credentials_file: {:?}}}\n", file.display().to_string());
+        }
         fs::write(&config, text).unwrap();
         let mut command = Command::new(program);
         command.current_dir(folder.path()).arg("--config.file").arg(&config);

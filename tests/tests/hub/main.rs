@@ -17,6 +17,7 @@ mod lab_hub;
 mod lab_part;
 mod lab_postgres;
 mod lab_sample;
+mod openapi;
 mod people;
 mod publish;
 mod publish_gitea;

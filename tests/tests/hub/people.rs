@@ -185,6 +185,8 @@ fn the_description_and_the_metrics_are_what_they_should_be() {
 
     let answer = world.api.ask(Method::GET, "/metrics", None, &[("accept", "application/openmetrics-text")]);
     assert_eq!(answer.status, 200);
+    assert_eq!(Api::at(&world.hub.url("")).status_of("/metrics"), 401, "numbers are for who shows a token");
+    assert_eq!(person(&world, "anna", "application", &["hello-team"]).status_of("/metrics"), 403);
     assert!(answer.header("content-type").contains("openmetrics") && answer.text.trim_end().ends_with("# EOF"));
     let value = |name: &str| {
         let line = answer.text.lines().find(|line| line.starts_with(name) && !line.starts_with('#'));
@@ -192,7 +194,8 @@ fn the_description_and_the_metrics_are_what_they_should_be() {
             .unwrap_or_else(|| panic!("{name} is missing"))
     };
     assert!(value("kedge_hub_leader") > 0.0 && value("kedge_hub_states_issued") >= 3.0);
-    assert_eq!(Api::at(&world.hub.url("")).status_of("/readyz"), 200);
+    let ready = Api::at(&world.hub.url("")).ask(Method::GET, "/readyz", None, &[]);
+    assert_eq!((ready.status, ready.text.as_str()), (200, "ok\n"));
 }
 
 #[test]

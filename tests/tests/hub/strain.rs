@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use kedge_tests::lab::await_true;
 use kedge_tests::world::{Database, World};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
@@ -16,6 +17,26 @@ const AT_ONCE: Duration = Duration::from_secs(5);
 fn raise_file_limit() {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
     setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
+}
+
+/// From another address of the loopback, as another host would.
+fn connect_from(own: [u8; 4], address: SocketAddr) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
+    let connected = runtime.block_on(async {
+        let socket = tokio::net::TcpSocket::new_v4()?;
+        socket.bind((own, 0).into())?;
+        socket.connect(address).await?.into_std()
+    });
+    let stream = connected.unwrap();
+    stream.set_nonblocking(false).unwrap();
+    stream
+}
+
+/// Connections to the API's listener that are open now.
+fn open_connections(world: &World) -> f64 {
+    let text = world.api.ask(http::Method::GET, "/metrics", None, &[]).text;
+    let line = text.lines().find(|line| line.starts_with("kedge_hub_connections{listener=\"api\"}"));
+    line.and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_else(|| panic!("{text}"))
 }
 
 fn still_answers(world: &World) {
@@ -35,11 +56,27 @@ fn thousands_of_idle_connections_on_both_listeners_keep_nobody_out() {
     world.meet();
     world.await_first_states();
     let (api, agents) = (world.hub.places().api, world.hub.places().agents);
-    let open = |address: SocketAddr| (0..IDLE).map(move |_| TcpStream::connect(address).unwrap());
+    let open = |address: SocketAddr| (0..IDLE).map(move |_| connect_from([127, 0, 0, 2], address));
     let held: Vec<TcpStream> = open(api).chain(open(agents)).collect();
     still_answers(&world);
     drop(held);
     still_answers(&world);
+}
+
+#[test]
+fn a_client_that_takes_no_answers_is_cut() {
+    let Some(world) = World::start(Database::Sqlite) else { return };
+    let before = open_connections(&world);
+    // Answers of some 100 MB, and nobody reads them.
+    let ask = "GET /api/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(400);
+    let mut deaf: Vec<TcpStream> = Vec::new();
+    for _ in 0..5 {
+        let mut stream = TcpStream::connect(world.hub.places().api).unwrap();
+        stream.write_all(ask.as_bytes()).unwrap();
+        deaf.push(stream);
+    }
+    await_true("they are served", AT_ONCE, || open_connections(&world) >= before + 5.0);
+    await_true("they are cut", Duration::from_secs(60), || open_connections(&world) <= before);
 }
 
 #[test]

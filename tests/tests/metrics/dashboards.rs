@@ -65,7 +65,10 @@ fn every_query_of_dashboards_and_alerts_finds_metrics_that_exist() {
     agent.start_again();
     plant.await_converged("dev");
 
-    let Some(hub) = Prometheus::start(plant.world.hub.places().api) else { return };
+    // As `packaging/prometheus/prometheus.yaml` does it: with a token for reading.
+    let made = plant.world.kedge.run(["access", "create", "--name", "prometheus", "--role", "viewer"]);
+    let started = Prometheus::start_with_token(plant.world.hub.places().api, made.trim());
+    let Some(hub) = started else { return };
     let Some(host) = Prometheus::start(served) else { return };
     let fleet = r#"sum(kedge_fleet_clusters{environment="dev", presence="reporting"})"#;
     hub.await_value(fleet, 2.0);

@@ -29,6 +29,7 @@ use crate::catalog::testing;
 use crate::catalog::{self, CatalogNotes};
 use crate::compare::rendered::Rendered;
 use crate::config;
+use crate::connections::proxies::Proxies;
 use crate::metrics::Metrics;
 use crate::store::tokens::Role;
 use crate::store::{Store, Term, Tx, trial};
@@ -66,31 +67,39 @@ pub struct FakeRooms {
 
 impl Hub {
     pub async fn new() -> Hub {
-        Hub::with_rates(100_000, 100_000).await
+        Hub::with(|_| {}).await
     }
 
     pub async fn with_rates(per_token: u32, per_address: u32) -> Hub {
+        Hub::with(|config| (config.rate_per_token, config.rate_per_address) = (per_token, per_address)).await
+    }
+
+    /// With other settings of its listener.
+    pub async fn with(change: impl FnOnce(&mut config::Api)) -> Hub {
         let (folder, store) = trial::sqlite().await;
-        Hub::over(store, Some(folder), per_token, per_address).await
+        Hub::over(store, Some(folder), change).await
     }
 
     /// None, and the test says that it is skipped, where there is no PostgreSQL.
     pub async fn on_postgres() -> Option<Hub> {
-        Some(Hub::over(trial::postgres().await?, None, 100_000, 100_000).await)
+        Some(Hub::over(trial::postgres().await?, None, |_| {}).await)
     }
 
-    async fn over(store: Store, folder: Option<TempDir>, per_token: u32, per_address: u32) -> Hub {
+    async fn over(store: Store, folder: Option<TempDir>, change: impl FnOnce(&mut config::Api)) -> Hub {
         let scheduler = testing::scheduler();
         catalog::update(&store, Term(0), "dev", &scheduler, None, &testing::notes()).await.unwrap();
         let rooms = Arc::new(FakeRooms::default());
         let (stop, shutdown) = watch::channel(false);
-        let config = config::Api {
+        let mut config = config::Api {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
             tls: None,
             allow_plain: false,
-            rate_per_token: per_token,
-            rate_per_address: per_address,
+            rate_per_token: 100_000,
+            rate_per_address: 100_000,
+            public_url: None,
+            trusted_proxies: Proxies::default(),
         };
+        change(&mut config);
         let state = ApiState::new(store.clone(), rooms.clone(), Arc::new(Metrics::new()), &config, shutdown);
         let token = async |name: &str, role, workspaces: &[String]| {
             store.add_api_token(name, role, workspaces, None).await.unwrap().1

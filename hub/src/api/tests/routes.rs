@@ -32,6 +32,25 @@ async fn expired_and_revoked_tokens_are_over_at_once(hub: Hub) {
     hub.delete(&hub.platform, &format!("/access-tokens/{id}")).await.refused(404, "NotFound");
 }
 
+async fn access_tokens_end_after_a_year_unless_asked_otherwise(hub: Hub) {
+    let days = async |expires: serde_json::Value| {
+        let body = json!({"name": "ci", "role": "viewer", "expires": expires});
+        let made = hub.post(&hub.platform, "/access-tokens", body).await.ok();
+        let listed = hub.get(&hub.platform, "/access-tokens").await.ok();
+        let found = listed.body["items"].as_array().unwrap().iter().find(|item| item["id"] == made.body["id"]).cloned();
+        assert_eq!(made.body["expiresAt"], found.unwrap()["expiresAt"], "it is said when it is made");
+        let end: jiff::Timestamp = made.body["expiresAt"].as_str()?.parse().unwrap();
+        Some((end.as_second() - jiff::Timestamp::now().as_second() + 60) / 86_400)
+    };
+    assert_eq!(days(json!(null)).await, Some(365));
+    assert_eq!(days(json!("90d")).await, Some(90));
+    assert_eq!(days(json!("never")).await, None);
+    for expires in ["", "0s", "7 days", "Never", "100000000000d", "18446744073709551615d"] {
+        let body = json!({"name": "ci", "role": "viewer", "expires": expires});
+        hub.post(&hub.platform, "/access-tokens", body).await.refused(400, "BadExpiry");
+    }
+}
+
 async fn pages_follow_each_other_without_gap_or_repetition(hub: Hub) {
     for number in 0..23 {
         hub.cluster(number, &format!("c-{:02}", number % 7), "drone", &format!(r#"{{"n":"{number}"}}"#)).await;
@@ -200,7 +219,7 @@ async fn a_database_that_is_away_is_503_with_retry_after(hub: Hub) {
     let answer = hub.get(&hub.viewer, "/clusters").await.refused(503, "Unavailable");
     assert!(answer.headers.contains_key(header::RETRY_AFTER));
     let ready = hub.call(Request::get("/readyz").body(Body::empty()).unwrap()).await;
-    assert_eq!(ready.status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!((ready.status, ready.text.as_str()), (StatusCode::SERVICE_UNAVAILABLE, "no\n"), "nothing but no");
     let alive = hub.call(Request::get("/healthz").body(Body::empty()).unwrap()).await;
     assert_eq!(alive.status, StatusCode::OK);
 }
@@ -217,11 +236,22 @@ async fn hooks_are_heard_when_they_are_signed_and_small(hub: Hub) {
     assert_eq!(hub.rooms.asked(), ["fetch https://git.example/app"]);
 }
 
-async fn metrics_are_open_metrics(hub: Hub) {
+async fn metrics_are_open_metrics_for_who_may_see_all(hub: Hub) {
     hub.get(&hub.viewer, "/whoami").await.ok();
-    let answer = hub.call(Request::get("/metrics").body(Body::empty()).unwrap()).await.ok();
+    let ask = async |token: &str| {
+        let mut request = Request::get("/metrics");
+        if !token.is_empty() {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        hub.call(request.body(Body::empty()).unwrap()).await
+    };
+    ask("").await.refused(401, "NoToken");
+    ask("kedge_guess").await.refused(401, "BadToken");
+    ask(&hub.team).await.refused(403, "Forbidden");
+    ask(&hub.platform).await.ok();
+    let answer = ask(&hub.viewer).await.ok();
     assert!(answer.headers[header::CONTENT_TYPE].to_str().unwrap().starts_with("application/openmetrics-text"));
-    assert!(answer.text.contains("route=\"read\",status=\"2xx\"} 1"), "{}", answer.text);
+    assert!(answer.text.contains("route=\"read\",status=\"2xx\"} 2"), "{}", answer.text);
     assert!(answer.text.ends_with("# EOF\n"));
 }
 
@@ -241,6 +271,7 @@ fn the_committed_description_is_the_one_of_the_code() {
 on_each_database! {
     a_request_without_a_valid_token_is_refused_with_the_way_out,
     expired_and_revoked_tokens_are_over_at_once,
+    access_tokens_end_after_a_year_unless_asked_otherwise,
     pages_follow_each_other_without_gap_or_repetition,
     filters_narrow_a_list,
     what_cannot_be_understood_is_named,
@@ -249,5 +280,5 @@ on_each_database! {
     one_name_for_several_clusters_asks_which,
     a_database_that_is_away_is_503_with_retry_after,
     hooks_are_heard_when_they_are_signed_and_small,
-    metrics_are_open_metrics,
+    metrics_are_open_metrics_for_who_may_see_all,
 }
