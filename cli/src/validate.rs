@@ -2,6 +2,7 @@
 
 mod environment;
 mod policy;
+mod sources;
 
 use std::path::{Path, PathBuf};
 
@@ -21,6 +22,7 @@ use crate::problems::Problems;
 /// A folder or a checkout is read as the branch of one environment, with its files as they are now. A bare repository is
 /// read whole: every environment that `.environments/` on main names, each problem once. Main's PromotionPolicy is checked with
 /// them: environments that don't exist, rings that a cluster type's reconciler can't follow, Pins that name what isn't there.
+/// A Delivery whose source its workspace wasn't granted is an error, because the hub would refuse it.
 ///
 /// Exits with 1 when there are errors, with 0 when there are only warnings.
 #[derive(Clone, Debug, clap::Args)]
@@ -125,6 +127,7 @@ impl Validated {
         let scheduler = Scheduler::new(load(control_plane, environment, repositories)?);
         self.problems.add_all_redacted(&scheduler);
         self.problems.add(environment, &policy::check(known, scheduler.platform()));
+        self.problems.add(environment, &sources::check(&scheduler));
         self.assignments += scheduler.schedule().assignments.len();
         self.environments.push(environment.to_owned());
         Ok(())

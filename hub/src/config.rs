@@ -109,10 +109,14 @@ pub struct Git {
     pub author_email: String,
 }
 
-/// Sent only to addresses that begin with the prefix.
+/// Sent only to addresses that begin with the prefix, and only for those whom it serves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Credential {
     pub prefix: String,
+    /// It fetches what the platform team names, and pushes.
+    pub platform: bool,
+    /// It fetches what application teams of these workspaces name.
+    pub workspaces: Vec<String>,
     /// For basic authentication; with a token alone most servers take any name.
     pub username: Option<String>,
     /// The file that holds the token or password.

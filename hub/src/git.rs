@@ -2,7 +2,6 @@
 //! Owns the folder of mirrors and one task for each repository. Asked by `platform`, `publish`, `pack` and the API.
 
 pub mod access;
-pub mod address;
 pub mod credential;
 mod find;
 mod program;
@@ -21,11 +20,12 @@ use std::time::Duration;
 
 use kedge_model::kinds::SourceRef;
 use kedge_model::wire::Timestamp;
-use kedge_platform::{GitRepository, RepoKey, Want};
+use kedge_platform::{CommitNote, GitRepository, RepoKey, Want};
 use tokio::sync::{Semaphore, broadcast};
 use tokio::task::AbortHandle;
 
 pub use access::Trust;
+pub use kedge_model::address;
 pub use address::Refused;
 pub use credential::Secret;
 pub use push::PushError;
@@ -35,7 +35,7 @@ use crate::config;
 use crate::store::Store;
 use access::Access;
 use address::{Address, Server};
-use credential::Credentials;
+use credential::{Credentials, Reader};
 use repository::{Known, Repository, Surroundings, path_of};
 use transfer::Rules;
 
@@ -62,10 +62,11 @@ struct Inner {
     around: Arc<Surroundings>,
     poll: Duration,
     poll_of: BTreeMap<RepoKey, Duration>,
-    repositories: Mutex<BTreeMap<RepoKey, Followed>>,
+    /// What came with one credential is read with that one only, so an address may have several mirrors.
+    repositories: Mutex<BTreeMap<(RepoKey, Reader), Followed>>,
     servers: Mutex<BTreeMap<String, Arc<Semaphore>>>,
     /// Commits that couldn't be had, and when they were asked for.
-    missing: Mutex<BTreeMap<(RepoKey, String), (std::time::Instant, Failure)>>,
+    missing: Mutex<BTreeMap<(RepoKey, Reader, String), (std::time::Instant, Failure)>>,
 }
 
 #[derive(Debug)]
@@ -90,6 +91,8 @@ pub struct Head {
 pub struct RepoChange {
     pub key: RepoKey,
     pub repo: String,
+    /// The platform's own mirror; otherwise that of workspaces, which sources of applications are read from.
+    pub of_platform: bool,
     pub what: What,
 }
 
@@ -188,7 +191,7 @@ impl Mirrors {
 
     /// Whether an address may be contacted, by who wrote it.
     pub fn allow(&self, url: &str, trust: Trust) -> Result<(), Refused> {
-        self.locate(url, trust).map(|_| ())
+        self.locate(url, &trust).map(|_| ())
     }
 
     /// The last good head of a branch. Waits for the first fetch; from then on the branch is followed.
@@ -213,7 +216,7 @@ impl Mirrors {
         commit: &str,
         trust: Trust,
     ) -> Result<Head, MirrorError> {
-        let repository = self.repository(url, trust)?;
+        let repository = self.repository(url, &trust)?;
         let commit = commit.trim().to_ascii_lowercase();
         let want =
             Want::commit(&commit).map_err(|error| Refused::new(error.to_string(), error.hint().unwrap_or_default()))?;
@@ -223,7 +226,7 @@ impl Mirrors {
         }
         let Err(fault) = repository.bring(&self.inner.around, want).await else { return Ok(head) };
         if let Some(branch) = branch
-            && self.head(url, branch, trust).await.is_ok()
+            && self.head(url, branch, trust.clone()).await.is_ok()
             && repository.has_commit(&commit)
         {
             return Ok(head);
@@ -236,13 +239,14 @@ impl Mirrors {
             firm: true,
         };
         let asked = (std::time::Instant::now(), failure.clone());
-        lock(&self.inner.missing).insert((repository.key.clone(), commit), asked);
+        let asked_of = (repository.key.clone(), repository.route.reader.clone(), commit);
+        lock(&self.inner.missing).insert(asked_of, asked);
         Err(MirrorError::Failing { repo: url.to_owned(), failure })
     }
 
     /// The tags that the server has now, and the commits they lead to. Nothing is fetched.
     pub async fn tags(&self, url: &str, trust: Trust) -> Result<Vec<(String, String)>, MirrorError> {
-        let repository = self.repository(url, trust)?;
+        let repository = self.repository(url, &trust)?;
         repository.tags(&self.inner.around).await.map_err(|fault| {
             let since = crate::store::now();
             let failure = Failure { error: fault.error, hint: fault.hint, since, attempts: 1, firm: false };
@@ -252,7 +256,7 @@ impl Mirrors {
 
     /// What is known of a branch, or of a commit when one is named, without asking anybody.
     pub fn look(&self, url: &str, branch: Option<&str>, commit: Option<&str>, trust: Trust) -> Look {
-        let repository = match self.repository(url, trust) {
+        let repository = match self.repository(url, &trust) {
             Ok(repository) => repository,
             Err(refused) => return Look::Failing(refused.into()),
         };
@@ -262,7 +266,8 @@ impl Mirrors {
             if repository.has_commit(&commit) {
                 return Look::Known { head: repository.head(branch.unwrap_or_default(), &commit), failing: None };
             }
-            return match lock(&self.inner.missing).get(&(repository.key.clone(), commit)) {
+            let asked_of = (repository.key.clone(), repository.route.reader.clone(), commit);
+            return match lock(&self.inner.missing).get(&asked_of) {
                 Some((asked, failure)) if asked.elapsed() < COMMIT_PAUSE => failing(failure.clone()),
                 _ => Look::NotYet,
             };
@@ -280,12 +285,12 @@ impl Mirrors {
 
     /// The mirror of an address, open for reading.
     pub fn open(&self, url: &str, trust: Trust) -> Option<GitRepository> {
-        self.repository(url, trust).ok()?.open()
+        self.repository(url, &trust).ok()?.open()
     }
 
     /// Asks the server now and waits for its answer.
     pub async fn fetch_now(&self, url: &str) -> Result<(), MirrorError> {
-        let repository = self.repository(url, Trust::Platform)?;
+        let repository = self.repository(url, &Trust::Platform)?;
         let goal = repository.next_round();
         let mut ended = repository.watch();
         repository.nudge();
@@ -335,11 +340,10 @@ impl Mirrors {
 
     fn nudge_key(&self, key: &RepoKey) -> bool {
         let known = self.repositories();
-        let followed = known.get(key);
-        if let Some(followed) = followed {
-            followed.repository.nudge();
-        }
-        followed.is_some()
+        let mut followed = known.iter().filter(|((of, _), _)| of == key).map(|(_, followed)| followed).peekable();
+        let is_known = followed.peek().is_some();
+        followed.for_each(|followed| followed.repository.nudge());
+        is_known
     }
 
     /// The name that all spellings of an address share, also a relative one.
@@ -354,9 +358,10 @@ impl Mirrors {
     pub fn tell(&self, url: &str) {
         let Ok(address) = self.inner.around.rules.access.locate(url) else { return };
         let key = RepoKey::new(&address.url());
-        if self.repositories().contains_key(&key) {
+        if self.repositories().contains_key(&(key.clone(), Reader::Platform)) {
+            let change = RepoChange { key, repo: url.to_owned(), of_platform: true, what: What::Told };
             // Nobody may be listening: this hub doesn't lead.
-            let _ = self.inner.around.changes.send(RepoChange { key, repo: url.to_owned(), what: What::Told });
+            let _ = self.inner.around.changes.send(change);
         }
     }
 
@@ -366,16 +371,17 @@ impl Mirrors {
         let reference = RefName::Branch(branch.to_owned());
         let what = What::Moved { reference, commit: commit.to_owned(), forced: false };
         // Nobody may be listening: this hub doesn't lead.
-        let _ = self.inner.around.changes.send(RepoChange { key: key.clone(), repo: url.to_owned(), what });
+        let change = RepoChange { key: key.clone(), repo: url.to_owned(), of_platform: true, what };
+        let _ = self.inner.around.changes.send(change);
         if let Err(error) = self.inner.around.store.add_nudge(&key).await {
             tracing::warn!(repo = %key, %error, "a leader elsewhere can't be told of a push; it finds it by polling");
         }
     }
 
-    /// The secret for an address, for a forge's API.
+    /// The platform's secret for an address, for a forge's API.
     pub fn credential(&self, url: &str) -> Option<Secret> {
         let Ok(Address::Server(server)) = Address::parse_prefix(url) else { return None };
-        match self.inner.around.rules.credentials.secret(&server) {
+        match self.inner.around.rules.credentials.secret(&server, &Reader::Platform) {
             Ok(secret) => secret,
             Err(error) => {
                 tracing::warn!(error = crate::causes::chain(&error), "a credential can't be used");
@@ -404,11 +410,27 @@ impl Mirrors {
         &self.inner.around
     }
 
-    fn locate(&self, url: &str, trust: Trust) -> Result<Address, Refused> {
+    /// First line and author of a commit, wherever a mirror of the address has it.
+    pub fn describe(&self, url: &str, commit: &str) -> Option<CommitNote> {
+        let key = self.key(url);
+        let mirrors: Vec<Arc<Repository>> = {
+            let all = self.repositories();
+            let same = all.iter().filter(|((of, _), _)| *of == key);
+            same.map(|(_, followed)| Arc::clone(&followed.repository)).collect()
+        };
+        mirrors.iter().find_map(|mirror| mirror.open()?.describe(commit))
+    }
+
+    /// An address as somebody wrote it, also a relative one; whether it may be contacted is another question.
+    pub fn address(&self, url: &str) -> Option<Address> {
+        self.inner.around.rules.access.locate(url).ok()
+    }
+
+    fn locate(&self, url: &str, trust: &Trust) -> Result<Address, Refused> {
         let access = &self.inner.around.rules.access;
         let address = access.locate(url)?;
         // What the configuration itself names needs nobody's leave.
-        if access.control_plane() != Some(&address) {
+        if *trust != Trust::Platform || access.control_plane() != Some(&address) {
             access.allow(&address, trust)?;
         }
         Ok(address)
@@ -416,7 +438,7 @@ impl Mirrors {
 
     async fn followed(&self, url: &str, name: RefName, trust: Trust) -> Result<Head, MirrorError> {
         name.want()?;
-        let repository = self.repository(url, trust)?;
+        let repository = self.repository(url, &trust)?;
         let mut ended = repository.watch();
         repository.follow(&name);
         let answered = async {
@@ -436,17 +458,20 @@ impl Mirrors {
     }
 
     /// The repository of an address, with its task.
-    fn repository(&self, url: &str, trust: Trust) -> Result<Arc<Repository>, Refused> {
+    fn repository(&self, url: &str, trust: &Trust) -> Result<Arc<Repository>, Refused> {
         let address = self.locate(url, trust)?;
-        let key = RepoKey::new(&address.url());
+        let rules = &self.inner.around.rules;
+        let reader = rules.credentials.reader(&address, trust);
+        let key = (RepoKey::new(&address.url()), reader.clone());
         let mut repositories = self.repositories();
         if let Some(followed) = repositories.get(&key) {
             return Ok(Arc::clone(&followed.repository));
         }
-        let poll = self.inner.poll_of.get(&key).copied().unwrap_or(self.inner.poll);
-        let path = path_of(&self.inner.around.rules.folder, &address)?;
+        let poll = self.inner.poll_of.get(&key.0).copied().unwrap_or(self.inner.poll);
         let server = self.server(&address);
-        let repository = Arc::new(Repository::new(address, url, path, poll, server));
+        let route = rules.route(address, reader);
+        let path = path_of(&route)?;
+        let repository = Arc::new(Repository::new(route, url, path, poll, server));
         let task = tokio::spawn(Arc::clone(&repository).run(Arc::clone(&self.inner.around))).abort_handle();
         repositories.insert(key, Followed { repository: Arc::clone(&repository), task });
         Ok(repository)
@@ -461,7 +486,7 @@ impl Mirrors {
         Arc::clone(servers.entry(name).or_insert_with(|| Arc::new(Semaphore::new(PER_SERVER))))
     }
 
-    fn repositories(&self) -> MutexGuard<'_, BTreeMap<RepoKey, Followed>> {
+    fn repositories(&self) -> MutexGuard<'_, BTreeMap<(RepoKey, Reader), Followed>> {
         lock(&self.inner.repositories)
     }
 }

@@ -22,6 +22,7 @@ pub mod pins;
 mod platform;
 mod reconciler;
 mod sources;
+mod tenancy;
 #[cfg(test)]
 mod tests;
 mod versions;
@@ -44,6 +45,7 @@ pub use downloads::{Downloads, Progress};
 pub use fault::PackError;
 pub use pins::Pins;
 pub use sources::{SourceFault, SourceHead, Sources};
+pub use tenancy::Tenancy;
 
 use builder::Builder;
 use memory::{Remembered, Shelf};
@@ -137,17 +139,19 @@ impl Packer {
         self.builder.downloads()
     }
 
-    /// As `pack_with`, where nobody pinned anything.
+    /// As `pack_with`, where nobody pinned anything and all is the platform's own.
+    #[cfg(test)]
     pub async fn pack(&self, environment: &str, head: &Head) -> Result<Packed, PackError> {
-        self.pack_with(environment, head, &Pins::default(), now()).await
+        self.pack_with(environment, head, &Tenancy::platform(), &Pins::default(), now()).await
     }
 
-    /// Packs what the branch's head asks for, and what Pins put in its place. What is wrong with one assignment stops that
-    /// one only.
+    /// Packs what the branch's head asks for, and what Pins put in its place, each for its tenant. What is wrong with one
+    /// assignment stops that one only.
     pub async fn pack_with(
         &self,
         environment: &str,
         head: &Head,
+        tenancy: &Tenancy,
         pins: &Pins,
         now: Timestamp,
     ) -> Result<Packed, PackError> {
@@ -157,11 +161,11 @@ impl Packer {
         };
         let mut remembered = shelf.lock().await;
         let listed = branch::read(head, &remembered).await?;
-        let heads = sources::resolve(&self.sources, &listed).await;
-        let built = build::bring(self, head, &listed, &heads, &mut remembered).await?;
+        let heads = sources::resolve(&self.sources, &listed, tenancy).await;
+        let built = build::bring(self, head, &listed, &heads, tenancy, &mut remembered).await?;
         let mut packed = assemble(environment, head, &remembered, built);
         if !pins.is_empty() || remembered.has_pinned() {
-            let (wishes, problems) = pins::wishes(self, pins, &listed, now).await?;
+            let (wishes, problems) = pins::wishes(self, pins, tenancy, &listed, now).await?;
             packed.problems.extend(problems);
             build::pin(self, head, wishes, &mut remembered, &mut packed).await?;
         }

@@ -211,6 +211,7 @@ fn platform(vector: &Value) -> Platform {
             Spec::WorkloadRegistration(WorkloadRegistration {
                 workload: Default::default(),
                 workspace: labels.get("workspace").cloned(),
+                sources: Vec::new(),
             }),
             None,
         ),

@@ -1,6 +1,7 @@
 //! The words of Kedge as types: the kinds people write, where each object came from, what is wrong with it, and the
 //! `Platform` that the scheduler reads. No I/O, no clock; every other crate depends on this one.
 
+pub mod address;
 pub mod decode;
 pub mod kinds;
 pub mod name;

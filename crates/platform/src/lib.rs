@@ -10,6 +10,7 @@
 
 pub mod cache;
 pub mod fetch;
+pub mod grant;
 pub mod ignore;
 pub mod load;
 pub mod policy;
@@ -25,6 +26,7 @@ mod testing;
 pub use cache::Cache;
 pub use fetch::Fetch;
 pub use fetch::mirror::{Limits, Link, Mirror, Want};
+pub use grant::Grant;
 pub use load::{
     ControlPlane, Environments, LoadError, environments, is_main_branch, load, load_applications, load_tree,
 };

@@ -2,7 +2,9 @@
 //! in the form that all its spellings share.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+pub use kedge_model::address::local_path;
 
 use crate::cache::Cache;
 use crate::tree::git::GitError;
@@ -84,20 +86,6 @@ impl RepoKey {
             },
         };
         RepoKey(key)
-    }
-}
-
-/// The path of a repository on this machine: `file://` or no scheme at all. A relative one is meant from the control
-/// plane's repository, as Git means the relative address of a submodule.
-pub fn local_path(repo: &str) -> Option<PathBuf> {
-    let repo = repo.trim();
-    match repo.split_once("://") {
-        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("file") => {
-            Some(PathBuf::from(decoded(rest.strip_prefix("localhost").unwrap_or(rest))))
-        }
-        Some(_) => None,
-        None if repo.split('/').next().is_some_and(|first| first.contains(':')) => None,
-        None => Some(PathBuf::from(repo)),
     }
 }
 

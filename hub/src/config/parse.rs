@@ -336,6 +336,7 @@ fn read_git(mut section: Section<'_, '_>, git: &mut Git) {
 
 fn read_credential(mut section: Section<'_, '_>) -> Option<Credential> {
     let prefix = prefix(&mut section);
+    let (platform, workspaces) = serves(&mut section);
     let username = section.filled("username").map(|text| text.value);
     let secret_file = section.file("secret_file", true);
     let ssh_key_file = section.file("ssh_key_file", true);
@@ -348,7 +349,32 @@ fn read_credential(mut section: Section<'_, '_>) -> Option<Credential> {
         );
     }
     section.finish();
-    Some(Credential { prefix: prefix?, username, secret_file, ssh_key_file })
+    Some(Credential { prefix: prefix?, platform, workspaces, username, secret_file, ssh_key_file })
+}
+
+/// Whom a credential serves: the platform, workspaces, or both. Without a word it is the platform alone, so that no team
+/// fetches another team's repository with it.
+fn serves(section: &mut Section<'_, '_>) -> (bool, Vec<String>) {
+    let platform = section.choice("for", &[("platform", true)]);
+    let listed = section.texts("workspaces");
+    let mut workspaces = Vec::new();
+    for workspace in listed.iter().flatten() {
+        if workspace.value.trim().is_empty() {
+            let hint = "write the `workspace` of a WorkloadRegistration";
+            section.notes().error(workspace.span.clone(), "this names no workspace", hint);
+        } else {
+            workspaces.push(workspace.value.clone());
+        }
+    }
+    if platform.is_none() && listed.is_none() {
+        let span = section.span();
+        section.notes().warning(
+            span,
+            "this credential doesn't say whom it serves, so it serves the platform alone: repositories that applications name are fetched without it",
+            "add `for = \"platform\"`, or `workspaces = [\"…\"]` for the teams whose sources it may fetch; or both",
+        );
+    }
+    (platform.is_some() || listed.is_none(), workspaces)
 }
 
 fn read_forge(mut section: Section<'_, '_>) -> Option<Forge> {

@@ -54,6 +54,10 @@ impl Notes {
     pub(super) fn error(&mut self, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
         self.problems.push(ConfigProblem { span, message: message.into(), hint: hint.into(), warning: false });
     }
+
+    pub(super) fn warning(&mut self, span: Range<usize>, message: impl Into<String>, hint: impl Into<String>) {
+        self.problems.push(ConfigProblem { span, message: message.into(), hint: hint.into(), warning: true });
+    }
 }
 
 impl<'n, 't> Section<'n, 't> {

@@ -124,6 +124,12 @@ fn git(out: &mut Writer, config: &Config) {
     for credential in &git.credentials {
         out.section("[[git.credentials]]");
         out.text("prefix", &credential.prefix);
+        if credential.platform {
+            out.text("for", "platform");
+        }
+        if !credential.workspaces.is_empty() {
+            out.list("workspaces", &credential.workspaces);
+        }
         if let Some(username) = &credential.username {
             out.text("username", username);
         }

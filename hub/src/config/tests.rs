@@ -154,6 +154,7 @@ url = \"mysql://x\"
             "hub.toml:8:16: error: `low_interval` is no duration",
             "hub.toml:10:10: error: this is no host",
             "hub.toml:10:31: error: `hosts` is a number, not a list of texts",
+            "hub.toml:11:1: warning: this credential doesn't say whom it serves, so it serves the platform alone: repositories that applications name are fetched without it",
             "hub.toml:11:1: error: a credential has either `secret_file` or `ssh_key_file`",
             "hub.toml:14:11: error: `publish` can't be \"pull\"",
             "hub.toml:16:7: error: `url` is neither SQLite nor PostgreSQL",
@@ -164,6 +165,27 @@ url = \"mysql://x\"
         "hub.toml:3:1: error: unknown key `lisen` in [api]\n  | lisen = \"127.0.0.1:1\"\n  | ^^^^^\n  = did you mean `listen`?\n"
     );
     assert!(found.iter().all(|problem| problem.contains("\n  = ")), "{found:#?}");
+}
+
+#[test]
+fn a_credential_that_says_nothing_serves_the_platform_alone_and_warns() {
+    let read = |more: &str| {
+        let text = format!("[[git.credentials]]\nprefix = \"https://h/\"\nsecret_file = \"/s\"\n{more}");
+        let mut notes = notes();
+        let config = parse::read(&text, &Flags::default(), &mut notes);
+        let credential = &config.git.credentials[0];
+        let warnings: Vec<String> = notes.problems.iter().map(|problem| problem.render("hub.toml", &text)).collect();
+        (credential.platform, credential.workspaces.clone(), warnings.join("\n"))
+    };
+    let (platform, workspaces, warning) = read("");
+    assert!(platform && workspaces.is_empty());
+    assert!(warning.contains("warning") && warning.contains("workspaces = "), "{warning}");
+    assert_eq!(read("for = \"platform\"\n"), (true, Vec::new(), String::new()));
+    let vision = vec!["vision".to_owned()];
+    assert_eq!(read("workspaces = [\"vision\"]\n"), (false, vision.clone(), String::new()));
+    assert_eq!(read("for = \"platform\"\nworkspaces = [\"vision\"]\n"), (true, vision, String::new()));
+    assert!(read("for = \"everybody\"\n").2.contains("error"));
+    assert!(read("workspaces = [\"\"]\n").2.contains("this names no workspace"));
 }
 
 #[test]

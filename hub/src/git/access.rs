@@ -1,18 +1,22 @@
 //! What the hub fetches from where: the control plane's own server and those on the list; for the platform team any
-//! server behind https that isn't this machine or its network's own. Asked before a repository is contacted.
+//! server behind https that isn't this machine or its network's own, for a workspace what it was granted. Asked before a
+//! repository is contacted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use kedge_platform::Grant;
 
 use super::address::{Address, Refused, Scheme, Server};
 
-/// Who wrote the address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Who wrote the address, and for whom it is read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Trust {
     /// The platform team, in the control plane.
     Platform,
     /// An application team, in its own repository.
-    Application,
+    Application(Arc<Grant>),
 }
 
 /// The rules, made once from the configuration.
@@ -59,11 +63,14 @@ impl Access {
     }
 
     /// Whether an address may be contacted at all.
-    pub fn allow(&self, address: &Address, trust: Trust) -> Result<(), Refused> {
+    pub fn allow(&self, address: &Address, trust: &Trust) -> Result<(), Refused> {
         let server = match address {
             Address::Local(path) => return self.allow_path(path),
             Address::Server(server) => server,
         };
+        if let Trust::Application(grant) = trust {
+            grant.allow(server)?;
+        }
         if self.is_known(server) {
             return Ok(());
         }
@@ -77,7 +84,7 @@ impl Access {
                 format!("{named} is not among the hosts that are reached by ssh"),
                 "write https, or list the host under `git.hosts` in the hub's configuration",
             )),
-            Scheme::Https if trust == Trust::Application => Err(Refused::new(
+            Scheme::Https if matches!(trust, Trust::Application(_)) => Err(Refused::new(
                 format!("{named} is not among the hosts from which applications are fetched"),
                 match server.port == Scheme::Https.port() {
                     true => format!("list `{}` under `git.hosts` in the hub's configuration", server.host),
@@ -244,14 +251,48 @@ fn beside(base: &Server, path: &Path) -> Result<Address, Refused> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::git::testing::granted;
 
     fn access(control_plane: &str, hosts: &[&str]) -> Access {
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
         Access::new(Some(control_plane), &hosts).unwrap()
     }
 
-    fn check(access: &Access, repo: &str, trust: Trust) -> Result<(), Refused> {
+    fn check(access: &Access, repo: &str, trust: &Trust) -> Result<(), Refused> {
         access.allow(&access.locate(repo)?, trust)
+    }
+
+    /// Granted all that is tried here: hosts are looked at apart.
+    fn everywhere() -> Trust {
+        let mut prefixes = Vec::new();
+        for host in ["git.example.com", "other.example.com", "evil.example.com", "git.example.com.evil", "lab", "lab:8443"]
+        {
+            prefixes.extend([format!("https://{host}"), format!("http://{host}"), format!("ssh://git@{host}")]);
+        }
+        prefixes.extend(["https://git.example.com:8443", "https://169.254.169.254", "http://169.254.169.254"].map(str::to_owned));
+        prefixes.extend(["https://127.0.0.1", "https://[::1]", "http://localhost:3000"].map(str::to_owned));
+        prefixes.extend((3000..3003).map(|port| format!("http://127.0.0.1:{port}")));
+        granted("team", "https://git.example.com/team/app", &prefixes.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_workspace_reaches_what_it_was_granted_and_the_control_plane_is_not_part_of_it() {
+        let access = access("https://git.example.com/org/control-plane", &[]);
+        let team = granted("team", "https://git.example.com/team/app", &[]);
+        for repo in ["https://git.example.com/team/app", "https://git.example.com/team/gitops.git", "../../team/x"] {
+            assert_eq!(check(&access, repo, &team), Ok(()), "{repo}");
+        }
+        for repo in [
+            "https://git.example.com/other/app",
+            "https://git.example.com/org/control-plane",
+            "https://git.example.com/team-b/app",
+            "git@git.example.com:team/app",
+            "../base",
+            "../../other/app",
+        ] {
+            let refused = check(&access, repo, &team).unwrap_err();
+            assert!(refused.hint.contains("spec.sources"), "{repo}: {refused:?}");
+        }
     }
 
     #[test]
@@ -265,7 +306,7 @@ mod tests {
             "git@git.example.com:team/app",
             "ssh://git@other.example.com/app",
         ] {
-            assert_eq!(check(&access, repo, Trust::Application), Ok(()), "{repo}");
+            assert_eq!(check(&access, repo, &everywhere()), Ok(()), "{repo}");
         }
         for repo in [
             "https://evil.example.com/app",
@@ -283,14 +324,14 @@ mod tests {
             "https://[::1]/app",
             "../../../../app",
         ] {
-            assert!(check(&access, repo, Trust::Application).is_err(), "{repo}");
+            assert!(check(&access, repo, &everywhere()).is_err(), "{repo}");
         }
     }
 
     #[test]
     fn the_platform_team_reaches_every_server_but_this_machine() {
         let access = access("https://git.example.com/org/control-plane", &[]);
-        assert_eq!(check(&access, "https://github.com/org/base", Trust::Platform), Ok(()));
+        assert_eq!(check(&access, "https://github.com/org/base", &Trust::Platform), Ok(()));
         for repo in [
             "https://169.254.169.254/x",
             "https://127.0.0.1/x",
@@ -304,7 +345,7 @@ mod tests {
             "ssh://git@github.com/org/base",
             "/srv/base",
         ] {
-            assert!(check(&access, repo, Trust::Platform).is_err(), "{repo}");
+            assert!(check(&access, repo, &Trust::Platform).is_err(), "{repo}");
         }
     }
 
@@ -327,17 +368,17 @@ mod tests {
     fn paths_are_for_a_control_plane_that_is_one() {
         let access = access("/srv/platform/control-plane", &[]);
         assert_eq!(access.locate("../app").unwrap(), Address::Local("/srv/platform/app".into()));
-        assert_eq!(check(&access, "/srv/app", Trust::Application), Ok(()));
-        assert!(check(&access, "https://git.example.com/app", Trust::Application).is_err());
+        assert_eq!(check(&access, "/srv/app", &everywhere()), Ok(()));
+        assert!(check(&access, "https://git.example.com/app", &everywhere()).is_err());
     }
 
     #[test]
     fn plain_http_is_as_good_as_the_control_plane_itself() {
         let access = access("http://127.0.0.1:3000/org/control-plane", &["127.0.0.1:3001"]);
-        assert_eq!(check(&access, "http://127.0.0.1:3000/app", Trust::Application), Ok(()));
-        assert_eq!(check(&access, "http://127.0.0.1:3001/app", Trust::Application), Ok(()));
-        assert!(check(&access, "http://127.0.0.1:3002/app", Trust::Application).is_err());
-        assert!(check(&access, "http://localhost:3000/app", Trust::Application).is_err());
+        assert_eq!(check(&access, "http://127.0.0.1:3000/app", &everywhere()), Ok(()));
+        assert_eq!(check(&access, "http://127.0.0.1:3001/app", &everywhere()), Ok(()));
+        assert!(check(&access, "http://127.0.0.1:3002/app", &everywhere()).is_err());
+        assert!(check(&access, "http://localhost:3000/app", &everywhere()).is_err());
     }
 
     #[test]

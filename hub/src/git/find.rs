@@ -16,7 +16,7 @@ impl Mirrors {
     /// The commit of a branch, a tag or a commit id (also abbreviated, and with `~1` behind it), as its server has it now. What is
     /// found is fetched; nothing is followed from then on, and a name that isn't there fails nothing but this question.
     pub async fn find(&self, url: &str, revision: &str, trust: Trust) -> Result<Head, MirrorError> {
-        let repository = self.repository(url, trust)?;
+        let repository = self.repository(url, &trust)?;
         let (name, steps) = revision.split_at(revision.find(['~', '^']).unwrap_or(revision.len()));
         let plain = |c: char| c.is_ascii_digit() || matches!(c, '~' | '^');
         let is_hex = name.len() >= SHORTEST_COMMIT && name.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Mirrors;
 use super::access::Trust;
 use super::address::{Address, Refused, Scheme};
-use super::credential::SecretError;
+use super::credential::{Reader, SecretError};
 use super::program::{Program, ProgramError, Said};
 use super::repository::{RefName, Repository};
 
@@ -38,7 +38,7 @@ pub enum PushError {
 impl Mirrors {
     /// Pushes a commit that is in the mirror. `expected` is the head that is replaced; none: the branch must be new.
     pub async fn push(&self, url: &str, commit: &str, branch: &str, expected: Option<&str>) -> Result<(), PushError> {
-        let repository = self.repository(url, Trust::Platform)?;
+        let repository = self.repository(url, &Trust::Platform)?;
         let want = RefName::Branch(branch.to_owned()).want()?;
         full_ids([Some(commit), expected])?;
         let _turn = repository.turn.lock().await;
@@ -46,7 +46,7 @@ impl Mirrors {
         let program = self.pushing(&repository, &lease)?;
         let spec = format!("{commit}:{}", want.theirs());
         let begun = std::time::Instant::now();
-        judge(&program.args(["--", &repository.address.url(), &spec]).run(PATIENCE).await?)?;
+        judge(&program.args(["--", &repository.route.address.url(), &spec]).run(PATIENCE).await?)?;
         let reference = Program::new(&repository.path).args(["update-ref", "--no-deref", want.local(), commit]);
         if !reference.run(PATIENCE).await?.success {
             tracing::warn!(repo = url, branch, "the mirror's ref can't be moved; the next fetch does it");
@@ -59,14 +59,14 @@ impl Mirrors {
 
     /// Deletes a branch that is where we expect it, and follows it no more.
     pub async fn delete(&self, url: &str, branch: &str, expected: &str) -> Result<(), PushError> {
-        let repository = self.repository(url, Trust::Platform)?;
+        let repository = self.repository(url, &Trust::Platform)?;
         let want = RefName::Branch(branch.to_owned()).want()?;
         full_ids([Some(expected), None])?;
         let _turn = repository.turn.lock().await;
         let lease = format!("--force-with-lease={}:{expected}", want.theirs());
         let program = self.pushing(&repository, &lease)?;
         let spec = format!(":{}", want.theirs());
-        judge(&program.args(["--", &repository.address.url(), &spec]).run(PATIENCE).await?)?;
+        judge(&program.args(["--", &repository.route.address.url(), &spec]).run(PATIENCE).await?)?;
         repository.deleted(self.around(), branch).await;
         tracing::info!(repo = url, branch, "branch deleted");
         Ok(())
@@ -74,17 +74,17 @@ impl Mirrors {
 
     fn pushing(&self, repository: &Repository, lease: &str) -> Result<Program, PushError> {
         let program = Program::new(&repository.path).args(["push", "--porcelain", "--no-verify", lease]);
-        let server = match &repository.address {
+        let server = match &repository.route.address {
             // Its hooks and settings are the repository's own business, its owner is ours.
             Address::Local(_) => return Ok(program.args(["--receive-pack=git -c safe.directory=* receive-pack"])),
             Address::Server(server) => server,
         };
         let rules = &self.around().rules;
         if server.scheme == Scheme::Ssh {
-            return Ok(program.ssh(rules.credentials.ssh_key(server)));
+            return Ok(program.ssh(rules.credentials.ssh_key(server, &Reader::Platform)));
         }
-        Ok(match rules.credentials.secret(server)? {
-            Some(secret) => program.authorization(&repository.address.url(), &secret.basic()),
+        Ok(match rules.credentials.secret(server, &Reader::Platform)? {
+            Some(secret) => program.authorization(&repository.route.address.url(), &secret.basic()),
             None => program,
         })
     }

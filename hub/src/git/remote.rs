@@ -30,7 +30,7 @@ impl Remote for Mirrors {
     /// Good or not, and not followed because of that: a branch of ours that isn't there fails nobody.
     async fn fetch(&self, repo: &str, branch: &str) -> Result<Seen, RemoteError> {
         let asked = async {
-            let repository = self.repository(repo, Trust::Platform)?;
+            let repository = self.repository(repo, &Trust::Platform)?;
             let want = RefName::Branch(branch.to_owned()).want()?;
             match repository.bring(self.around(), want).await {
                 Ok(found) => {

@@ -13,9 +13,10 @@ use kedge_platform::{GitRepository, Mirror, RepoKey, Want};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
-use super::address::{Address, Refused};
+use super::address::Refused;
+use super::credential::Reader;
 use super::program::Program;
-use super::transfer::{Ask, Fault, Found, Rules, tags, transfer};
+use super::transfer::{Ask, Fault, Found, Route, Rules, tags, transfer};
 use super::{Head, RepoChange, What};
 use crate::store::{Store, now};
 
@@ -52,7 +53,7 @@ pub(super) struct Surroundings {
 #[derive(Debug)]
 pub(super) struct Repository {
     pub key: RepoKey,
-    pub address: Address,
+    pub route: Route,
     /// As it was first written, for messages.
     pub name: String,
     /// Of the bare mirror.
@@ -151,10 +152,10 @@ impl RefName {
 }
 
 impl Repository {
-    pub fn new(address: Address, name: &str, path: PathBuf, poll: Duration, server: Arc<Semaphore>) -> Repository {
+    pub fn new(route: Route, name: &str, path: PathBuf, poll: Duration, server: Arc<Semaphore>) -> Repository {
         Repository {
-            key: RepoKey::new(&address.url()),
-            address,
+            key: RepoKey::new(&route.address.url()),
+            route,
             name: name.to_owned(),
             path,
             poll,
@@ -269,7 +270,7 @@ impl Repository {
     pub async fn bring(&self, around: &Surroundings, want: Want) -> Result<Option<Found>, Fault> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let _place = self.server.acquire().await;
-        let found = transfer(&around.rules, &self.address, vec![Ask { want, before: None }], turn).await?;
+        let found = transfer(&around.rules, &self.route, vec![Ask { want, before: None }], turn).await?;
         self.reopen();
         Ok(found.into_iter().next().flatten())
     }
@@ -278,7 +279,7 @@ impl Repository {
     pub async fn tags(&self, around: &Surroundings) -> Result<Vec<(String, String)>, Fault> {
         let turn = Arc::clone(&self.turn).lock_owned().await;
         let _place = self.server.acquire().await;
-        let found = tags(&around.rules, &self.address, turn).await?;
+        let found = tags(&around.rules, &self.route, turn).await?;
         Ok(found.into_iter().map(|(name, commit)| (name, commit.to_string())).collect())
     }
 
@@ -309,12 +310,17 @@ impl Repository {
         (saved, state.next_try)
     }
 
+    fn change(&self, what: What) -> RepoChange {
+        let of_platform = self.route.reader == Reader::Platform;
+        RepoChange { key: self.key.clone(), repo: self.name.clone(), of_platform, what }
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn restore(&self, store: &Store) {
-        let saved = match store.repository(&self.key).await {
+        let saved = match store.repository(&self.route.row()).await {
             Ok(saved) => saved.unwrap_or_default(),
             Err(error) => {
                 tracing::warn!(repo = self.name, %error, "what was known of the repository can't be read");
@@ -367,7 +373,7 @@ impl Repository {
             asked.push(name);
         }
         if !asks.is_empty() {
-            let outcome = transfer(&around.rules, &self.address, asks, turn).await;
+            let outcome = transfer(&around.rules, &self.route, asks, turn).await;
             let changes = match outcome {
                 Ok(found) => self.settle(asked, found),
                 Err(fault) => self.fail(asked, fault),
@@ -379,7 +385,7 @@ impl Repository {
             self.save(&around.store).await;
             for what in changes {
                 // Nobody listens: nothing to tell.
-                let _ = around.changes.send(RepoChange { key: self.key.clone(), repo: self.name.clone(), what });
+                let _ = around.changes.send(self.change(what));
             }
         }
         self.ended.send_replace(round);
@@ -473,7 +479,7 @@ impl Repository {
             return;
         }
         let (saved, _) = self.saved();
-        if let Err(error) = store.save_repository(&self.key, &self.name, &saved).await {
+        if let Err(error) = store.save_repository(&self.route.row(), &self.name, &saved).await {
             tracing::warn!(repo = self.name, %error, "what is known of the repository can't be written");
             self.state().unsaved = true;
         }
@@ -535,8 +541,8 @@ fn spread(pause: Duration, chance: u32) -> Duration {
 }
 
 /// The place of a mirror below the folder.
-pub(super) fn path_of(folder: &Path, address: &Address) -> Result<PathBuf, Refused> {
-    Mirror::path_of(folder, &address.url())
+pub(super) fn path_of(route: &Route) -> Result<PathBuf, Refused> {
+    Mirror::path_of(&route.folder, &route.address.url())
         .map_err(|error| Refused::new(error.to_string(), error.hint().unwrap_or_default()))
 }
 

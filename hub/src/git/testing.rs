@@ -10,8 +10,31 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use kedge_model::decode::{self, Options};
+use kedge_model::{Origin, Platform, Source};
+use kedge_platform::Grant;
+
+use super::access::Trust;
+use super::address::Address;
 use crate::config;
 use crate::store::Store;
+
+/// For a workspace with one registration that lists these sources.
+pub fn granted(workspace: &str, repo: &str, sources: &[&str]) -> Trust {
+    let sources: Vec<String> = sources.iter().map(|source| format!("'{source}'")).collect();
+    let text = format!(
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: WorkloadRegistration\nmetadata: {{name: app}}\nspec: {{workload: {{repo: '{repo}', branch: main, path: .}}, workspace: {workspace}, sources: [{}]}}\n",
+        sources.join(", ")
+    );
+    let source = Arc::new(Source { repo: "control-plane".to_owned(), revision: None });
+    let origin = Origin { source, file: "app.yaml".into(), line: 0, column: 0 };
+    let decoded = decode::objects(text.as_bytes(), &origin, &Options::default());
+    assert!(decoded.broken.is_empty(), "{:?}", decoded.problems);
+    let objects = decoded.objects.into_iter().map(|object| (object.id(), Arc::new(object))).collect();
+    let platform = Platform { objects, ..Platform::default() };
+    let grants = Grant::all(&platform, &|repo| Address::parse(repo).ok());
+    Trust::Application(Arc::clone(&grants["app"]))
+}
 
 /// A bare repository with a work tree beside it.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use base64::Engine as _;
 
-use super::testing::{Remote, Server as GitServer, git, settings, store};
+use super::testing::{Remote, Server as GitServer, git, granted, settings, store};
 use super::*;
 
 struct Scene {
@@ -35,6 +35,11 @@ impl Scene {
     fn url(&self) -> String {
         self.server.url("app")
     }
+
+    /// The application's team.
+    fn team(&self) -> Trust {
+        granted("team", &self.url(), &[&self.server.address])
+    }
 }
 
 fn failing_of(mirrors: &Mirrors) -> Option<Failure> {
@@ -47,7 +52,7 @@ async fn a_branch_is_followed_and_an_unmoved_one_costs_one_question() {
     let scene = Scene::new().await;
     let first = scene.app.commit("main", &[("one.yaml", "1")]);
     let mirrors = scene.mirrors(&scene.config());
-    let head = mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    let head = mirrors.head(&scene.url(), "main", scene.team()).await.unwrap();
     assert_eq!(head.commit, first);
     assert!(GitRepository::open(&head.path).unwrap().has_commit(&first));
 
@@ -61,7 +66,7 @@ async fn a_branch_is_followed_and_an_unmoved_one_costs_one_question() {
     let change = changed.recv().await.unwrap();
     let reference = RefName::Branch("main".to_owned());
     assert_eq!(change.what, What::Moved { reference, commit: second.clone(), forced: false });
-    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, second);
+    assert_eq!(mirrors.head(&scene.url(), "main", scene.team()).await.unwrap().commit, second);
     assert!(!mirrors.nudge("https://elsewhere/x"));
 }
 
@@ -70,7 +75,7 @@ async fn a_webhook_on_another_hub_reaches_the_one_that_follows() {
     let scene = Scene::new().await;
     scene.app.commit("main", &[("one.yaml", "1")]);
     let mirrors = scene.mirrors(&scene.config());
-    mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    mirrors.head(&scene.url(), "main", scene.team()).await.unwrap();
     let mut changed = mirrors.changed();
     scene.app.commit("main", &[("two.yaml", "2")]);
     let other = Mirrors::new(&scene.config(), scene.root.path().join("others"), scene.store.clone()).unwrap();
@@ -111,18 +116,18 @@ async fn many_fetches_leave_few_packs_and_lose_nothing() {
     let scene = Scene::new().await;
     let first = scene.app.commit("main", &[("one.yaml", "0")]);
     let mirrors = scene.mirrors(&scene.config());
-    mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    mirrors.head(&scene.url(), "main", scene.team()).await.unwrap();
     scene.app.rewind_all("main");
     for number in 0..55 {
         scene.app.commit("main", &[("one.yaml", &format!("{number}"))]);
         mirrors.fetch_now(&scene.url()).await.unwrap();
     }
-    let head = mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    let head = mirrors.head(&scene.url(), "main", scene.team()).await.unwrap();
     assert_eq!(head.commit, scene.app.head("main"));
     let packs = std::fs::read_dir(head.path.join("objects/pack")).unwrap().flatten();
     let packs = packs.filter(|file| file.path().extension().is_some_and(|ending| ending == "pack")).count();
     assert!(packs < 20, "{packs}");
-    let repo = mirrors.open(&scene.url(), Trust::Application).unwrap();
+    let repo = mirrors.open(&scene.url(), scene.team()).unwrap();
     assert!(repo.has_commit(&head.commit));
     assert!(repo.has_commit(&first), "what was once good stays");
 }
@@ -133,11 +138,11 @@ async fn a_rewritten_branch_is_followed_and_said() {
     scene.app.commit("main", &[("one.yaml", "1")]);
     let second = scene.app.commit("main", &[("two.yaml", "2")]);
     let mirrors = scene.mirrors(&scene.config());
-    mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    mirrors.head(&scene.url(), "main", scene.team()).await.unwrap();
     scene.app.rewind("main");
     let third = scene.app.commit("main", &[("three.yaml", "3")]);
     mirrors.fetch_now(&scene.url()).await.unwrap();
-    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, third);
+    assert_eq!(mirrors.head(&scene.url(), "main", scene.team()).await.unwrap().commit, third);
     let status = mirrors.status();
     let forced = status[0].refs[&RefName::Branch("main".to_owned())].forced.clone().unwrap();
     assert_eq!((forced.from, forced.to), (second, third));
@@ -148,30 +153,30 @@ async fn a_deleted_or_emptied_branch_fails_and_keeps_its_last_good_commit() {
     let scene = Scene::new().await;
     let good = scene.app.commit("main", &[("one.yaml", "1")]);
     let mirrors = scene.mirrors(&scene.config());
-    let head = || mirrors.head(&scene.server.address, "main", Trust::Application);
+    let head = || mirrors.head(&scene.server.address, "main", scene.team());
     assert!(head().await.is_err(), "a server is no repository");
-    mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    mirrors.head(&scene.url(), "main", scene.team()).await.unwrap();
 
     scene.app.commit("main", &[]);
     mirrors.fetch_now(&scene.url()).await.unwrap();
-    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, good);
+    assert_eq!(mirrors.head(&scene.url(), "main", scene.team()).await.unwrap().commit, good);
     assert_eq!(failing_of(&mirrors).unwrap().error, "branch main was emptied");
 
     scene.app.delete("main");
     mirrors.fetch_now(&scene.url()).await.unwrap();
-    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, good);
+    assert_eq!(mirrors.head(&scene.url(), "main", scene.team()).await.unwrap().commit, good);
     let since = failing_of(&mirrors).unwrap();
     assert_eq!(since.error, "branch main was deleted");
 
     // Another hub, or this one after a restart, knows it too.
     drop(mirrors);
     let mirrors = scene.mirrors(&scene.config());
-    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, good);
+    assert_eq!(mirrors.head(&scene.url(), "main", scene.team()).await.unwrap().commit, good);
     assert_eq!(failing_of(&mirrors).unwrap().since, since.since);
 
     let mended = scene.app.commit("main", &[("two.yaml", "2")]);
     mirrors.fetch_now(&scene.url()).await.unwrap();
-    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, mended);
+    assert_eq!(mirrors.head(&scene.url(), "main", scene.team()).await.unwrap().commit, mended);
     assert_eq!(failing_of(&mirrors), None);
 }
 
@@ -183,13 +188,13 @@ async fn a_server_that_hangs_or_is_away_delays_nobody_else() {
     let mut config = scene.config();
     config.hosts = vec![other.address.trim_start_matches("http://").to_owned()];
     let mirrors = scene.mirrors(&config);
-    mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap();
+    mirrors.head(&scene.url(), "main", scene.team()).await.unwrap();
 
     scene.server.hangs.store(true, Ordering::SeqCst);
     mirrors.nudge(&scene.url());
-    let head = mirrors.head(&other.url("app"), "main", Trust::Application).await.unwrap();
+    let head = mirrors.head(&other.url("app"), "main", scene.team()).await.unwrap();
     assert_eq!(head.commit, good);
-    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, good);
+    assert_eq!(mirrors.head(&scene.url(), "main", scene.team()).await.unwrap().commit, good);
     scene.server.hangs.store(false, Ordering::SeqCst);
 
     scene.server.down.store(true, Ordering::SeqCst);
@@ -197,7 +202,7 @@ async fn a_server_that_hangs_or_is_away_delays_nobody_else() {
     assert!(matches!(error, MirrorError::Failing { .. }), "{error}");
     let failing = mirrors.status().into_iter().find(|status| status.url == scene.url()).unwrap().failing.unwrap();
     assert!(failing.error.contains("503"), "{failing:?}");
-    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, good);
+    assert_eq!(mirrors.head(&scene.url(), "main", scene.team()).await.unwrap().commit, good);
     scene.server.down.store(false, Ordering::SeqCst);
     mirrors.fetch_now(&scene.url()).await.unwrap();
 }
@@ -209,7 +214,7 @@ async fn a_commit_and_a_tag_are_found_and_what_is_not_there_is_said() {
     let second = scene.app.commit("main", &[("two.yaml", "2")]);
     scene.app.tag("v1", &first);
     let mirrors = scene.mirrors(&scene.config());
-    let resolve = async |reference| mirrors.resolve(&scene.url(), &reference, Trust::Application).await;
+    let resolve = async |reference| mirrors.resolve(&scene.url(), &reference, scene.team()).await;
     assert_eq!(resolve(SourceRef::Tag("v1".to_owned())).await.unwrap().commit, first);
     assert_eq!(resolve(SourceRef::Commit(second.clone())).await.unwrap().commit, second);
     assert_eq!(resolve(SourceRef::Branch("main".to_owned())).await.unwrap().commit, second);
@@ -237,7 +242,7 @@ async fn tags_are_listed_with_their_commits_and_nothing_is_fetched() {
     let mirrors = scene.mirrors(&scene.config());
     let expected = [("plain", &first), ("v1.0.0", &first), ("v1.1.0", &second)];
     let expected: Vec<(String, String)> = expected.map(|(name, commit)| (name.to_owned(), commit.clone())).to_vec();
-    let mut listed = mirrors.tags(&scene.url(), Trust::Application).await.unwrap();
+    let mut listed = mirrors.tags(&scene.url(), scene.team()).await.unwrap();
     listed.sort();
     assert_eq!(listed, expected);
     let mut local = settings(&scene.app.bare.display().to_string());
@@ -247,7 +252,7 @@ async fn tags_are_listed_with_their_commits_and_nothing_is_fetched() {
     listed.sort();
     assert_eq!(listed, expected);
     scene.server.down.store(true, Ordering::SeqCst);
-    assert!(mirrors.tags(&scene.url(), Trust::Application).await.is_err());
+    assert!(mirrors.tags(&scene.url(), scene.team()).await.is_err());
 }
 
 #[tokio::test]
@@ -260,29 +265,116 @@ async fn a_credential_is_sent_to_its_prefix_and_not_after_a_redirect_to_elsewher
     std::fs::write(&secret, "s3cret\n").unwrap();
     let mut config = scene.config();
     let plain = scene.mirrors(&config);
-    let error = plain.head(&scene.url(), "main", Trust::Application).await.unwrap_err();
+    let error = plain.head(&scene.url(), "main", Trust::Platform).await.unwrap_err();
     assert!(error.hint().unwrap().contains("add a credential"), "{error} {:?}", error.hint());
     drop(plain);
 
     config.credentials = vec![config::Credential {
         prefix: scene.server.address.clone(),
+        platform: true,
+        workspaces: Vec::new(),
         username: Some("bot".to_owned()),
         secret_file: Some(secret),
         ssh_key_file: None,
     }];
     let mirrors = scene.mirrors(&config);
-    mirrors.head(&scene.url(), "main", Trust::Application).await.ok();
+    mirrors.head(&scene.url(), "main", Trust::Platform).await.ok();
     mirrors.fetch_now(&scene.url()).await.unwrap();
-    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Application).await.unwrap().commit, commit);
+    assert_eq!(mirrors.head(&scene.url(), "main", Trust::Platform).await.unwrap().commit, commit);
 
     let thief = GitServer::start(&scene.root.path().join("repositories"));
     let moved = [("/away.git".to_owned(), thief.url("app")), ("/renamed.git".to_owned(), "/app.git".to_owned())];
     scene.server.moved.lock().unwrap().extend(moved);
-    let error = mirrors.head(&scene.server.url("away"), "main", Trust::Application).await.unwrap_err();
+    let error = mirrors.head(&scene.server.url("away"), "main", Trust::Platform).await.unwrap_err();
     assert!(error.to_string().contains("isn't followed"), "{error}");
     assert_eq!(thief.requests(), 0);
-    let head = mirrors.head(&scene.server.url("renamed"), "main", Trust::Application).await.unwrap();
+    let head = mirrors.head(&scene.server.url("renamed"), "main", Trust::Platform).await.unwrap();
     assert_eq!(head.commit, commit);
+}
+
+/// A server that gives nothing without a password, with a credential that serves whom the test says.
+fn private_server(scene: &Scene, serves: &[(&str, bool, &[&str])]) -> config::Git {
+    let expected = base64::engine::general_purpose::STANDARD.encode("bot:s3cret");
+    *scene.server.password.lock().unwrap() = Some(format!("Basic {expected}"));
+    let mut config = scene.config();
+    for (index, (folder, platform, workspaces)) in serves.iter().enumerate() {
+        let secret = scene.root.path().join(format!("secret-{index}"));
+        std::fs::write(&secret, "s3cret\n").unwrap();
+        config.credentials.push(config::Credential {
+            prefix: format!("{}{folder}", scene.server.address),
+            platform: *platform,
+            workspaces: workspaces.iter().map(|name| (*name).to_owned()).collect(),
+            username: Some("bot".to_owned()),
+            secret_file: Some(secret),
+            ssh_key_file: None,
+        });
+    }
+    config
+}
+
+#[tokio::test]
+async fn the_platforms_credential_never_fetches_what_a_tenant_named() {
+    let scene = Scene::new().await;
+    let repositories = scene.root.path().join("repositories");
+    let secret = Remote::new(&repositories, "team-b/secret").commit("main", &[("one.yaml", "1")]);
+    let own = Remote::new(&repositories, "team-a/app").commit("main", &[("one.yaml", "1")]);
+    let mirrors = scene.mirrors(&private_server(&scene, &[("", true, &[])]));
+    let (app, other) = (scene.server.url("team-a/app"), scene.server.url("team-b/secret"));
+    assert_eq!(mirrors.head(&other, "main", Trust::Platform).await.unwrap().commit, secret);
+
+    let team_a = granted("a", &app, &[]);
+    let error = mirrors.head(&other, "main", team_a.clone()).await.unwrap_err();
+    assert!(error.to_string().contains(&other.replace(".git", "")), "{error}");
+    assert!(error.hint().unwrap().contains("spec.sources"), "{:?}", error.hint());
+    // Nor by the commit's id, which is no secret.
+    assert!(mirrors.commit(&other, None, &secret, team_a.clone()).await.is_err());
+    assert!(matches!(mirrors.look(&other, Some("main"), None, team_a.clone()), Look::Failing(_)));
+    assert!(mirrors.open(&other, team_a.clone()).is_none());
+    // Though the platform team lists it: its own credential isn't the workspace's, and what it fetched isn't either.
+    let listed = granted("a", &app, &[&scene.server.address]);
+    let error = mirrors.head(&other, "main", listed.clone()).await.unwrap_err();
+    assert!(error.hint().unwrap().contains("`workspaces`"), "{error} {:?}", error.hint());
+    assert!(mirrors.commit(&other, Some("main"), &secret, listed.clone()).await.is_err());
+    assert!(mirrors.tags(&other, listed).await.is_err());
+    // What the platform team registered for the workspace is read with its credential, whoever names it.
+    assert_eq!(mirrors.head(&app, "main", team_a).await.unwrap().commit, own);
+}
+
+#[tokio::test]
+async fn what_one_workspace_fetched_serves_no_other() {
+    let scene = Scene::new().await;
+    let repositories = scene.root.path().join("repositories");
+    let commit = Remote::new(&repositories, "shared/app").commit("main", &[("one.yaml", "1")]);
+    let mirrors = scene.mirrors(&private_server(&scene, &[("/shared", false, &["a"])]));
+    let url = scene.server.url("shared/app");
+    let (a, b) = (granted("a", "https://h/a/x", &[&url]), granted("b", "https://h/b/x", &[&url]));
+    let head = mirrors.head(&url, "main", a.clone()).await.unwrap();
+    assert_eq!(head.commit, commit);
+    assert!(mirrors.head(&url, "main", b.clone()).await.is_err());
+    assert!(mirrors.commit(&url, Some("main"), &commit, b.clone()).await.is_err());
+    assert!(mirrors.head(&url, "main", Trust::Platform).await.is_err());
+    // A push is told to all who follow the address.
+    assert!(mirrors.nudge(&url));
+    // After a restart, while the server is away, each finds what was its own.
+    drop(mirrors);
+    scene.server.down.store(true, Ordering::SeqCst);
+    let mirrors = scene.mirrors(&private_server(&scene, &[("/shared", false, &["a"])]));
+    assert_eq!(mirrors.head(&url, "main", a).await.unwrap().path, head.path);
+    assert!(mirrors.head(&url, "main", b).await.is_err());
+}
+
+#[tokio::test]
+async fn a_redirect_leads_no_workspace_out_of_its_sources() {
+    let scene = Scene::new().await;
+    let repositories = scene.root.path().join("repositories");
+    Remote::new(&repositories, "team-b/secret").commit("main", &[("one.yaml", "1")]);
+    let moved = ("/team-a/app.git".to_owned(), "/team-b/secret.git".to_owned());
+    scene.server.moved.lock().unwrap().extend([moved]);
+    let mirrors = scene.mirrors(&scene.config());
+    let url = scene.server.url("team-a/app");
+    let team_a = granted("a", &scene.server.url("team-a/other"), &[]);
+    let error = mirrors.head(&url, "main", team_a).await.unwrap_err();
+    assert!(error.to_string().contains("isn't followed"), "{error}");
 }
 
 #[tokio::test]
@@ -351,8 +443,8 @@ async fn addresses_of_applications_that_lead_elsewhere_are_never_contacted() {
         "ext::touch x",
         "-oProxyCommand=id",
     ] {
-        assert!(mirrors.allow(repo, Trust::Application).is_err(), "{repo}");
-        let error = mirrors.head(repo, "main", Trust::Application).await.unwrap_err();
+        assert!(mirrors.allow(repo, scene.team()).is_err(), "{repo}");
+        let error = mirrors.head(repo, "main", scene.team()).await.unwrap_err();
         assert!(matches!(error, MirrorError::Refused(_)), "{repo}: {error}");
     }
     assert!(mirrors.status().is_empty(), "nothing is followed");

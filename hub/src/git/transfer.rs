@@ -10,12 +10,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gix::ObjectId;
-use kedge_platform::{Limits, Link, Mirror, RepoError, Want};
+use kedge_platform::{Limits, Link, Mirror, RepoError, RepoKey, Want};
 use tokio::sync::OwnedMutexGuard;
 
 use super::access::Access;
 use super::address::{Address, Refused, Scheme, Server};
-use super::credential::{Credentials, SecretError};
+use super::credential::{Credentials, Reader, SecretError};
 use super::program::{Program, ProgramError, Said};
 use crate::causes::chain;
 pub(super) use tags::tags;
@@ -36,6 +36,42 @@ pub(super) struct Rules {
     pub credentials: Credentials,
     /// Where the mirrors are.
     pub folder: PathBuf,
+}
+
+/// Which repository, for whom, and where its mirror is.
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    pub address: Address,
+    pub reader: Reader,
+    /// Mirrors of one reader are in one folder.
+    pub folder: PathBuf,
+}
+
+/// Below the folder of mirrors: those of workspaces.
+const WORKSPACES: &str = "workspaces";
+const PUBLIC: &str = "public";
+
+impl Rules {
+    pub fn route(&self, address: Address, reader: Reader) -> Route {
+        let folder = match &reader {
+            Reader::Platform => self.folder.clone(),
+            Reader::Public => self.folder.join(WORKSPACES).join(PUBLIC),
+            Reader::Workspaces(id) => self.folder.join(WORKSPACES).join(id),
+        };
+        Route { address, reader, folder }
+    }
+}
+
+impl Route {
+    /// The name of its row in the database.
+    pub fn row(&self) -> RepoKey {
+        let url = self.address.url();
+        match &self.reader {
+            Reader::Platform => RepoKey::new(&url),
+            Reader::Public => RepoKey::new(&format!("{WORKSPACES}:{PUBLIC}:{url}")),
+            Reader::Workspaces(id) => RepoKey::new(&format!("{WORKSPACES}:{id}:{url}")),
+        }
+    }
 }
 
 /// What to ask for, and what was good before.
@@ -107,47 +143,46 @@ impl From<RepoError> for Fault {
 /// the mirror is left alone again.
 pub(super) async fn transfer(
     rules: &Rules,
-    address: &Address,
+    route: &Route,
     asks: Vec<Ask>,
     turn: OwnedMutexGuard<()>,
 ) -> Result<Vec<Option<Found>>, Fault> {
-    match address {
-        Address::Local(path) => from_path(rules, address, path, asks, turn).await,
-        Address::Server(server) if server.scheme == Scheme::Ssh => over_ssh(rules, address, server, asks, turn).await,
-        Address::Server(server) => over_http(rules, address, server, asks, turn).await,
+    match &route.address {
+        Address::Local(path) => from_path(route, path, asks, turn).await,
+        Address::Server(server) if server.scheme == Scheme::Ssh => over_ssh(rules, route, server, asks, turn).await,
+        Address::Server(server) => over_http(rules, route, server, asks, turn).await,
     }
 }
 
 async fn over_http(
     rules: &Rules,
-    address: &Address,
+    route: &Route,
     server: &Server,
     asks: Vec<Ask>,
     turn: OwnedMutexGuard<()>,
 ) -> Result<Vec<Option<Found>>, Fault> {
     let addresses = resolve(rules, server).await?;
-    let authorization = rules.credentials.secret(server)?.map(|secret| secret.basic());
+    let authorization = rules.credentials.secret(server, &route.reader)?.map(|secret| secret.basic());
     let link = Link { authorization, addresses, redirects: false, limits: LIMITS };
     let turn = Arc::new(turn);
-    let first = follow(rules, address, address.url(), link.clone(), asks.clone(), Arc::clone(&turn)).await;
+    let first = follow(route, route.address.url(), link.clone(), asks.clone(), Arc::clone(&turn)).await;
     let Err(fault) = first else { return first };
     if !fault.error.contains(redirect::SIGN) {
         return Err(fault);
     }
-    let there = redirect::destination(server, &link, &rules.credentials).await?;
-    follow(rules, address, there, link, asks, turn).await
+    let there = redirect::destination(server, &link, &rules.credentials, &route.reader).await?;
+    follow(route, there, link, asks, turn).await
 }
 
 async fn follow(
-    rules: &Rules,
-    address: &Address,
+    route: &Route,
     from: String,
     link: Link,
     asks: Vec<Ask>,
     turn: Arc<OwnedMutexGuard<()>>,
 ) -> Result<Vec<Option<Found>>, Fault> {
-    let (folder, url) = (rules.folder.clone(), address.url());
-    let authorized = link.authorization.is_some();
+    let (folder, url) = (route.folder.clone(), route.address.url());
+    let lack = Lack::of(&link, &route.reader);
     let work = move || {
         let _turn = turn;
         let mirror = Mirror::at(&folder, &url, &url)?.with_link(link).fetching_from(&from);
@@ -157,10 +192,10 @@ async fn follow(
             Err(_) if mirror.is_damaged() => {
                 tracing::warn!(repo = url, "the mirror is damaged and is fetched anew");
                 let mirror = mirror.renew()?;
-                let commits = mirror.follow(&wants).map_err(|error| http_fault(&error, &from, authorized))?;
+                let commits = mirror.follow(&wants).map_err(|error| http_fault(&error, &from, lack))?;
                 judge(&mirror, &asks, commits)
             }
-            Err(error) => Err(http_fault(&error, &from, authorized)),
+            Err(error) => Err(http_fault(&error, &from, lack)),
         }
     };
     blocking(work).await
@@ -196,15 +231,15 @@ async fn resolve(rules: &Rules, server: &Server) -> Result<Vec<SocketAddr>, Faul
 
 async fn over_ssh(
     rules: &Rules,
-    address: &Address,
+    route: &Route,
     server: &Server,
     asks: Vec<Ask>,
     turn: OwnedMutexGuard<()>,
 ) -> Result<Vec<Option<Found>>, Fault> {
     resolve(rules, server).await?;
-    let url = address.url();
-    let (path, _) = prepare(rules, &url, Vec::new()).await?;
-    let ssh = |program: Program| program.ssh(rules.credentials.ssh_key(server));
+    let url = route.address.url();
+    let (path, _) = prepare(route, Vec::new()).await?;
+    let ssh = |program: Program| program.ssh(rules.credentials.ssh_key(server, &route.reader));
     let named: Vec<&str> = asks.iter().map(|ask| ask.want.theirs()).filter(|name| name.starts_with("refs/")).collect();
     let mut there: Vec<(String, ObjectId)> = Vec::new();
     if !named.is_empty() {
@@ -214,17 +249,16 @@ async fn over_ssh(
     }
     let there = positions(&asks, |name| there.iter().find(|(known, _)| known == name).map(|(_, id)| *id));
     let fetch = |specs: Vec<String>| ssh(Program::new(&path).args(fetch_arguments(&url, None)).args(specs));
-    bring(rules, &url, asks, there, turn, fetch).await
+    bring(route, asks, there, turn, fetch).await
 }
 
 async fn from_path(
-    rules: &Rules,
-    address: &Address,
+    route: &Route,
     source: &Path,
     asks: Vec<Ask>,
     turn: OwnedMutexGuard<()>,
 ) -> Result<Vec<Option<Found>>, Fault> {
-    let url = address.url();
+    let url = route.address.url();
     let (source, names) = (source.to_owned(), asks.clone());
     let there = blocking(move || {
         let repo = gix::open::Options::isolated().open(&source).map_err(|error| {
@@ -240,18 +274,17 @@ async fn from_path(
         }))
     })
     .await?;
-    let (path, _) = prepare(rules, &url, Vec::new()).await?;
+    let (path, _) = prepare(route, Vec::new()).await?;
     let fetch = |specs: Vec<String>| {
         let serve = "git -c safe.directory=* upload-pack";
         Program::new(&path).args(fetch_arguments(&url, Some(serve))).args(specs)
     };
-    bring(rules, &url, asks, there, turn, fetch).await
+    bring(route, asks, there, turn, fetch).await
 }
 
 /// Fetches with the program what isn't here yet.
 async fn bring(
-    rules: &Rules,
-    url: &str,
+    route: &Route,
     asks: Vec<Ask>,
     there: Vec<Option<ObjectId>>,
     turn: OwnedMutexGuard<()>,
@@ -260,11 +293,11 @@ async fn bring(
     let known: Vec<(Want, ObjectId)> =
         asks.iter().zip(&there).filter_map(|(ask, id)| Some((ask.want.clone(), (*id)?))).collect();
     let specs: Vec<String> = known.iter().map(|(want, _)| want.spec().to_owned()).collect();
-    let (_, is_here) = prepare(rules, url, known).await?;
+    let (_, is_here) = prepare(route, known).await?;
     if !is_here {
         ended_well(fetch(specs).run(LIMITS.time).await?)?;
     }
-    let (folder, url) = (rules.folder.clone(), url.to_owned());
+    let (folder, url) = (route.folder.clone(), route.address.url());
     blocking(move || {
         let _turn = turn;
         let mirror = Mirror::at(&folder, &url, &url)?;
@@ -280,8 +313,8 @@ async fn bring(
 }
 
 /// The mirror's folder, made if need be, and whether it has these.
-async fn prepare(rules: &Rules, url: &str, known: Vec<(Want, ObjectId)>) -> Result<(PathBuf, bool), Fault> {
-    let (folder, url) = (rules.folder.clone(), url.to_owned());
+async fn prepare(route: &Route, known: Vec<(Want, ObjectId)>) -> Result<(PathBuf, bool), Fault> {
+    let (folder, url) = (route.folder.clone(), route.address.url());
     blocking(move || {
         let mut mirror = Mirror::at(&folder, &url, &url)?;
         if mirror.is_damaged() {
@@ -348,16 +381,43 @@ fn ended_well(said: Said) -> Result<Said, Fault> {
     Err(Fault::passing(said.reason(), hint))
 }
 
-fn http_fault(error: &gix::Error, url: &str, authorized: bool) -> Fault {
+/// What may be missing when a server refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    /// A right of the credential that was sent.
+    Right,
+    /// A credential of the platform.
+    Credential,
+    /// A credential that serves the workspace.
+    WorkspaceCredential,
+}
+
+impl Lack {
+    fn of(link: &Link, reader: &Reader) -> Lack {
+        match (&link.authorization, reader) {
+            (Some(_), _) => Lack::Right,
+            (None, Reader::Platform) => Lack::Credential,
+            (None, Reader::Public | Reader::Workspaces(_)) => Lack::WorkspaceCredential,
+        }
+    }
+}
+
+fn http_fault(error: &gix::Error, url: &str, lack: Lack) -> Fault {
     let error = chain(error);
     // Without the address, which may contain any of the words.
     let text = error.replace(url, "").to_lowercase();
     let status = |code: &str| text.contains(&format!("http status {code}"));
     let refused = ["401", "403", "404"].iter().any(|code| status(code)) || text.contains("credential");
-    let hint = if refused && authorized {
-        "check the secret in `git.credentials`, and whether it may read the repository"
-    } else if refused {
-        "it doesn't exist, or isn't public: add a credential for it to the hub's configuration"
+    let hint = if refused {
+        match lack {
+            Lack::Right => "check the secret in `git.credentials`, and whether it may read the repository",
+            Lack::Credential => {
+                "it doesn't exist, or isn't public: add a credential for the platform to the hub's configuration"
+            }
+            Lack::WorkspaceCredential => {
+                "it doesn't exist, or isn't public: add a credential whose `workspaces` names the application's workspace to the hub's configuration"
+            }
+        }
     } else if text.contains("interrupt") {
         "it took too long or was too large"
     } else {

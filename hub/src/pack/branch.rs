@@ -131,9 +131,10 @@ fn unreadable(head: &Head, source: ObjectsError) -> PackError {
 }
 
 impl Listed {
-    pub fn sources(&self) -> impl Iterator<Item = &SourceName> {
-        let folders = self.types.values().flat_map(|listed| listed.folders.values());
-        folders.filter_map(|folder| folder.purpose.as_deref().ok()?.source())
+    /// With the assignment's name.
+    pub fn sources(&self) -> impl Iterator<Item = (&str, &SourceName)> {
+        let folders = self.types.values().flat_map(|listed| listed.folders.iter());
+        folders.filter_map(|(name, folder)| Some((name.as_str(), folder.purpose.as_deref().ok()?.source()?)))
     }
 }
 

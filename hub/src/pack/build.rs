@@ -20,6 +20,7 @@ use super::pins::{self, Wish};
 use super::platform::{self, Note};
 use super::reconciler::{Purpose, SourceName};
 use super::sources::{self, Heads, SourceHead};
+use super::tenancy::Tenancy;
 use super::versions::{self, plain};
 use super::{Packed, Packer, Pinned};
 use crate::git::Head;
@@ -53,6 +54,7 @@ pub(super) async fn bring(
     head: &Head,
     listed: &Listed,
     heads: &Heads,
+    tenancy: &Tenancy,
     remembered: &mut Remembered,
 ) -> Result<usize, PackError> {
     let mut all: BTreeMap<String, BTreeMap<String, Arc<Known>>> = BTreeMap::new();
@@ -60,7 +62,7 @@ pub(super) async fn bring(
     for (cluster_type, listed) in &listed.types {
         let known = all.entry(cluster_type.clone()).or_default();
         for (assignment, folder) in &*listed.folders {
-            match settle(remembered, heads, cluster_type, assignment, folder) {
+            match settle(remembered, heads, tenancy, cluster_type, assignment, folder) {
                 Settled::Known(outcome) => {
                     known.insert(assignment.clone(), outcome);
                 }
@@ -75,7 +77,7 @@ pub(super) async fn bring(
         let known = Arc::new(Known { inputs, outcome });
         all.entry(job.cluster_type).or_default().insert(job.assignment, known);
     }
-    versions::name_by_tags(&packer.tags, &packer.sources, &mut all).await;
+    versions::name_by_tags(&packer.tags, &packer.sources, tenancy, &mut all).await;
     remembered.replace(listed, all);
     Ok(built)
 }
@@ -150,9 +152,17 @@ enum Settled {
 }
 
 /// What needs no package to be made.
-fn settle(remembered: &Remembered, heads: &Heads, cluster_type: &str, assignment: &str, folder: &Folder) -> Settled {
+fn settle(
+    remembered: &Remembered,
+    heads: &Heads,
+    tenancy: &Tenancy,
+    cluster_type: &str,
+    assignment: &str,
+    folder: &Folder,
+) -> Settled {
     let source = folder.purpose.as_deref().ok().and_then(Purpose::source);
-    let resolved = source.and_then(|source| sources::head(heads, source));
+    let trust = tenancy.trust(assignment);
+    let resolved = source.and_then(|source| sources::head(heads, source, trust?));
     let commit = resolved.and_then(|head| Some(head.as_ref().ok()?.commit.clone()));
     let inputs = Inputs { folder: folder.tree, commit };
     if let Some(known) = remembered.get(cluster_type, assignment, &inputs) {
@@ -181,6 +191,9 @@ fn settle(remembered: &Remembered, heads: &Heads, cluster_type: &str, assignment
                 }));
             }
             (Purpose::Deliver { source, .. }, Some(Err(fault))) => quarantined(vec![fault.problem(source)]),
+            (Purpose::Deliver { source, .. }, None) if trust.is_none() => {
+                quarantined(vec![Tenancy::nobody().problem(source)])
+            }
             (Purpose::Deliver { source, .. }, None) => {
                 quarantined(vec![sources::SourceFault::interrupted().problem(source)])
             }

@@ -12,8 +12,10 @@ use super::branch::Listed;
 use super::build::Job;
 use super::reconciler::{Purpose, SourceName};
 use super::sources::{PATIENCE, SourceFault, SourceHead};
+use super::tenancy::Tenancy;
 use super::versions::{commit_of, plain};
 use super::{PackError, Packer};
+use crate::git::Trust;
 
 /// What an environment's Pins ask for, and whose its assignments are.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +68,7 @@ impl Pins {
 pub(super) async fn wishes(
     packer: &Packer,
     pins: &Pins,
+    tenancy: &Tenancy,
     listed: &Listed,
     now: Timestamp,
 ) -> Result<(Vec<Wish>, Vec<Problem>), PackError> {
@@ -78,7 +81,7 @@ pub(super) async fn wishes(
             continue;
         }
         let mut found = 0usize;
-        let mut heads: BTreeMap<(String, String), Result<SourceHead, SourceFault>> = BTreeMap::new();
+        let mut heads: BTreeMap<(String, String, Trust), Result<SourceHead, SourceFault>> = BTreeMap::new();
         for (cluster_type, listed) in &listed.types {
             let selected = listed.folders.iter().filter(|(name, _)| pins.selects(pin, cluster_type, name));
             for (assignment, folder) in selected {
@@ -88,11 +91,12 @@ pub(super) async fn wishes(
                     problems.push(observed(object, cluster_type, assignment));
                     continue;
                 };
-                let key = (source.repo.clone(), clean(&source.path));
+                let Some(trust) = tenancy.trust(assignment) else { continue };
+                let key = (source.repo.clone(), clean(&source.path), trust.clone());
                 let head = match heads.get(&key) {
                     Some(head) => head,
                     None => {
-                        let head = resolve(packer, pin, source).await?;
+                        let head = resolve(packer, pin, source, trust).await?;
                         if let Err(fault) = &head {
                             problems.push(unresolved(object, &format!("{}: {}", source.repo, fault.message), fault));
                         }
@@ -126,16 +130,17 @@ async fn resolve(
     packer: &Packer,
     pin: &Pin,
     source: &SourceName,
+    trust: &Trust,
 ) -> Result<Result<SourceHead, SourceFault>, PackError> {
     let commit = match &pin.to {
         PinnedTo::Commit(commit) => commit.clone(),
-        PinnedTo::Version(version) => match commit_of_version(packer, version, source).await? {
+        PinnedTo::Version(version) => match commit_of_version(packer, version, source, trust).await? {
             Ok(commit) => commit,
             Err(fault) => return Ok(Err(fault)),
         },
     };
     let reference = SourceRef::Commit(commit);
-    let head = tokio::time::timeout(PATIENCE, packer.sources.resolve(&source.repo, &reference)).await;
+    let head = tokio::time::timeout(PATIENCE, packer.sources.resolve(&source.repo, &reference, trust)).await;
     Ok(head.unwrap_or_else(|_| Err(SourceFault::slow())))
 }
 
@@ -144,8 +149,9 @@ async fn commit_of_version(
     packer: &Packer,
     version: &str,
     source: &SourceName,
+    trust: &Trust,
 ) -> Result<Result<String, SourceFault>, PackError> {
-    let tags = packer.tags.of(&packer.sources, &source.repo, version, PATIENCE).await;
+    let tags = packer.tags.of(&packer.sources, &source.repo, trust, version, PATIENCE).await;
     if let Some(commit) = tags.as_ref().ok().and_then(|tags| commit_of(tags, version)) {
         return Ok(Ok(commit.to_owned()));
     }
@@ -158,6 +164,7 @@ async fn commit_of_version(
     Ok(Err(match tags {
         Err(fault) => fault,
         Ok(_) => SourceFault {
+            code: "VersionUnknown",
             message: format!("there is no tag `{0}` or `v{0}`, and no version {0} was packed before", plain(version)),
             hint: Some("push the tag, or pin a commit".to_owned()),
         },

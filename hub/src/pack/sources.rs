@@ -14,17 +14,21 @@ use tokio::task::JoinSet;
 
 use super::branch::Listed;
 use super::reconciler::{Reference, SourceName};
+use super::tenancy::Tenancy;
 use crate::causes::chain;
-use crate::git::{Mirrors, Trust};
+use crate::git::{MirrorError, Mirrors, Trust};
+
+/// It may pass by itself.
+const FAILING: &str = "SourceFailing";
 
 /// Resolves what application teams wrote, under the rules for what may be fetched from where.
 #[async_trait]
 pub trait Sources: Send + Sync + fmt::Debug {
     /// The commit of a branch, tag or commit, which is in the mirror then. The last good one while the server fails.
-    async fn resolve(&self, repo: &str, reference: &SourceRef) -> Result<SourceHead, SourceFault>;
+    async fn resolve(&self, repo: &str, reference: &SourceRef, trust: &Trust) -> Result<SourceHead, SourceFault>;
 
     /// The tags of a repository and the commits they lead to, as its server says now.
-    async fn tags(&self, repo: &str) -> Result<Vec<(String, String)>, SourceFault>;
+    async fn tags(&self, repo: &str, trust: &Trust) -> Result<Vec<(String, String)>, SourceFault>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,40 +41,42 @@ pub struct SourceHead {
 /// Why a source has no commit; a person reads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFault {
+    pub code: &'static str,
     pub message: String,
     pub hint: Option<String>,
 }
 
 #[async_trait]
 impl Sources for Mirrors {
-    async fn resolve(&self, repo: &str, reference: &SourceRef) -> Result<SourceHead, SourceFault> {
-        match Mirrors::resolve(self, repo, reference, Trust::Application).await {
+    async fn resolve(&self, repo: &str, reference: &SourceRef, trust: &Trust) -> Result<SourceHead, SourceFault> {
+        match Mirrors::resolve(self, repo, reference, trust.clone()).await {
             Ok(head) => Ok(SourceHead { commit: head.commit, mirror: head.path }),
-            Err(error) => Err(SourceFault { message: chain(&error), hint: error.hint() }),
+            Err(error) => Err(SourceFault::from(&error)),
         }
     }
 
-    async fn tags(&self, repo: &str) -> Result<Vec<(String, String)>, SourceFault> {
-        let tags = Mirrors::tags(self, repo, Trust::Application).await;
-        tags.map_err(|error| SourceFault { message: chain(&error), hint: error.hint() })
+    async fn tags(&self, repo: &str, trust: &Trust) -> Result<Vec<(String, String)>, SourceFault> {
+        Mirrors::tags(self, repo, trust.clone()).await.map_err(|error| SourceFault::from(&error))
     }
 }
 
-/// By repository and reference.
-pub(super) type Heads = BTreeMap<(String, Reference), Result<SourceHead, SourceFault>>;
+/// By repository, reference and whose it is.
+pub(super) type Heads = BTreeMap<(String, Reference, Trust), Result<SourceHead, SourceFault>>;
 
 /// A source that isn't here by then is packed when it comes; its mirror says when.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 
-pub(super) async fn resolve(sources: &Arc<dyn Sources>, listed: &Listed) -> Heads {
-    let wanted: BTreeSet<(String, Reference)> =
-        listed.sources().map(|source| (source.repo.clone(), source.reference.clone())).collect();
+pub(super) async fn resolve(sources: &Arc<dyn Sources>, listed: &Listed, tenancy: &Tenancy) -> Heads {
+    let key = |(assignment, source): (&str, &SourceName)| {
+        Some((source.repo.clone(), source.reference.clone(), tenancy.trust(assignment)?.clone()))
+    };
+    let wanted: BTreeSet<(String, Reference, Trust)> = listed.sources().filter_map(key).collect();
     let mut tasks = JoinSet::new();
     for key in wanted {
         let sources = Arc::clone(sources);
         tasks.spawn(async move {
             let reference = SourceRef::from(&key.1);
-            let resolved = tokio::time::timeout(PATIENCE, sources.resolve(&key.0, &reference)).await;
+            let resolved = tokio::time::timeout(PATIENCE, sources.resolve(&key.0, &reference, &key.2)).await;
             (key, resolved.unwrap_or_else(|_| Err(SourceFault::slow())))
         });
     }
@@ -83,24 +89,39 @@ pub(super) async fn resolve(sources: &Arc<dyn Sources>, listed: &Listed) -> Head
     heads
 }
 
-pub(super) fn head<'a>(heads: &'a Heads, source: &SourceName) -> Option<&'a Result<SourceHead, SourceFault>> {
-    heads.get(&(source.repo.clone(), source.reference.clone()))
+pub(super) fn head<'a>(
+    heads: &'a Heads,
+    source: &SourceName,
+    trust: &Trust,
+) -> Option<&'a Result<SourceHead, SourceFault>> {
+    heads.get(&(source.repo.clone(), source.reference.clone(), trust.clone()))
+}
+
+impl From<&MirrorError> for SourceFault {
+    fn from(error: &MirrorError) -> SourceFault {
+        let code = match error {
+            MirrorError::Refused(_) => "SourceNotAllowed",
+            MirrorError::Failing { .. } | MirrorError::Pending { .. } => FAILING,
+        };
+        SourceFault { code, message: chain(error), hint: error.hint() }
+    }
 }
 
 impl SourceFault {
     pub(super) fn slow() -> SourceFault {
         SourceFault {
+            code: FAILING,
             message: "its server hasn't answered yet".to_owned(),
             hint: Some("nothing to do: it is packed as soon as it is fetched".to_owned()),
         }
     }
 
     pub(super) fn interrupted() -> SourceFault {
-        SourceFault { message: "asking for its commit was interrupted".to_owned(), hint: None }
+        SourceFault { code: FAILING, message: "asking for its commit was interrupted".to_owned(), hint: None }
     }
 
     pub(super) fn problem(&self, source: &SourceName) -> Problem {
-        let problem = Problem::error("SourceFailing", format!("{} can't be read: {}", source.repo, self.message));
+        let problem = Problem::error(self.code, format!("{} can't be read: {}", source.repo, self.message));
         match &self.hint {
             Some(hint) => problem.hint(hint.clone()),
             None => problem,

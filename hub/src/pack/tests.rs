@@ -16,6 +16,7 @@ use async_trait::async_trait;
 use kedge_model::kinds::SourceRef;
 
 use super::*;
+use crate::git::Trust;
 use repository::{Item, Repository};
 
 /// Repositories of a test by address; the head of a branch is whatever it is when asked.
@@ -24,17 +25,18 @@ pub struct Shelves(pub Mutex<BTreeMap<String, PathBuf>>);
 
 #[async_trait]
 impl Sources for Shelves {
-    async fn resolve(&self, repo: &str, reference: &SourceRef) -> Result<SourceHead, SourceFault> {
+    async fn resolve(&self, repo: &str, reference: &SourceRef, _trust: &Trust) -> Result<SourceHead, SourceFault> {
         let found = self.0.lock().unwrap().get(repo).cloned();
-        let fault = |message: &str| SourceFault { message: message.to_owned(), hint: None };
+        let fault = |message: &str| SourceFault { code: "SourceFailing", message: message.to_owned(), hint: None };
         let mirror = found.ok_or_else(|| fault("it isn't here"))?;
         let commit = Repository::at(&mirror).resolve(reference).ok_or_else(|| fault("there is no such branch"))?;
         Ok(SourceHead { commit, mirror })
     }
 
-    async fn tags(&self, repo: &str) -> Result<Vec<(String, String)>, SourceFault> {
+    async fn tags(&self, repo: &str, _trust: &Trust) -> Result<Vec<(String, String)>, SourceFault> {
         let found = self.0.lock().unwrap().get(repo).cloned();
-        let mirror = found.ok_or_else(|| SourceFault { message: "it isn't here".to_owned(), hint: None })?;
+        let fault = || SourceFault { code: "SourceFailing", message: "it isn't here".to_owned(), hint: None };
+        let mirror = found.ok_or_else(fault)?;
         Ok(Repository::at(&mirror).tags())
     }
 }

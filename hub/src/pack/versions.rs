@@ -10,6 +10,8 @@ use tokio::task::JoinSet;
 
 use super::memory::{Known, Outcome};
 use super::sources::{SourceFault, Sources};
+use super::tenancy::Tenancy;
+use crate::git::Trust;
 
 /// A tag that is pushed later than its commit is seen after this; a server that failed is asked again.
 const FRESH: Duration = Duration::from_secs(120);
@@ -21,10 +23,13 @@ const MAX_ASKED: usize = 10_000;
 /// Name and commit.
 pub(super) type Tags = Arc<Vec<(String, String)>>;
 
+type TagsOf = (String, Trust);
+
 /// What is known of the tags of repositories.
 #[derive(Debug, Default)]
 pub(super) struct TagShelf {
-    known: Mutex<BTreeMap<String, Shelved>>,
+    /// By repository and whose it is: another workspace may see other tags, or none.
+    known: Mutex<BTreeMap<TagsOf, Shelved>>,
 }
 
 #[derive(Debug, Default)]
@@ -47,28 +52,30 @@ impl TagShelf {
         self: &Arc<TagShelf>,
         sources: &Arc<dyn Sources>,
         repo: &str,
+        trust: &Trust,
         about: &str,
         patience: Duration,
     ) -> Result<Tags, SourceFault> {
-        if self.begin(repo, about) {
-            let (shelf, sources, repo) = (Arc::clone(self), Arc::clone(sources), repo.to_owned());
+        let of = (repo.to_owned(), trust.clone());
+        if self.begin(&of, about) {
+            let (shelf, sources, of) = (Arc::clone(self), Arc::clone(sources), of.clone());
             let question = tokio::spawn(async move {
-                let answer = sources.tags(&repo).await;
-                shelf.settle(&repo, answer);
+                let answer = sources.tags(&of.0, &of.1).await;
+                shelf.settle(&of, answer);
             });
             // Not awaited to its end: a server may take for ever.
             let _ = tokio::time::timeout(patience, question).await;
         }
         let known = self.lock();
-        let shelved = known.get(repo);
+        let shelved = known.get(&of);
         let tags = shelved.and_then(|shelved| shelved.tags.clone());
         tags.ok_or_else(|| shelved.and_then(|shelved| shelved.fault.clone()).unwrap_or_else(SourceFault::slow))
     }
 
     /// Whether somebody should ask now.
-    fn begin(&self, repo: &str, about: &str) -> bool {
+    fn begin(&self, of: &TagsOf, about: &str) -> bool {
         let mut known = self.lock();
-        let shelved = known.entry(repo.to_owned()).or_default();
+        let shelved = known.entry(of.clone()).or_default();
         let is_new = !shelved.asked.contains(about);
         if shelved.asking || (!is_new && shelved.at.is_some_and(|at| at.elapsed() < FRESH)) {
             return false;
@@ -81,20 +88,20 @@ impl TagShelf {
         true
     }
 
-    fn settle(&self, repo: &str, answer: Result<Vec<(String, String)>, SourceFault>) {
+    fn settle(&self, of: &TagsOf, answer: Result<Vec<(String, String)>, SourceFault>) {
         let mut known = self.lock();
-        let shelved = known.entry(repo.to_owned()).or_default();
+        let shelved = known.entry(of.clone()).or_default();
         (shelved.asking, shelved.at) = (false, Some(Instant::now()));
         match answer {
             Ok(tags) => (shelved.tags, shelved.fault) = (Some(Arc::new(tags)), None),
             Err(fault) => {
-                tracing::debug!(repo, error = fault.message, "the tags of a source can't be asked for");
+                tracing::debug!(repo = of.0, error = fault.message, "the tags of a source can't be asked for");
                 shelved.fault = Some(fault);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, Shelved>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TagsOf, Shelved>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -103,16 +110,21 @@ impl TagShelf {
 pub(super) async fn name_by_tags(
     shelf: &Arc<TagShelf>,
     sources: &Arc<dyn Sources>,
+    tenancy: &Tenancy,
     all: &mut BTreeMap<String, BTreeMap<String, Arc<Known>>>,
 ) {
-    let wanted: BTreeSet<(&str, &str)> =
-        all.values().flat_map(BTreeMap::values).filter_map(|one| unnamed(one)).collect();
+    let asked = |(name, one)| {
+        let (repo, commit) = unnamed(one)?;
+        Some((repo, commit, tenancy.trust(name)?))
+    };
+    let known = all.values().flatten().map(|(name, one)| (name.as_str(), &**one));
+    let wanted: BTreeSet<(&str, &str, &Trust)> = known.filter_map(asked).collect();
     let mut tasks = JoinSet::new();
-    for (repo, commit) in wanted {
-        let (shelf, sources) = (Arc::clone(shelf), Arc::clone(sources));
+    for (repo, commit, trust) in wanted {
+        let (shelf, sources, trust) = (Arc::clone(shelf), Arc::clone(sources), trust.clone());
         let (repo, commit) = (repo.to_owned(), commit.to_owned());
         tasks.spawn(async move {
-            let tags = shelf.of(&sources, &repo, &commit, MOMENT).await.ok()?;
+            let tags = shelf.of(&sources, &repo, &trust, &commit, MOMENT).await.ok()?;
             let version = version_of(&tags, &commit)?;
             Some((repo, commit, version))
         });
@@ -199,11 +211,12 @@ mod tests {
             &self,
             _repo: &str,
             _reference: &kedge_model::kinds::SourceRef,
+            _trust: &Trust,
         ) -> Result<super::super::SourceHead, SourceFault> {
             Err(SourceFault::slow())
         }
 
-        async fn tags(&self, _repo: &str) -> Result<Vec<(String, String)>, SourceFault> {
+        async fn tags(&self, _repo: &str, _trust: &Trust) -> Result<Vec<(String, String)>, SourceFault> {
             self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
             std::future::pending().await
         }
@@ -215,7 +228,7 @@ mod tests {
         let sources: Arc<dyn Sources> = Arc::<Silent>::clone(&silent);
         let patience = [Duration::from_millis(10), Duration::MAX, Duration::MAX];
         for (commit, patience) in ["a", "b", "a"].into_iter().zip(patience) {
-            assert!(shelf.of(&sources, "r", commit, patience).await.is_err());
+            assert!(shelf.of(&sources, "r", &Trust::Platform, commit, patience).await.is_err());
         }
         assert_eq!(silent.0.load(std::sync::atomic::Ordering::SeqCst), 1);
     }

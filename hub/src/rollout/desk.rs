@@ -19,7 +19,7 @@ use super::running::{Place, Running};
 use super::signal::Nudge;
 use super::told;
 use super::turn::Turn;
-use crate::git::{Mirrors, Trust};
+use crate::git::Mirrors;
 use crate::metrics::Metrics;
 use crate::pack::{Packed, PackedType};
 use crate::state::{IssueError, Issuer, Wanted};
@@ -97,7 +97,7 @@ const TURNS: usize = 16;
 
 impl Describe for Mirrors {
     fn describe(&self, repo: &str, commit: &str) -> Option<(String, String)> {
-        let told = self.open(repo, Trust::Application)?.describe(commit)?;
+        let told = Mirrors::describe(self, repo, commit)?;
         let who = told.who();
         Some((told.subject, who))
     }

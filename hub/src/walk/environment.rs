@@ -18,7 +18,7 @@ use super::{DEBOUNCE, Mail, RESYNC, Walks};
 use crate::catalog::CatalogNotes;
 use crate::git::{Head, RefName, RepoChange, Trust, What};
 use crate::metrics::{StepName, WalkOutcome};
-use crate::pack::{Packed, Pins};
+use crate::pack::{Packed, Pins, Tenancy};
 use crate::platform::{self, Environment, EnvironmentReader, Input, PlatformReader, ReadError};
 use crate::publish::{Cause, GitOpsTarget, Next, Outcome, PublishJob, Published, PullState};
 use crate::rollout::Occasion;
@@ -173,6 +173,10 @@ impl<S: Steps> EnvironmentWalk<S> {
 
     /// Where a walk begins after a repository changed.
     fn concerns(&self, change: &RepoChange) -> Option<From> {
+        // Sources of applications, beside what the platform itself reads of the same repository.
+        if !change.of_platform {
+            return Some(From::Pack);
+        }
         let own = self.key(&self.environment.control_plane.repo) == change.key;
         let read = own || self.inputs.iter().any(|input| input.repo == change.key);
         let publish = self.target.as_ref().is_some_and(|target| self.key(&target.repo) == change.key);
@@ -388,7 +392,9 @@ impl<S: Steps> EnvironmentWalk<S> {
         let Some(head) = head else { return delivered };
         let occasion = self.occasion(scheduler, &delivered);
         let pins = Pins::of(scheduler.platform());
-        if let Err(stop) = self.pack(&head, &pins, &occasion, &mut delivered).await {
+        let mirrors = self.shared.mirrors();
+        let tenancy = Tenancy::of(scheduler.platform(), scheduler.schedule(), &|repo| mirrors.address(repo));
+        if let Err(stop) = self.pack(&head, (&tenancy, &pins), &occasion, &mut delivered).await {
             delivered.stop.get_or_insert((From::Pack, stop));
         }
         delivered
@@ -424,9 +430,15 @@ impl<S: Steps> EnvironmentWalk<S> {
         }
     }
 
-    async fn pack(&self, head: &Head, pins: &Pins, occasion: &Occasion, delivered: &mut Delivered) -> Result<(), Stop> {
+    async fn pack(
+        &self,
+        head: &Head,
+        (tenancy, pins): (&Tenancy, &Pins),
+        occasion: &Occasion,
+        delivered: &mut Delivered,
+    ) -> Result<(), Stop> {
         let begun = Instant::now();
-        let packed = self.steps.pack(&self.environment.name, head, pins).await?;
+        let packed = self.steps.pack(&self.environment.name, head, tenancy, pins).await?;
         self.measured(StepName::Pack, begun);
         let begun = Instant::now();
         let issued = self.steps.issue(self.term, &packed, occasion).await;

@@ -12,7 +12,7 @@ use crate::catalog::{self, CatalogNotes};
 use crate::git::Head;
 use crate::history::Entry;
 use crate::metrics::{Metrics, StepName, WalkOutcome};
-use crate::pack::{BlobError, PackError, Packed, Packer, Pins};
+use crate::pack::{BlobError, PackError, Packed, Packer, Pins, Tenancy};
 use crate::publish::{Next, PublishJob, Published, Publisher};
 use crate::rollout::{Desk, Occasion};
 use crate::state::IssueError;
@@ -55,8 +55,8 @@ impl Steps for Rooms {
         published.map_err(|error| Stop::of(&error, error.next(), error.hint()))
     }
 
-    async fn pack(&self, environment: &str, head: &Head, pins: &Pins) -> Result<Packed, Stop> {
-        self.packer.pack_with(environment, head, pins, now()).await.map_err(|error| match &error {
+    async fn pack(&self, environment: &str, head: &Head, tenancy: &Tenancy, pins: &Pins) -> Result<Packed, Stop> {
+        self.packer.pack_with(environment, head, tenancy, pins, now()).await.map_err(|error| match &error {
             PackError::Store(error) => Stop::from(error),
             PackError::Emptied { .. } => Stop::of(&error, Next::Wait, Some("push the files again".to_owned())),
             PackError::Blobs(BlobError::Full { .. }) => {

@@ -10,7 +10,7 @@ use crate::catalog::CatalogNotes;
 use crate::git::Head;
 use crate::history::Entry;
 use crate::metrics::{StepName, WalkOutcome};
-use crate::pack::{Packed, Pins};
+use crate::pack::{Packed, Pins, Tenancy};
 use crate::publish::{Next, PublishJob, Published};
 use crate::rollout::Occasion;
 use crate::store::{StoreError, Term};
@@ -49,7 +49,7 @@ pub trait Steps: Send + Sync + 'static {
 
     async fn publish(&self, term: Term, job: PublishJob<'_>) -> Result<Published, Stop>;
 
-    async fn pack(&self, environment: &str, head: &Head, pins: &Pins) -> Result<Packed, Stop>;
+    async fn pack(&self, environment: &str, head: &Head, tenancy: &Tenancy, pins: &Pins) -> Result<Packed, Stop>;
 
     /// How many new generations there are.
     async fn issue(&self, term: Term, packed: &Packed, occasion: &Occasion) -> Result<usize, Stop>;

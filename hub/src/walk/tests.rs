@@ -10,7 +10,7 @@ use super::*;
 use crate::catalog::CatalogNotes;
 use crate::git::{Head, Mirrors};
 use crate::metrics::WalkOutcome;
-use crate::pack::{Packed, PackedEntry, Pins};
+use crate::pack::{Packed, PackedEntry, Pins, Tenancy};
 use crate::platform::testing::{Scene, config, environment, workload};
 use crate::publish::{Next, Outcome, PublishJob, Published};
 use crate::rollout::Occasion;
@@ -97,7 +97,7 @@ impl Steps for Fake {
         Ok(Published { head: Some(head), outcome, waiting: BTreeMap::new(), foreign: Vec::new() })
     }
 
-    async fn pack(&self, environment: &str, head: &Head, _pins: &Pins) -> Result<Packed, Stop> {
+    async fn pack(&self, environment: &str, head: &Head, _tenancy: &Tenancy, _pins: &Pins) -> Result<Packed, Stop> {
         self.note(Asked::Pack(environment.to_owned()));
         let entries = BTreeMap::from([("hello-dev".to_owned(), PackedEntry::Quarantined)]);
         Ok(Packed {

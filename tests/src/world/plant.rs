@@ -76,6 +76,7 @@ impl Plant {
                 prefix: prefix.clone(),
                 username: Some(gitea.owner().to_owned()),
                 secret_file: secret_file(&folder, "token", gitea.token()),
+                workspaces: vec!["hello-team".to_owned()],
             });
             settings.forges.push(Forge { prefix, kind: "gitea" });
             settings.hosts.push(gitea.url().trim_start_matches("http://").to_owned());

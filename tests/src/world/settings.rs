@@ -40,6 +40,8 @@ pub struct Credential {
     pub prefix: String,
     pub username: Option<String>,
     pub secret_file: PathBuf,
+    /// That it serves beside the platform.
+    pub workspaces: Vec<String>,
 }
 
 #[derive(Debug, Clone)]
@@ -97,8 +99,12 @@ impl Settings {
         if let Some(path) = &self.webhook_secret {
             line(format!("webhook_secret_file = {}", quoted(path)));
         }
-        for Credential { prefix, username, secret_file } in &self.credentials {
+        for Credential { prefix, username, secret_file, workspaces } in &self.credentials {
             line(format!("[[git.credentials]]\nprefix = {prefix:?}\nsecret_file = {}", quoted(secret_file)));
+            line("for = \"platform\"".to_owned());
+            if !workspaces.is_empty() {
+                line(format!("workspaces = {workspaces:?}"));
+            }
             if let Some(username) = username {
                 line(format!("username = {username:?}"));
             }

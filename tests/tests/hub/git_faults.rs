@@ -224,6 +224,55 @@ fn a_webhook_with_a_wrong_signature_is_refused_and_does_nothing() {
     assert_eq!(world.api.ask(Method::GET, "/hooks/git", None, &[]).status, 405);
 }
 
+/// The platform team grants the application one more repository, and lets dev have it.
+fn list_source(world: &World, known: &str, more: &str) {
+    let (sample, list) = (&world.sample, format!("sources: [{known:?}]"));
+    let old = sample.control_plane.head("main");
+    let main = sample.edit("main", "workloads/hello.yaml", &list, &format!("sources: [{known:?}, {more:?}]"));
+    sample.edit("dev", "base-repo.yaml", &old, &main);
+}
+
+#[test]
+fn a_tenant_gets_no_repository_that_it_was_not_granted() {
+    use kedge_tests::lab::git_server::Login;
+    use kedge_tests::world::secret_file;
+    use kedge_tests::world::settings::Credential;
+    let Some(mut world) = World::prepare(Database::Sqlite, |settings, git| {
+        let login = |name: &str, prefix: String, workspaces: Vec<String>| {
+            let name = format!("kedge-{name}-{}", std::process::id());
+            let secret_file = secret_file(&std::env::temp_dir(), &name, "s3cret");
+            Credential { prefix, username: Some("kedge".into()), secret_file, workspaces }
+        };
+        let prefix = git.url("control-plane").trim_end_matches("/control-plane.git").to_owned();
+        settings.credentials.push(login("platform", prefix, Vec::new()));
+        let team = vec!["hello-team".to_owned()];
+        settings.credentials.push(login("team", git.url("hello-gitops"), team));
+    }) else {
+        return;
+    };
+    world.git.require(Some(Login { user: "kedge".into(), password: "s3cret".into() }));
+    world.hub.start_again();
+    world.meet();
+    world.await_first_states();
+    // The platform's own credential reads every repository here; the application team names one of the platform's.
+    let (other, good) = (world.git.url("control-plane"), world.git.url("hello-gitops"));
+    let text = std::fs::read_to_string(world.sample.hello.path("workload/hello.yaml")).unwrap();
+    world.sample.hello.git(["remote", "set-url", "origin", &world.git.url_with_login("hello")]);
+    world.sample.hello.change("workload/hello.yaml", &text.replacen(&good, &other, 1));
+    let named = other.trim_end_matches(".git");
+    await_true("the other team's repository is refused", SOON, || {
+        world.api.has_problem(&["hello-functional-test", named, "isn't among the sources of workspace hello-team"])
+            && world.api.has_problem(&["`spec.sources` of WorkloadRegistration `hello`"])
+    });
+    // Though it is listed then: the platform's credential isn't the workspace's.
+    world.sample.control_plane.git(["remote", "set-url", "origin", &world.git.url_with_login("control-plane")]);
+    list_source(&world, &good, &other);
+    await_true("there is no credential for the workspace", SOON, || {
+        world.api.has_problem(&["hello-functional-test", "`workspaces`"])
+    });
+    assert!(!world.hub.log().contains("s3cret"), "a secret is in the log");
+}
+
 #[test]
 fn a_login_is_sent_to_its_own_server_only() {
     use kedge_tests::lab::git_server::{GitServer, Login};
@@ -235,7 +284,8 @@ fn a_login_is_sent_to_its_own_server_only() {
     let Some(mut world) = World::prepare(Database::Sqlite, |settings, git| {
         let file = secret_file(&std::env::temp_dir(), &format!("kedge-login-{}", std::process::id()), "s3cret");
         let prefix = git.url("control-plane").trim_end_matches("/control-plane.git").to_owned();
-        settings.credentials.push(Credential { prefix, username: Some("kedge".into()), secret_file: file });
+        let workspaces = vec!["hello-team".to_owned()];
+        settings.credentials.push(Credential { prefix, username: Some("kedge".into()), secret_file: file, workspaces });
         let host = stranger.url("").trim_start_matches("http://").split('/').next().unwrap().to_owned();
         settings.hosts.push(host);
     }) else {
@@ -245,8 +295,10 @@ fn a_login_is_sent_to_its_own_server_only() {
     world.hub.start_again();
     world.meet();
     world.await_first_states();
-    // The application team names a server on a port of its own: it must not see the login.
+    // The application team names a server on a port of its own, which the platform team listed: it must not see the login.
     let (url, good) = (stranger.url("app"), world.git.url("hello-gitops"));
+    world.sample.control_plane.git(["remote", "set-url", "origin", &world.git.url_with_login("control-plane")]);
+    list_source(&world, &good, &url);
     let text = std::fs::read_to_string(world.sample.hello.path("workload/hello.yaml")).unwrap();
     world.sample.hello.git(["remote", "set-url", "origin", &world.git.url_with_login("hello")]);
     world.sample.hello.change("workload/hello.yaml", &text.replacen(&good, &url, 1));

@@ -32,6 +32,7 @@ impl Forged {
                 prefix: prefix.clone(),
                 username: Some(gitea.owner().to_owned()),
                 secret_file: secret_file(&file, "token", gitea.token()),
+                workspaces: Vec::new(),
             });
             settings.forges.push(Forge { prefix, kind: "gitea" });
             settings.by_pull_request.push("dev".to_owned());

@@ -40,6 +40,8 @@ impl Scene {
         config.git.control_plane = Some(gitea.clone_url("gitops"));
         config.git.credentials = vec![Credential {
             prefix: gitea.url(),
+            platform: true,
+            workspaces: Vec::new(),
             username: None,
             secret_file: Some(folder.path().join("token")),
             ssh_key_file: None,

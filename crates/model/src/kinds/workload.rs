@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use super::RepoRef;
 use crate::Labels;
+use crate::address::Prefix;
 
 /// Brings an application's repository into the platform.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkloadRegistration {
     pub workload: RepoRef,
     pub workspace: Option<String>,
+    /// The beginnings of addresses from which the hub may fetch for the workspace. Empty: the owner of `workload.repo`.
+    pub sources: Vec<Prefix>,
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -58,9 +58,13 @@ pub(super) fn registration() -> Value {
         &[
             ("workload", repo("The folder that holds the Workloads.", &["repo"])),
             ("workspace", text("The tenant that the application belongs to.")),
+            ("sources", list(SOURCES, &word("`https://git.example.com/team`, `git@host:team`, `oci://host/team`."))),
         ],
     )
 }
+
+const SOURCES: &str = "The beginnings of Git, chart and OCI addresses that the hub may fetch for the workspace; \
+    without any, the owner of `workload.repo`: its address without the last part.";
 
 pub(super) fn workload() -> Value {
     let target = object(

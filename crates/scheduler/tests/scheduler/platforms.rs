@@ -174,6 +174,7 @@ pub fn object(dice: &mut Dice) -> Object {
             let spec = WorkloadRegistration {
                 workload: RepoRef::default(),
                 workspace: (dice.roll(4) != 0).then(|| pick(dice, &["team", "other"])),
+                sources: Vec::new(),
             };
             make(&pick(dice, &REGISTRATIONS), Labels::new(), Spec::WorkloadRegistration(spec))
         }

@@ -7,7 +7,7 @@ use kedge_platform::Link;
 use reqwest::header::{AUTHORIZATION, LOCATION};
 
 use super::super::address::{Address, Server};
-use super::super::credential::Credentials;
+use super::super::credential::{Credentials, Reader};
 use super::Fault;
 use crate::causes::chain;
 
@@ -23,7 +23,12 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const TAIL: &str = "/info/refs?service=git-upload-pack";
 
 /// The address after its redirects.
-pub(super) async fn destination(server: &Server, link: &Link, credentials: &Credentials) -> Result<String, Fault> {
+pub(super) async fn destination(
+    server: &Server,
+    link: &Link,
+    credentials: &Credentials,
+    reader: &Reader,
+) -> Result<String, Fault> {
     let failed = |error: reqwest::Error| Fault::passing(chain(&error), "check the address and the network");
     let mut client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).timeout(TIMEOUT);
     if !link.addresses.is_empty() {
@@ -41,13 +46,20 @@ pub(super) async fn destination(server: &Server, link: &Link, credentials: &Cred
             return Ok(here.to_string());
         }
         let to = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        here = next(server, &here, to, credentials)?;
+        here = next(server, &here, to, credentials, reader)?;
     }
     Err(Fault::firm(format!("{server} leads from one place to the next"), "write the address where it ends"))
 }
 
-/// One step: the same server, and a repository that the same credential is for.
-fn next(first: &Server, here: &Server, to: &str, credentials: &Credentials) -> Result<Server, Fault> {
+/// One step: the same server, and a repository that the same credential is for. For a workspace the same repository, in
+/// another spelling: where else it may read the platform team says, and not a server.
+fn next(
+    first: &Server,
+    here: &Server,
+    to: &str,
+    credentials: &Credentials,
+    reader: &Reader,
+) -> Result<Server, Fault> {
     let elsewhere = || {
         let shown: String = to.chars().filter(|c| !c.is_control()).take(200).collect();
         let shown = if shown.contains('@') { "another address".to_owned() } else { format!("`{shown}`") };
@@ -60,7 +72,11 @@ fn next(first: &Server, here: &Server, to: &str, credentials: &Credentials) -> R
     let base = whole.strip_suffix(TAIL).ok_or_else(elsewhere)?;
     let Ok(Address::Server(there)) = Address::parse(base) else { return Err(elsewhere()) };
     let same = there.scheme == first.scheme && there.host == first.host && there.port == first.port;
-    match same && credentials.are_same(first, &there) {
+    let within = match reader {
+        Reader::Platform => credentials.are_same(first, &there, reader),
+        Reader::Public | Reader::Workspaces(_) => first.segments() == there.segments(),
+    };
+    match same && within {
         true => Ok(there),
         false => Err(elsewhere()),
     }
@@ -82,13 +98,15 @@ mod tests {
     fn a_redirect_stays_on_the_server_and_within_the_credential() {
         let credentials = Credentials::new(&[config::Credential {
             prefix: "https://h/team".to_owned(),
+            platform: true,
+            workspaces: vec!["a".to_owned()],
             username: None,
             secret_file: Some("/secret".into()),
             ssh_key_file: None,
         }])
         .unwrap();
         let first = server("https://h/team/app");
-        let step = |to: &str| next(&first, &first, &format!("{to}{TAIL}"), &credentials);
+        let step = |to: &str| next(&first, &first, &format!("{to}{TAIL}"), &credentials, &Reader::Platform);
         assert_eq!(step("https://h/team/app.git").unwrap(), server("https://h/team/app.git"));
         assert_eq!(step("/team/renamed").unwrap(), server("https://h/team/renamed"));
         for to in [
@@ -103,6 +121,13 @@ mod tests {
         ] {
             assert!(step(to).is_err(), "{to}");
         }
-        assert!(next(&first, &first, "https://h/team/app.git/login", &credentials).is_err());
+        assert!(next(&first, &first, "https://h/team/app.git/login", &credentials, &Reader::Platform).is_err());
+        for reader in [Reader::Public, Reader::Workspaces("x".to_owned())] {
+            let step = |to: &str| next(&first, &first, &format!("{to}{TAIL}"), &credentials, &reader);
+            assert_eq!(step("/team/app.git").unwrap(), server("https://h/team/app.git"));
+            for to in ["/team/renamed", "/other/app", "https://evil/team/app"] {
+                assert!(step(to).is_err(), "{to}");
+            }
+        }
     }
 }

@@ -7,7 +7,7 @@ use gix::ObjectId;
 use kedge_platform::{Link, Mirror};
 use tokio::sync::OwnedMutexGuard;
 
-use super::{Address, Fault, LIMITS, Rules, Scheme, Server};
+use super::{Address, Fault, LIMITS, Lack, Route, Rules, Scheme, Server};
 use super::{blocking, ended_well, http_fault, parse_ref, prepare, redirect, resolve};
 use crate::causes::chain;
 use crate::git::program::Program;
@@ -17,14 +17,14 @@ const MAX_TAGS: usize = 20_000;
 
 type Tags = Vec<(String, ObjectId)>;
 
-pub(in crate::git) async fn tags(rules: &Rules, address: &Address, turn: OwnedMutexGuard<()>) -> Result<Tags, Fault> {
-    match address {
+pub(in crate::git) async fn tags(rules: &Rules, route: &Route, turn: OwnedMutexGuard<()>) -> Result<Tags, Fault> {
+    match &route.address {
         Address::Local(path) => {
             let path = path.clone();
             blocking(move || of_folder(&path)).await
         }
-        Address::Server(server) if server.scheme == Scheme::Ssh => over_ssh(rules, address, server).await,
-        Address::Server(server) => over_http(rules, address, server, turn).await,
+        Address::Server(server) if server.scheme == Scheme::Ssh => over_ssh(rules, route, server).await,
+        Address::Server(server) => over_http(rules, route, server, turn).await,
     }
 }
 
@@ -44,11 +44,12 @@ fn of_folder(path: &std::path::Path) -> Result<Tags, Fault> {
     Ok(tags.flatten().filter_map(read).take(MAX_TAGS).collect())
 }
 
-async fn over_ssh(rules: &Rules, address: &Address, server: &Server) -> Result<Tags, Fault> {
+async fn over_ssh(rules: &Rules, route: &Route, server: &Server) -> Result<Tags, Fault> {
     resolve(rules, server).await?;
-    let url = address.url();
-    let (path, _) = prepare(rules, &url, Vec::new()).await?;
-    let listing = Program::new(&path).args(["ls-remote", "--tags", "--", &url]).ssh(rules.credentials.ssh_key(server));
+    let url = route.address.url();
+    let (path, _) = prepare(route, Vec::new()).await?;
+    let key = rules.credentials.ssh_key(server, &route.reader);
+    let listing = Program::new(&path).args(["ls-remote", "--tags", "--", &url]).ssh(key);
     let said = ended_well(listing.run(LIMITS.time).await?)?;
     Ok(listed(&said.out))
 }
@@ -66,38 +67,27 @@ fn listed(lines: &str) -> Tags {
     tags.into_iter().collect()
 }
 
-async fn over_http(
-    rules: &Rules,
-    address: &Address,
-    server: &Server,
-    turn: OwnedMutexGuard<()>,
-) -> Result<Tags, Fault> {
+async fn over_http(rules: &Rules, route: &Route, server: &Server, turn: OwnedMutexGuard<()>) -> Result<Tags, Fault> {
     let addresses = resolve(rules, server).await?;
-    let authorization = rules.credentials.secret(server)?.map(|secret| secret.basic());
+    let authorization = rules.credentials.secret(server, &route.reader)?.map(|secret| secret.basic());
     let link = Link { authorization, addresses, redirects: false, limits: LIMITS };
     let turn = Arc::new(turn);
-    let first = ask(rules, address, address.url(), link.clone(), Arc::clone(&turn)).await;
+    let first = ask(route, route.address.url(), link.clone(), Arc::clone(&turn)).await;
     let Err(fault) = first else { return first };
     if !fault.error.contains(redirect::SIGN) {
         return Err(fault);
     }
-    let there = redirect::destination(server, &link, &rules.credentials).await?;
-    ask(rules, address, there, link, turn).await
+    let there = redirect::destination(server, &link, &rules.credentials, &route.reader).await?;
+    ask(route, there, link, turn).await
 }
 
-async fn ask(
-    rules: &Rules,
-    address: &Address,
-    from: String,
-    link: Link,
-    turn: Arc<OwnedMutexGuard<()>>,
-) -> Result<Tags, Fault> {
-    let (folder, url) = (rules.folder.clone(), address.url());
-    let authorized = link.authorization.is_some();
+async fn ask(route: &Route, from: String, link: Link, turn: Arc<OwnedMutexGuard<()>>) -> Result<Tags, Fault> {
+    let (folder, url) = (route.folder.clone(), route.address.url());
+    let lack = Lack::of(&link, &route.reader);
     blocking(move || {
         let _turn = turn;
         let mirror = Mirror::at(&folder, &url, &url)?.with_link(link).fetching_from(&from);
-        mirror.tags(MAX_TAGS).map_err(|error| http_fault(&error, &from, authorized))
+        mirror.tags(MAX_TAGS).map_err(|error| http_fault(&error, &from, lack))
     })
     .await
 }

@@ -26,7 +26,7 @@ impl World {
     async fn pinned(&self, files: &[(String, String)], pins: &Pins) -> Packed {
         let items: Vec<(&str, Item<'_>)> = files.iter().map(|(path, text)| (path.as_str(), Item::File(text))).collect();
         let commit = self.platform.commit("dev", &items);
-        self.packer.pack_with("dev", &self.head(commit), pins, NOW).await.unwrap()
+        self.packer.pack_with("dev", &self.head(commit), &Tenancy::platform(), pins, NOW).await.unwrap()
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::config::json_text;
 use super::{Branch, each, optional, repo_ref};
 use crate::Labels;
+use crate::address::Prefix;
 use crate::decode::fields::{Fields, Value};
 use crate::decode::metadata::{check_name, labels, texts};
 use crate::decode::node;
@@ -21,7 +22,21 @@ pub(super) fn registration(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Op
         repo
     });
     let workspace = optional(fields.take("workspace"), notes);
-    Some(WorkloadRegistration { workload: workload?, workspace: workspace? })
+    let sources = each(fields.take("sources"), notes, source);
+    Some(WorkloadRegistration { workload: workload?, workspace: workspace?, sources: sources? })
+}
+
+/// The beginning of addresses.
+fn source(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Prefix> {
+    let text = value.word(notes)?;
+    match Prefix::parse(&text) {
+        Ok(prefix) => Some(prefix),
+        Err(refused) => {
+            let why = format!("isn't the beginning of addresses: {}", refused.reason);
+            value.refuse(notes, "BadSource", &why, Some(&refused.hint));
+            None
+        }
+    }
 }
 
 pub(super) fn workload(fields: &mut Fields<'_>, notes: &mut Notes<'_>, name: Option<&str>) -> Option<Workload> {

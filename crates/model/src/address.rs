@@ -1,11 +1,13 @@
 //! The address of a repository, taken apart strictly: what two programs could read in two ways is refused, so that
-//! what was checked is what is contacted. Asked by `access`, `credential` and whoever contacts a server.
+//! what was checked is what is contacted. Asked by whoever contacts a server, and by whoever judges what is asked for.
+
+mod prefix;
 
 use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use kedge_platform::repositories::local_path;
+pub use prefix::Prefix;
 
 /// Longer than any real address.
 const LENGTH_LIMIT: usize = 2048;
@@ -13,7 +15,7 @@ const LENGTH_LIMIT: usize = 2048;
 /// The longest name that DNS knows.
 const HOST_LIMIT: usize = 253;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Address {
     /// A path on this machine, perhaps relative.
     Local(PathBuf),
@@ -21,7 +23,7 @@ pub enum Address {
 }
 
 /// A repository behind a server, or with an empty path the server itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Server {
     pub scheme: Scheme,
     /// For ssh only.
@@ -33,7 +35,7 @@ pub struct Server {
     pub path: String,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     Https,
     Http,
@@ -146,7 +148,7 @@ impl Server {
         }
         let (host, port) = host_and_port(authority, scheme, text)?;
         check_path(path, text)?;
-        Ok(Address::Server(Server { scheme, user: None, host, port, path: path.to_owned() }))
+        Ok(Address::Server(Server { scheme, user: None, host, port, path: single_slashes(path) }))
     }
 
     /// `ssh://[user@]host[:port]/path`.
@@ -244,6 +246,21 @@ impl fmt::Display for Address {
     }
 }
 
+/// The path of a repository on this machine: `file://` or no scheme at all. A relative one is meant from the control
+/// plane's repository, as Git means the relative address of a submodule.
+pub fn local_path(repo: &str) -> Option<PathBuf> {
+    let repo = repo.trim();
+    match repo.split_once("://") {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("file") => {
+            let path = rest.strip_prefix("localhost").unwrap_or(rest);
+            Some(PathBuf::from(percent_encoding::percent_decode_str(path).decode_utf8_lossy().into_owned()))
+        }
+        Some(_) => None,
+        None if repo.split('/').next().is_some_and(|first| first.contains(':')) => None,
+        None => Some(PathBuf::from(repo)),
+    }
+}
+
 fn local(text: &str) -> Result<Address, Refused> {
     match local_path(text) {
         Some(path) if !path.as_os_str().is_empty() && !path.to_string_lossy().starts_with('-') => {
@@ -321,11 +338,25 @@ fn is_host(host: &str) -> bool {
     name.len() <= HOST_LIMIT && !host.ends_with('.') && name.split('.').all(label) && !numeric
 }
 
+/// Servers disagree about what an empty part of a path means.
+fn single_slashes(path: &str) -> String {
+    let mut out = String::with_capacity(path.len());
+    for c in path.chars() {
+        if c != '/' || !out.ends_with('/') {
+            out.push(c);
+        }
+    }
+    out
+}
+
 fn check_path(path: &str, text: &str) -> Result<(), Refused> {
     for part in path.split('/') {
         let decoded = percent_encoding::percent_decode_str(part).decode_utf8_lossy();
-        let hidden = |c: char| matches!(c, '/' | '\\') || c.is_control();
-        if matches!(&*decoded, "." | "..") || decoded.contains(hidden) {
+        // A `%` that is left would be decoded once more by a server behind a server.
+        let hidden = |c: char| matches!(c, '/' | '\\' | '%') || c.is_control();
+        // Some servers drop what follows a `;` before they look at the name.
+        let name = decoded.split(';').next().unwrap_or_default();
+        if matches!(name, "." | "..") || decoded.contains(hidden) {
             return Err(refused_text(text, "has a path that leads elsewhere"));
         }
     }
