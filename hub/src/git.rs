@@ -25,9 +25,9 @@ use tokio::sync::{Semaphore, broadcast};
 use tokio::task::AbortHandle;
 
 pub use access::Trust;
-pub use kedge_model::address;
 pub use address::Refused;
 pub use credential::Secret;
+pub use kedge_model::address;
 pub use push::PushError;
 pub use repository::{Failure, Forced, RefName, Tracked};
 

@@ -197,6 +197,20 @@ need_flux() {
     export KEDGE_FLUX_KUSTOMIZE=$home
 }
 
+# need_renderers: sets KEDGE_KUSTOMIZE and KEDGE_HELM to the folders with these programs, and has bubblewrap installed, in which the
+# hub runs them. When that can't be, `why` says so and it is false.
+need_renderers() {
+    local home
+    need bwrap bubblewrap || {
+        why="bubblewrap isn't here and can't be installed (Debian's package bubblewrap)"
+        return 1
+    }
+    need_built kustomize kustomize "1 minute" || return 1
+    export KEDGE_KUSTOMIZE=$home
+    need_built helm Helm "4 minutes" || return 1
+    export KEDGE_HELM=$home
+}
+
 # has_programs FOLDER PROGRAM…
 has_programs() {
     local folder=$1 program

@@ -30,6 +30,7 @@ suite_of() {
 
 prepare_unit() {
     need git git || say "git isn't here and can't be installed: tests that need it are skipped"
+    need bwrap bubblewrap || say "bubblewrap isn't here and can't be installed: tests that need it are skipped"
 }
 
 prepare_kalypso() {
@@ -58,6 +59,7 @@ prepare_hub() {
     prepare_world
     need_gitea || export KEDGE_NO_GITEA=$why
     need_openapi || export KEDGE_NO_OPENAPI=$why
+    need_renderers || say "$why: tests that need it are skipped"
     need_postgres || {
         say "$why: tests that need it are skipped"
         return 0
@@ -119,6 +121,7 @@ prepare_debian() {
         reason="a Debian host is booted by root only"
         return 0
     }
+    need bwrap bubblewrap || say "bubblewrap isn't here and can't be installed: tests that need it are skipped"
     need_debian || {
         reason=$why
         return 0
@@ -186,7 +189,7 @@ need_arm_libraries() {
 cores=$(nproc)
 suite unit quick "$cores" '' "every test of the workspace that needs nothing from outside"
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
-suite hub heavy "$cores" '^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*postgres' "a real hub with real Git over HTTP, Gitea and PostgreSQL around it"
+suite hub heavy "$cores" '^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*(postgres|::the_real_)' "a real hub with real Git over HTTP, Gitea, PostgreSQL, kustomize and Helm around it"
 suite rollout heavy $((cores + 2)) '^kedge-tests/rollout::|^kedge-sim(/[^:]*)?::' "promotion through environments and rings with a fleet of real agents, and its simulation"
 suite metrics heavy "$cores" '^kedge-tests/metrics::' "numbers in a real Prometheus, alerts, dashboards, and webhooks to real receivers"
 suite up heavy 2 '^kedge-tests/up::' "kedge up: a whole fleet on one machine, and the commands that it suggests"

@@ -161,3 +161,23 @@ fn a_pin_that_names_what_is_not_there_is_an_error() {
         "warning[PinExpired]: Pin old ended at 2020-01-01T00:00:00Z and has no effect any more",
     ]);
 }
+
+#[test]
+fn a_source_that_the_hub_would_refuse_is_an_error_that_names_the_way_out() {
+    let stage = Stage::small();
+    stage.write(
+        "base/templates/flux.yaml",
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata:\n  name: flux\nspec:\n  type: reconciler\n  manifests:\n    - |\n      apiVersion: kedge.dev/v1alpha1\n      kind: Delivery\n      metadata:\n        name: {{ .DeploymentTargetName }}\n      spec:\n        source:\n          repo: {{ .Manifests.repo }}\n          ref:\n            branch: {{ .Manifests.branch }}\n          path: {{ .Manifests.path }}\n        to: kubernetes\n        namespace: {{ .Namespace }}\n",
+    );
+    stage.validate().exits(0);
+    let file = "hello/workload/hello.yaml";
+    let text = stage.read(file).replace("harbour/hello-gitops", "other-team/secret");
+    stage.write(file, text);
+    stage.validate().exits(1).shows(&[
+        "error[SourceNotAllowed]",
+        "`https://git.example/other-team/secret` isn't among the sources of",
+        "`spec.sources` of WorkloadRegistration `hello`",
+    ]);
+    stage.edit("base/workloads/hello.yaml", "\nspec:\n", "\nspec:\n  sources: ['https://git.example/other-team']\n");
+    stage.validate().exits(0);
+}

@@ -178,7 +178,9 @@ mod tests {
             ("four", "https://h/team-d/four", ", workspace: ''"),
         ]);
         assert!(allows(&grants["one"], "https://h/elsewhere/x"));
-        assert!(!allows(&grants["three"], "https://h/team-d/four") && !allows(&grants["four"], "https://h/team-c/three"));
+        assert!(
+            !allows(&grants["three"], "https://h/team-d/four") && !allows(&grants["four"], "https://h/team-c/three")
+        );
         assert_eq!(grants["three"].workspace(), None);
     }
 

@@ -1,9 +1,11 @@
-//! `kedge-hub check-config`: everything that is wrong in the file, or the settings in force.
+//! `kedge-hub check-config`: everything that is wrong in the file, or the settings in force and whether kustomize and helm
+//! can be run here.
 
 use clap::Args;
 
 use super::Settings;
 use crate::config::show;
+use crate::pack::Sandbox;
 
 /// Say what is wrong in the configuration, all at once, or show the settings in force
 #[derive(Debug, Args)]
@@ -19,5 +21,10 @@ pub(super) fn run(args: &CheckConfigArgs) -> anyhow::Result<()> {
         None => println!("# No file was named. The settings in force:"),
     }
     print!("{}", show::settings(&config));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    match runtime.block_on(Sandbox::find()) {
+        Ok(_) => println!("\n# kustomize and helm can be run here, shut off from the hub."),
+        Err(lack) => println!("\n# kustomize and helm can't be run here: {lack}\n# Hint: {}", lack.hint()),
+    }
     Ok(())
 }

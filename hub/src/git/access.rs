@@ -265,11 +265,14 @@ mod tests {
     /// Granted all that is tried here: hosts are looked at apart.
     fn everywhere() -> Trust {
         let mut prefixes = Vec::new();
-        for host in ["git.example.com", "other.example.com", "evil.example.com", "git.example.com.evil", "lab", "lab:8443"]
+        for host in
+            ["git.example.com", "other.example.com", "evil.example.com", "git.example.com.evil", "lab", "lab:8443"]
         {
             prefixes.extend([format!("https://{host}"), format!("http://{host}"), format!("ssh://git@{host}")]);
         }
-        prefixes.extend(["https://git.example.com:8443", "https://169.254.169.254", "http://169.254.169.254"].map(str::to_owned));
+        prefixes.extend(
+            ["https://git.example.com:8443", "https://169.254.169.254", "http://169.254.169.254"].map(str::to_owned),
+        );
         prefixes.extend(["https://127.0.0.1", "https://[::1]", "http://localhost:3000"].map(str::to_owned));
         prefixes.extend((3000..3003).map(|port| format!("http://127.0.0.1:{port}")));
         granted("team", "https://git.example.com/team/app", &prefixes.iter().map(String::as_str).collect::<Vec<_>>())

@@ -96,7 +96,8 @@ impl Credentials {
         };
         let mut here = self.known.iter().filter(|known| known.prefix.begins(server)).filter(usable);
         let of_platform = here.clone().find(|known| known.platform);
-        let own = here.find(|known| grant.workspace().is_some_and(|name| known.workspaces.iter().any(|one| one == name)));
+        let own =
+            here.find(|known| grant.workspace().is_some_and(|name| known.workspaces.iter().any(|one| one == name)));
         match own {
             Some(own) if of_platform.is_some_and(|known| known.id == own.id) => Reader::Platform,
             Some(own) => Reader::Workspaces(own.id.clone()),
@@ -205,7 +206,8 @@ mod tests {
             credential("https://h/team", file("team", "narrow")),
         ])
         .unwrap();
-        let secret = |url: &str| credentials.secret(&server(url), &Reader::Platform).unwrap().map(|secret| secret.secret);
+        let secret =
+            |url: &str| credentials.secret(&server(url), &Reader::Platform).unwrap().map(|secret| secret.secret);
         assert_eq!(secret("https://h/team/x").as_deref(), Some("narrow"));
         assert_eq!(secret("https://h/team-evil/x").as_deref(), Some("wide"));
         assert_eq!(secret("https://other/x"), None);

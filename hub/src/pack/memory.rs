@@ -161,7 +161,15 @@ impl Again {
     /// By the reasons' codes.
     pub fn of(problems: &[Problem]) -> Again {
         let has = |codes: &[&str]| problems.iter().any(|problem| codes.contains(&problem.code));
-        if has(&["ProgramMissing", "ArtifactPending", "ArtifactFailed", "SourceUnreadable", "SourceFailing", "SourceNotAllowed"]) {
+        if has(&[
+            "ProgramMissing",
+            "SandboxMissing",
+            "ArtifactPending",
+            "ArtifactFailed",
+            "SourceUnreadable",
+            "SourceFailing",
+            "SourceNotAllowed",
+        ]) {
             return Again::Always;
         }
         match has(&["RenderingFailed"]) {

@@ -5,7 +5,9 @@ pub(super) mod descriptor;
 pub(super) mod host;
 pub(super) mod kubernetes;
 pub(super) mod kustomization;
+pub(super) mod loads;
 pub(super) mod program;
+pub mod sandbox;
 
 use gix::ObjectId;
 use kedge_model::Origin;

@@ -149,7 +149,7 @@ impl Hub {
 }
 
 /// The hub's program, or the test is marked as skipped.
-fn program() -> Option<PathBuf> {
+pub fn program() -> Option<PathBuf> {
     let named = env::var_os("KEDGE_HUB_BIN").map(PathBuf::from);
     let program = named.or_else(|| {
         // target/debug/deps/TEST or target/debug/PROGRAM: the hub is beside either.

@@ -53,7 +53,8 @@ impl Sample {
         let first = sources.lines().find_map(|line| line.trim().strip_prefix("- repo: ")).expect("it names one");
         let old = first.trim_end_matches("/control-plane.git").to_owned();
         let moved = |text: String| {
-            let text = REPOSITORIES.iter().fold(text, |text, name| text.replace(&format!("{old}/{name}.git"), &url(name)));
+            let text =
+                REPOSITORIES.iter().fold(text, |text, name| text.replace(&format!("{old}/{name}.git"), &url(name)));
             // The repositories of the lab have no owner in common.
             match text.contains("kind: WorkloadRegistration") {
                 true => text.replacen("\nspec:\n", &format!("\nspec:\n  sources: [{:?}]\n", url("hello-gitops")), 1),

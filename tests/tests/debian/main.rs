@@ -15,3 +15,4 @@ mod lies;
 mod offline;
 mod package;
 mod power;
+mod renderers;

@@ -136,7 +136,9 @@ mod tests {
 
     #[test]
     fn what_is_no_beginning_of_an_address_is_refused() {
-        for text in ["", "/srv/app", "../app", "file:///srv", "https://", "https://u:p@h/x", "git://h/x", "https://h/*?"] {
+        for text in
+            ["", "/srv/app", "../app", "file:///srv", "https://", "https://u:p@h/x", "git://h/x", "https://h/*?"]
+        {
             assert!(Prefix::parse(text).is_err(), "{text}");
         }
     }

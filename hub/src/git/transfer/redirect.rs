@@ -53,13 +53,7 @@ pub(super) async fn destination(
 
 /// One step: the same server, and a repository that the same credential is for. For a workspace the same repository, in
 /// another spelling: where else it may read the platform team says, and not a server.
-fn next(
-    first: &Server,
-    here: &Server,
-    to: &str,
-    credentials: &Credentials,
-    reader: &Reader,
-) -> Result<Server, Fault> {
+fn next(first: &Server, here: &Server, to: &str, credentials: &Credentials, reader: &Reader) -> Result<Server, Fault> {
     let elsewhere = || {
         let shown: String = to.chars().filter(|c| !c.is_control()).take(200).collect();
         let shown = if shown.contains('@') { "another address".to_owned() } else { format!("`{shown}`") };

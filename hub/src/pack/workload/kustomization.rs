@@ -3,6 +3,7 @@
 use kedge_goyaml::{Limits, Node, node};
 use kedge_model::{Origin, Problem};
 
+use super::loads::is_remote;
 use crate::pack::fault::Fault;
 
 /// Names under which kustomize finds the file, in its order.
@@ -55,15 +56,6 @@ pub(in crate::pack) fn read(bytes: &[u8], file: &Origin) -> Result<Kustomization
         }
     }
     Ok(Kustomization::Resources(paths))
-}
-
-/// Addresses as kustomize knows them.
-fn is_remote(path: &str) -> bool {
-    path.contains("://")
-        || path.contains("?ref=")
-        || path.starts_with("git@")
-        || path.starts_with("git::")
-        || path.starts_with("github.com/")
 }
 
 /// The path without `.`; none when it leaves the folder.

@@ -1,7 +1,6 @@
-//! `kustomize` and `helm`, run on other people's text: in a private copy of the repository, with an empty environment,
-//! without network, and with limits on time, output, memory and files.
+//! `kustomize` and `helm`, run on other people's text: in a private copy of the repository, in a sandbox, and with limits on
+//! time, output, memory, files and processes.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
@@ -10,15 +9,14 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use gix::ObjectId;
-use kedge_goyaml::{Limits, Node, NodeValue, node};
 use kedge_model::{Origin, Problem};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::Command;
 use tokio::sync::OnceCell;
 
-use super::{Place, kustomization};
+use super::sandbox::{NoSandbox, SOURCE, Sandbox};
+use super::{Place, loads};
 use crate::pack::archive::{Contents, MAX_FILES};
 use crate::pack::fault::Fault;
 use crate::pack::objects::ItemKind;
@@ -47,30 +45,14 @@ pub struct Programs {
     helm: PathBuf,
     /// Copies are made here, each in a folder of its own.
     folder: PathBuf,
-    isolation: OnceCell<Isolation>,
-}
-
-/// How a program is kept from the network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isolation {
-    /// A network namespace of its own, as root.
-    Namespace,
-    /// The same, in a user namespace of its own.
-    UserNamespace,
-    /// Neither is allowed here: proxies that lead nowhere. A program that ignores them could reach out.
-    Proxies,
+    /// Once there is one.
+    sandbox: OnceCell<Sandbox>,
 }
 
 /// What a copy's folder begins with.
 const COPY: &str = "render-";
 /// A chart that takes longer is stuck.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Seconds of CPU, for a program that outlives its killing.
-const CPU_SECONDS: u32 = 60;
-/// Go reserves addresses generously; this is far above what a rendering uses.
-const MEMORY_KIB: u64 = 4 << 20;
-/// Megabytes that it may write into one file.
-const FILE_BLOCKS: u64 = 64 << 10;
 const MAX_OUTPUT: usize = 16 << 20;
 /// Enough of its complaint to understand it.
 const MAX_COMPLAINT: usize = 4 << 10;
@@ -85,7 +67,7 @@ pub(in crate::pack) fn job(place: &Place<'_>, program: Program) -> Result<Job, F
     };
     copy(place, folder, base, 0, &mut files)?;
     if program == Program::Kustomize {
-        check_paths(&files, place.origin)?;
+        loads::check(&files, place.path, place.origin)?;
     }
     Ok(Job { program, root: place.root, path: place.path.to_owned(), origin: place.origin.clone(), files })
 }
@@ -112,47 +94,6 @@ fn copy(place: &Place<'_>, folder: ObjectId, path: &str, depth: usize, files: &m
     Ok(())
 }
 
-/// No kustomization may name a path outside of the copy.
-fn check_paths(files: &Contents, origin: &Origin) -> Result<(), Fault> {
-    for (path, file) in files.files() {
-        let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
-        if !kustomization::NAMES.contains(&name) {
-            continue;
-        }
-        let Ok(documents) = node::parse_bytes(&file.bytes, &Limits::default()) else { continue };
-        if let Some(text) = documents.iter().find_map(|document| escaping(document, folder)) {
-            let message = format!("`{}` leads out of the repository", text.escape_debug());
-            let origin = Origin { file: path.as_str().into(), ..origin.clone() };
-            return Err(Fault::of(Problem::error("PathInvalid", message).at(origin)));
-        }
-    }
-    Ok(())
-}
-
-fn escaping<'a>(node: &'a Node, folder: &str) -> Option<&'a str> {
-    match &node.value {
-        NodeValue::Scalar { text, .. } => leaves(text, folder).then_some(text.as_str()),
-        NodeValue::List(items) => items.iter().find_map(|item| escaping(item, folder)),
-        NodeValue::Map(entries) => entries.iter().find_map(|(_, value)| escaping(value, folder)),
-    }
-}
-
-/// Whether a text, taken as a path from a folder, climbs above the root.
-fn leaves(text: &str, folder: &str) -> bool {
-    // `key=../file` of a generator is a path too.
-    let path = text.rsplit_once('=').map_or(text, |(_, path)| path);
-    let mut depth = folder.split('/').filter(|part| !part.is_empty()).count();
-    for part in path.split('/') {
-        match part {
-            "" | "." => {}
-            ".." if depth == 0 => return true,
-            ".." => depth -= 1,
-            _ => depth += 1,
-        }
-    }
-    false
-}
-
 impl Programs {
     /// Copies that a killed hub left in the folder go.
     pub fn new(kustomize: &Path, helm: &Path, folder: PathBuf) -> Programs {
@@ -161,13 +102,16 @@ impl Programs {
                 let _ = fs::remove_dir_all(left.path());
             }
         }
-        Programs { kustomize: kustomize.to_owned(), helm: helm.to_owned(), folder, isolation: OnceCell::new() }
+        Programs { kustomize: kustomize.to_owned(), helm: helm.to_owned(), folder, sandbox: OnceCell::new() }
     }
 
     /// Renders a folder. `release` and `namespace` are what a chart is told.
     pub async fn render(&self, job: Job, release: &str, namespace: &str) -> Result<Vec<u8>, Fault> {
         let Some(program) = find(self.path(job.program)) else { return Err(self.not_installed(&job)) };
-        let isolation = *self.isolation.get_or_init(probe).await;
+        let sandbox = match self.sandbox.get_or_try_init(Sandbox::find).await {
+            Ok(sandbox) => sandbox,
+            Err(lack) => return Err(no_sandbox(&job, &lack)),
+        };
         let (folder, origin, kind) = (self.folder.clone(), job.origin.clone(), job.program);
         let here = job.path.clone();
         let copy = tokio::task::spawn_blocking(move || Copy::make(&folder, &job.files)).await;
@@ -176,7 +120,7 @@ impl Programs {
             let folder = self.folder.display().to_string();
             Fault::Failed(crate::pack::PackError::Blobs(crate::pack::BlobError::Io { folder, source: error }))
         })?;
-        let target = copy.0.join("repo").join(&here);
+        let target = Path::new(SOURCE).join(&here);
         let arguments: Vec<&std::ffi::OsStr> = match kind {
             Program::Kustomize => vec!["build".as_ref(), target.as_os_str()],
             Program::Helm => vec![
@@ -190,12 +134,11 @@ impl Programs {
                 "--skip-tests".as_ref(),
             ],
         };
-        let outcome = run(&program, &arguments, &copy.0, isolation).await;
+        let outcome = run(sandbox, &program, &arguments, &copy.0).await;
         match outcome {
             Ok(output) => Ok(output),
             Err(why) => {
-                // The copy's place is nobody's business.
-                let why = why.replace(&*copy.0.to_string_lossy(), "").chars().take(2000).collect::<String>();
+                let why = why.chars().take(2000).collect::<String>();
                 let message = format!("{} failed: {}", kind.name(), why.trim());
                 Err(Fault::of(Problem::error("RenderingFailed", message).at(origin).hint(
                     "run it on a checkout without network: charts need their dependencies and kustomizations their bases in the repository",
@@ -233,6 +176,13 @@ impl Program {
     }
 }
 
+fn no_sandbox(job: &Job, lack: &NoSandbox) -> Fault {
+    let (name, path) = (job.program.name(), shown(&job.path));
+    let message = format!("`{path}` needs {name}, which runs only where it can be shut off from the hub: {lack}");
+    tracing::warn!(%lack, "kustomize and helm can't be run here");
+    Fault::of(Problem::error("SandboxMissing", message).at(job.origin.clone()).hint(lack.hint()))
+}
+
 fn shown(path: &str) -> &str {
     if path.is_empty() { "." } else { path }
 }
@@ -246,11 +196,8 @@ impl Copy {
         let root = folder.join(format!("{COPY}{random:016x}"));
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&root)?;
         let copy = Copy(root);
-        for part in ["repo", "home"] {
-            fs::create_dir(copy.0.join(part))?;
-        }
         for (path, file) in files.files() {
-            let to = copy.0.join("repo").join(path);
+            let to = copy.0.join(path);
             if let Some(parent) = to.parent() {
                 fs::create_dir_all(parent)?;
             }
@@ -270,7 +217,7 @@ impl Drop for Copy {
 }
 
 /// The program itself: a path, or a name that is looked for where programs are.
-fn find(program: &Path) -> Option<PathBuf> {
+pub(super) fn find(program: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return program.is_file().then(|| program.to_owned());
     }
@@ -278,48 +225,16 @@ fn find(program: &Path) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|found| found.is_file())
 }
 
-/// What this host lets us do. Said once, because the weakest of the three is worth knowing.
-async fn probe() -> Isolation {
-    for (isolation, arguments) in [(Isolation::Namespace, &["-n"][..]), (Isolation::UserNamespace, &["-r", "-n"][..])] {
-        let mut trial = Command::new("unshare");
-        trial.args(arguments).arg("true").stdin(Stdio::null()).stderr(Stdio::null());
-        if trial.status().await.is_ok_and(|status| status.success()) {
-            tracing::info!(?isolation, "kustomize and helm run in a network namespace of their own");
-            return isolation;
-        }
-    }
-    tracing::warn!(
-        "kustomize and helm can't have a network namespace here (unshare -n fails); only proxies that lead nowhere keep them from the network"
-    );
-    Isolation::Proxies
-}
-
 /// The output of a program that ended well, or what it complained of.
 async fn run(
+    sandbox: &Sandbox,
     program: &Path,
     arguments: &[&std::ffi::OsStr],
-    folder: &Path,
-    isolation: Isolation,
+    source: &Path,
 ) -> Result<Vec<u8>, String> {
-    let limits = format!(
-        "ulimit -v {MEMORY_KIB} && ulimit -t {CPU_SECONDS} && ulimit -f {FILE_BLOCKS} && ulimit -c 0 && exec \"$@\""
-    );
-    let mut words: Vec<&std::ffi::OsStr> = match isolation {
-        Isolation::Namespace => vec!["unshare".as_ref(), "-n".as_ref(), "--".as_ref()],
-        Isolation::UserNamespace => vec!["unshare".as_ref(), "-r".as_ref(), "-n".as_ref(), "--".as_ref()],
-        Isolation::Proxies => Vec::new(),
-    };
-    words.push(program.as_os_str());
-    words.extend(arguments);
-    let mut command = Command::new("/bin/sh");
+    let mut command = sandbox.command(program, arguments, source);
     command
-        .arg("-c")
-        .arg(&limits)
-        .arg("kedge-render")
-        .args(&words)
-        .env_clear()
-        .envs(environment(folder, isolation))
-        .current_dir(folder.join("repo"))
+        .current_dir("/")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -371,28 +286,6 @@ async fn bounded(mut from: impl AsyncRead + Unpin, limit: usize) -> Option<Vec<u
             return None;
         }
     }
-}
-
-fn environment(folder: &Path, isolation: Isolation) -> BTreeMap<&'static str, std::ffi::OsString> {
-    let home = folder.join("home").into_os_string();
-    let mut environment = BTreeMap::from([
-        ("HOME", home.clone()),
-        ("TMPDIR", home.clone()),
-        ("XDG_CACHE_HOME", home.clone()),
-        ("XDG_CONFIG_HOME", home.clone()),
-        ("XDG_DATA_HOME", home),
-        // For `unshare` alone; there is nothing else to start.
-        ("PATH", "/usr/bin:/bin".into()),
-        ("LC_ALL", "C.UTF-8".into()),
-    ]);
-    if isolation == Isolation::Proxies {
-        // The discard port of this host: refused at once.
-        for name in ["http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
-            environment.insert(name, "http://127.0.0.1:9".into());
-        }
-        environment.insert("GIT_SSH_COMMAND", "false".into());
-    }
-    environment
 }
 
 #[cfg(test)]
