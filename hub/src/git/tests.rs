@@ -192,7 +192,8 @@ async fn a_server_that_hangs_or_is_away_delays_nobody_else() {
 
     scene.server.hangs.store(true, Ordering::SeqCst);
     mirrors.nudge(&scene.url());
-    let head = mirrors.head(&other.url("app"), "main", scene.team()).await.unwrap();
+    let granted = granted("team", &scene.url(), &[&other.address]);
+    let head = mirrors.head(&other.url("app"), "main", granted).await.unwrap();
     assert_eq!(head.commit, good);
     assert_eq!(mirrors.head(&scene.url(), "main", scene.team()).await.unwrap().commit, good);
     scene.server.hangs.store(false, Ordering::SeqCst);

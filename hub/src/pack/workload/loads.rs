@@ -170,7 +170,7 @@ impl<'n> References<'n> {
         for node in &self.found {
             let text = node.text().unwrap_or_default();
             let at = origin.at(node.line, node.column);
-            if is_remote(text) {
+            if is_remote(text) || is_remote(path_of(text)) {
                 let message =
                     format!("`{}` is an address, and kustomize loads from the source alone", text.escape_debug());
                 let problem = Problem::error("RemoteResource", message).at(at);
