@@ -1,8 +1,9 @@
 //! Where a container is written: one file, or parts of a size that the stick's file system holds. All of it appears under its name
-//! when it is whole, and nothing otherwise.
+//! when it is whole, and nothing otherwise. Root writes to strangers' sticks with it, so it follows no symlink that a stick brings.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::parts::{MAX_PARTS, part};
@@ -26,6 +27,7 @@ impl Output {
         if split == Some(0) {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "parts need a size"));
         }
+        check_folders(path)?;
         let mut output = Output { path: path.to_owned(), split, files: Vec::new(), now: None, finished: false };
         output.begin()?;
         Ok(output)
@@ -66,7 +68,13 @@ impl Output {
         hidden.push(name.file_name().unwrap_or_default());
         hidden.push(".partial");
         let path = name.with_file_name(hidden);
-        let file = File::create(&path)?;
+        // What an interrupted run left, or a symlink that a stick brought: gone, and never written through.
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        // Exclusive: it fails rather than follow what somebody puts there meanwhile.
+        let file = File::create_new(&path)?;
         self.files.push(path);
         self.now = Some((file, 0));
         Ok(())
@@ -78,6 +86,22 @@ impl Output {
             None => Ok(()),
         }
     }
+}
+
+/// A symlink in a folder's path may lead from a stick to the host. Those of the system's own file system are the administrator's.
+fn check_folders(path: &Path) -> io::Result<()> {
+    let system = fs::metadata("/")?.dev();
+    let mut so_far = PathBuf::new();
+    for component in path.parent().into_iter().flat_map(Path::components) {
+        so_far.push(component);
+        let known = fs::symlink_metadata(&so_far)?;
+        if known.is_symlink() && known.dev() != system {
+            let so_far = so_far.display();
+            let message = format!("{so_far} is a symlink on a stick or another disk; name the folder that it leads to");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+    }
+    Ok(())
 }
 
 impl Write for Output {

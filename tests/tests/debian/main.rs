@@ -16,3 +16,4 @@ mod offline;
 mod package;
 mod power;
 mod renderers;
+mod stick;

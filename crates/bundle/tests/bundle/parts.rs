@@ -83,3 +83,45 @@ proptest! {
         prop_assert!(check(&path, &fleet).is_ok());
     }
 }
+
+#[test]
+fn a_stick_full_of_symlinks_leads_no_write_to_the_host() {
+    let host = tempfile::tempdir().unwrap();
+    let stick = tempfile::tempdir().unwrap();
+    let precious = host.path().join("identity.a");
+    fs::write(&precious, "precious").unwrap();
+    let names = ["x.kedge", ".x.kedge.partial", "y.kedge.001", ".y.kedge.001.partial", ".y.kedge.002.partial"];
+    for name in names.iter().chain(&["y.kedge.002", "y.kedge.003"]) {
+        std::os::unix::fs::symlink(&precious, stick.path().join(name)).unwrap();
+    }
+    for (name, split) in [("x.kedge", None), ("y.kedge", Some(4))] {
+        let mut output = Output::create(&stick.path().join(name), split).unwrap();
+        output.write_all(b"status").unwrap();
+        for path in output.finish().unwrap() {
+            assert!(fs::symlink_metadata(&path).unwrap().is_file(), "{}", path.display());
+        }
+    }
+    assert_eq!(fs::read_to_string(&precious).unwrap(), "precious");
+    assert_eq!(fs::read_to_string(stick.path().join("x.kedge")).unwrap(), "status");
+    assert!(fs::symlink_metadata(stick.path().join("y.kedge.003")).is_err(), "what a longer one left goes itself");
+}
+
+#[test]
+fn a_folder_that_is_a_symlink_on_a_stick_is_refused() {
+    let host = tempfile::tempdir().unwrap();
+    // Another file system than the system's own, on every Linux.
+    let stick = tempfile::tempdir_in("/dev/shm").unwrap();
+    fs::create_dir(host.path().join("inside")).unwrap();
+    std::os::unix::fs::symlink(host.path(), stick.path().join("folder")).unwrap();
+    for name in ["folder/x.kedge", "folder/inside/x.kedge"] {
+        let error = Output::create(&stick.path().join(name), None).unwrap_err();
+        assert!(error.to_string().contains("is a symlink"), "{error}");
+    }
+    assert_eq!(fs::read_dir(host.path().join("inside")).unwrap().count(), 0);
+    // The administrator's own symlinks are followed as ever.
+    std::os::unix::fs::symlink(stick.path(), host.path().join("stick")).unwrap();
+    let system = std::os::unix::fs::MetadataExt::dev(&fs::metadata("/").unwrap());
+    if std::os::unix::fs::MetadataExt::dev(&fs::metadata(host.path()).unwrap()) == system {
+        Output::create(&host.path().join("stick/x.kedge"), None).unwrap();
+    }
+}
