@@ -153,6 +153,8 @@ fn task(
     let failed = record.and_then(|record| record.failed.as_ref()).filter(|one| same(one, wanted));
     let runs =
         running.is_some_and(|running| (running.key, running.restart) == wanted && running.packages == **packages);
+    // Rules that were tightened since hold for what runs too.
+    let judged = place != Destination::Host || running.is_some_and(|running| running.goal.judged.is_current());
     match failed {
         _ if held.contains(&assignment) => Task::Held { assignment },
         Some(failed) if !failed.failure.passes => Task::Keep { assignment },
@@ -160,7 +162,7 @@ fn task(
             Some(until) => Task::Waiting { assignment, until },
             None => Task::Apply(entry.clone()),
         },
-        None if runs => Task::Keep { assignment },
+        None if runs && judged => Task::Keep { assignment },
         None => Task::Apply(entry.clone()),
     }
 }

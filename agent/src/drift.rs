@@ -39,6 +39,9 @@ pub struct Places {
 const UNITS: &str = "/run/systemd/units";
 /// Where `systemctl enable` puts its links for most units.
 const WANTS: [&str; 2] = ["/etc/systemd/system/multi-user.target.wants", "/etc/systemd/system/timers.target.wants"];
+/// Where somebody may make a unit that is called like one of ours.
+const UNIT_FOLDERS: [&str; 4] =
+    ["/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system"];
 /// dpkg replaces its file `status` at the end of whatever it does.
 const DPKG: &str = "/var/lib/dpkg";
 
@@ -80,6 +83,14 @@ impl Places {
             self.add_entry(Path::new(UNITS), format!("invocation:{}", unit.name), subject.clone());
             if unit.enabled {
                 WANTS.iter().for_each(|wants| self.add_entry(Path::new(wants), &unit.name, subject.clone()));
+            }
+        }
+        for unit in &goal.own_units {
+            // An instance is read from its template's file.
+            let template =
+                unit.split_once('@').and_then(|(stem, rest)| Some(format!("{stem}@.{}", rest.rsplit_once('.')?.1)));
+            for name in template.iter().chain([unit]) {
+                UNIT_FOLDERS.iter().for_each(|folder| self.add_entry(Path::new(folder), name, subject.clone()));
             }
         }
         if !goal.debs.is_empty() {

@@ -1,7 +1,7 @@
 //! What an assignment's two packages mean on this host: names bound, owners decided, contents known by digest, and already
 //! allowed by the namespace. Made once per pair of packages; plan, drift and health read it and ask nobody.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -21,12 +21,44 @@ pub struct Goal {
     pub artifacts: Vec<ArtifactGoal>,
     pub debs: Vec<DebGoal>,
     pub units: Vec<UnitGoal>,
+    /// Units that the workload names or brings a file for, and that nobody allowed by name: what systemd reads for them must be the
+    /// workload's own. A template stands here as one of its instances.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub own_units: BTreeSet<String>,
     pub health: Vec<Check>,
     pub bounds: Bounds,
     /// Bytes that the namespace's folders may hold.
     pub disk: Option<u64>,
+    /// By which rules of the host's policy it was made.
+    #[serde(default = "Judged::before")]
+    pub judged: Judged,
     /// Objects of the API server. A host has none, and a cluster has nothing else.
     pub objects: Vec<ObjectGoal>,
+}
+
+/// The rules that a host's policy had when a goal was made: after an upgrade that tightens them what runs is judged again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Judged(u32);
+
+/// Raised whenever the policy refuses or forces more.
+const RULES: u32 = 1;
+
+impl Judged {
+    /// Goals of agents that didn't write it.
+    fn before() -> Judged {
+        Judged(0)
+    }
+
+    pub fn is_current(self) -> bool {
+        self == Judged::default()
+    }
+}
+
+impl Default for Judged {
+    fn default() -> Judged {
+        Judged(RULES)
+    }
 }
 
 /// An object of the API server, shared by the goal, its steps and the way back: a cluster has thousands.

@@ -13,6 +13,8 @@ pub struct Subjects {
     pub paths: std::collections::BTreeSet<String>,
     pub debs: std::collections::BTreeSet<String>,
     pub units: std::collections::BTreeSet<String>,
+    /// Those of which it matters whose they are.
+    pub own_units: std::collections::BTreeSet<String>,
     pub users: std::collections::BTreeSet<String>,
     pub objects: BTreeMap<ObjectId, ObjectGoal>,
 }
@@ -89,4 +91,10 @@ pub struct UnitState {
     pub masked: bool,
     /// `active`, `inactive`, `failed`, `activating`, …
     pub active: String,
+    /// The file that systemd reads it from; what a generator made is from what the generator read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+    /// The deb that brought that file, where it was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deb: Option<String>,
 }

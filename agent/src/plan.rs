@@ -4,6 +4,7 @@
 pub mod back;
 pub mod debs;
 pub mod difference;
+mod foreign;
 mod objects;
 pub mod others;
 pub mod paths;
@@ -47,6 +48,7 @@ pub struct Planned {
 /// User, folders, the platform's files; then the workload: files, debs, links, units. What is no longer ours goes in between, its
 /// folders and its user last. So a platform part that fails leaves the workload untouched.
 pub fn plan(question: &Question<'_>) -> Result<Planned, Failure> {
+    foreign::check(question)?;
     let paths = paths::plan(question)?;
     let units = units::plan(question, &paths.changed)?;
     let users = plan_users(question);

@@ -2,6 +2,7 @@
 //! It is root's power in an application team's hands, so what isn't known is refused, with the rule and the way out. Content asks;
 //! pure.
 
+mod drop_in;
 pub mod namespace;
 pub mod path;
 #[cfg(test)]
@@ -10,6 +11,7 @@ pub mod unit_file;
 pub mod unit_name;
 
 use kedge_model::kinds::HostNamespace;
+use kedge_model::wire::Digest;
 
 use crate::paths::Paths;
 
@@ -41,8 +43,8 @@ pub enum Place {
 
 /// The agent itself, in any spelling that a path, a deb or a unit has for it.
 const AGENT: &str = "kedge-agent";
-/// Our own drop-in's name.
-pub const DROP_IN: &str = "50-kedge.conf";
+/// Our own drop-in's name: systemd reads drop-ins in the order of their names, and the last one counts.
+pub const DROP_IN: &str = "zzz-kedge.conf";
 /// setuid, setgid and sticky.
 const SPECIAL: u32 = 0o7000;
 /// Writable by group or others.
@@ -92,8 +94,10 @@ impl Tenant {
                 _ => return Err(format!("`{path}` isn't the file of a unit; {}", self.way_out("paths", path))),
             },
         };
-        if drop_in == Some(DROP_IN) {
-            return Err(format!("`{path}` is the agent's own drop-in; give yours another name"));
+        if drop_in.is_some_and(|name| name >= DROP_IN) {
+            return Err(format!(
+                "`{path}` would be read after the agent's own drop-in, {DROP_IN}; give yours another name"
+            ));
         }
         match self.check_unit(unit) {
             Err(_) if self.allows_path(path) && !path::is_agents(path) && unit_name::check(unit).is_ok() => {}
@@ -128,7 +132,31 @@ impl Tenant {
         self.given.allow.units.iter().any(|allowed| unit_name::fits(name, allowed))
     }
 
+    /// A deb of the host's apt sources.
     pub fn check_deb(&self, name: &str) -> Result<(), String> {
+        let plain = self.check_deb_name(name)?;
+        match self.given.allow.debs.iter().any(|allowed| allowed == name || allowed == plain) {
+            true => Ok(()),
+            false => Err(format!("the deb `{plain}` isn't on the namespace's list; {}", self.way_out("debs", plain))),
+        }
+    }
+
+    /// A deb that is a file of the tenant's: its scripts run as root and its name is whatever the tenant wrote, so its content counts.
+    pub fn check_deb_file(&self, name: &str, file: &str, digest: &Digest) -> Result<(), String> {
+        self.check_deb_name(name)?;
+        let hex = digest.hex();
+        match self.given.allow.deb_files.contains(&hex) {
+            true => Ok(()),
+            false => Err(format!(
+                "the deb file `{}` isn't on the namespace's list, which has files by digest; {}",
+                file.escape_debug(),
+                self.way_out("debFiles", &hex)
+            )),
+        }
+    }
+
+    /// The name without an architecture.
+    fn check_deb_name<'n>(&self, name: &'n str) -> Result<&'n str, String> {
         let plain = name.split(':').next().unwrap_or_default();
         if plain == AGENT {
             return Err(format!("the deb `{name}` is the agent itself, and nothing allows that"));
@@ -138,10 +166,7 @@ impl Tenant {
         if !fits || name.len() > 200 || !name[plain.len()..].bytes().all(|b| b == b':' || letters(b)) {
             return Err(format!("`{}` can't be a deb's name", name.escape_debug()));
         }
-        match self.given.allow.debs.iter().any(|allowed| allowed == name || allowed == plain) {
-            true => Ok(()),
-            false => Err(format!("the deb `{plain}` isn't on the namespace's list; {}", self.way_out("debs", plain))),
-        }
+        Ok(plain)
     }
 
     /// Whose a file may be, and how open: its own user's, and root's for units only.

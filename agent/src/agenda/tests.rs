@@ -213,3 +213,19 @@ fn a_retired_cluster_and_another_streams_state_change_nothing() {
     assert_eq!(agenda(Some(&state), &membership(), &records, &BTreeSet::new(), NOW, Destination::Host), [keep("w")]);
     assert_eq!(agenda(None, &membership(), &records, &BTreeSet::new(), NOW, Destination::Host), [keep("w")]);
 }
+
+#[test]
+fn what_an_older_agent_judged_is_judged_again_once() {
+    let state = state(vec![entry("a", packages("1"))]);
+    let (name, mut record) = running("a", "1");
+    assert_eq!(tasks(&state, &[(name.clone(), record.clone())], &[], NOW), [keep("a")]);
+    // As it wrote it.
+    let goal = serde_json::from_str(r#"{"user": "hello"}"#).unwrap();
+    record.running.as_mut().unwrap().goal = goal;
+    let old = (name.clone(), record.clone());
+    assert_eq!(tasks(&state, std::slice::from_ref(&old), &[], NOW), [Task::Apply(state.entries[0].clone())]);
+    assert_eq!(tasks(&state, &[old], &["a"], NOW), [Task::Held { assignment: "a".to_owned() }]);
+    // Refused by the new rules: told, and not again and again.
+    record.failed = attempt("1", false, 1);
+    assert_eq!(tasks(&state, &[(name, record)], &[], NOW), [keep("a")]);
+}

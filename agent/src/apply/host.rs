@@ -4,6 +4,7 @@
 pub mod artifacts;
 pub mod debs;
 pub mod files;
+mod unit_files;
 pub mod units;
 pub mod users;
 
@@ -70,7 +71,9 @@ impl Host for HostApplier {
         let mut observed = Observed { paths: self.files.look(&subjects.paths)?, ..Observed::default() };
         if self.paths.is_host() {
             observed.debs = self.debs.look(&subjects.debs)?;
-            observed.units = self.units.look(&subjects.units)?;
+            let units = subjects.units.union(&subjects.own_units).cloned().collect();
+            observed.units = self.units.look(&units)?;
+            unit_files::name_debs(&mut observed.units, &subjects.own_units);
             observed.users = self.users.look(&subjects.users)?;
         }
         Ok(observed)

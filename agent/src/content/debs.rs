@@ -27,7 +27,11 @@ impl Making<'_> {
                     DebGoal { name, version, file: Some(blob.digest) }
                 }
             };
-            if let Err(sentence) = self.tenant.check_deb(&goal.name) {
+            let checked = match (deb, &goal.file) {
+                (Deb::File(path), Some(digest)) => self.tenant.check_deb_file(&goal.name, path, digest),
+                _ => self.tenant.check_deb(&goal.name),
+            };
+            if let Err(sentence) = checked {
                 self.refuse(sentence);
                 continue;
             }

@@ -137,13 +137,15 @@ fn a_whole_workload_becomes_a_goal() {
     assert!(world.text(slice).contains("CPUQuota=50.0%\nMemoryMax=67108864\nTasksMax=20\n"), "{}", world.text(slice));
     assert_eq!(file(&goal, "/etc/systemd/system/hello-test.service").owner, Owner::root());
     assert_eq!(
-        world.text(file(&goal, "/etc/systemd/system/hello-test.service.d/50-kedge.conf")),
-        "# Made by kedge-agent.\n[Service]\nSlice=kedge-dev_vm_hello.slice\nUser=kedge-test-hello\nGroup=kedge-test-hello\nNoNewPrivileges=yes\nAmbientCapabilities=\n"
+        world.text(file(&goal, "/etc/systemd/system/hello-test.service.d/zzz-kedge.conf")),
+        "# Made by kedge-agent.\n[Service]\nSlice=kedge-dev_vm_hello.slice\nUser=kedge-test-hello\nGroup=kedge-test-hello\nSupplementaryGroups=\n\
+         DynamicUser=no\nNoNewPrivileges=yes\nAmbientCapabilities=\nPermissionsStartOnly=no\n\n[Unit]\nJobRunningTimeoutSec=5min\n"
     );
     assert_eq!(
-        world.text(file(&goal, "/etc/systemd/system/nginx.service.d/50-kedge.conf")),
+        world.text(file(&goal, "/etc/systemd/system/nginx.service.d/zzz-kedge.conf")),
         "# Made by kedge-agent.\n[Service]\nSlice=kedge-dev_vm_hello.slice\n"
     );
+    assert_eq!(goal.own_units.iter().map(String::as_str).collect::<Vec<_>>(), ["hello-test.service"]);
     assert_eq!(goal.debs.len(), 1);
     assert_eq!(
         goal.units[0].restart_on,
@@ -151,7 +153,7 @@ fn a_whole_workload_becomes_a_goal() {
             "/etc/kedge/workloads/hello-test/platform-config.env",
             "/etc/kedge/workloads/hello-test/platform-config.yaml",
             "/etc/systemd/system/hello-test.service",
-            "/etc/systemd/system/hello-test.service.d/50-kedge.conf",
+            "/etc/systemd/system/hello-test.service.d/zzz-kedge.conf",
             "/srv/hello/conf/app.toml",
         ]
     );
@@ -322,4 +324,25 @@ fn an_assignments_name_cant_leave_its_folder() {
         assert_eq!(check_name(name).unwrap_err().reason, "Unsupported", "{name:?}");
     }
     assert!(check_name("hello-test.v2_x").is_ok());
+}
+
+#[test]
+fn a_drop_in_alone_needs_a_deb_of_the_workload_and_gets_the_tenants_user() {
+    let world = World::host();
+    let drop_in = "  files: [{path: /etc/systemd/system/hello-test-x.service.d/a.conf, file: d}]\n";
+    let text: &[u8] = b"[Service]\nExecStart=\nExecStart=/srv/hello/run\n";
+    let failure = world.goal_with(drop_in, &[("files/d", text)]).unwrap_err();
+    assert_eq!(failure.reason, "NotAllowed");
+    assert!(failure.message.contains("neither a file nor a deb of this workload brings"), "{}", failure.message);
+    let with_deb = format!("{drop_in}  debs: [{{name: nginx, version: '1'}}]\n");
+    let goal = world.goal_with(&with_deb, &[("files/d", text)]).unwrap();
+    let forced = world.text(file(&goal, "/etc/systemd/system/hello-test-x.service.d/zzz-kedge.conf"));
+    assert!(forced.contains("User=kedge-test-hello\n") && forced.contains("NoNewPrivileges=yes\n"), "{forced}");
+    assert!(goal.own_units.contains("hello-test-x.service"));
+    // A template is asked for by an instance; a unit that was allowed by name is nobody's to ask for.
+    let spec = "  files:\n    - {path: /etc/systemd/system/hello-test@.service, file: d}\n    - {path: /etc/systemd/system/nginx.service.d/a.conf, file: d}\n";
+    let goal = world.goal_with(spec, &[("files/d", text)]).unwrap();
+    assert_eq!(goal.own_units.iter().map(String::as_str).collect::<Vec<_>>(), ["hello-test@kedge.service"]);
+    let named = world.text(file(&goal, "/etc/systemd/system/nginx.service.d/zzz-kedge.conf"));
+    assert!(!named.contains("User="), "{named}");
 }

@@ -37,9 +37,29 @@ impl Making<'_> {
             self.goal.units.push(UnitGoal { name, enabled: unit.enabled, running: unit.running, restart_on });
         }
         if self.paths.is_host() {
+            self.own_units(&brought);
             self.drop_ins(&brought)?;
         }
         Ok(())
+    }
+
+    /// Units that must be the workload's own on the host too, whatever their names say.
+    fn own_units(&mut self, brought: &BTreeMap<String, Vec<String>>) {
+        let brings_file =
+            |unit: &String| brought.get(unit).is_some_and(|files| files.iter().any(|path| !path.contains(".d/")));
+        for unit in brought.keys().filter(|unit| !self.tenant.names_unit(unit)) {
+            let is_alone = !brings_file(unit) && !template_of(unit).is_some_and(|template| brings_file(&template));
+            // What a deb brings is known when it is installed.
+            if is_alone && self.goal.debs.is_empty() {
+                let way_out = self.tenant.way_out("units", unit);
+                self.refused.push(format!(
+                    "there is a drop-in for the unit `{unit}`, which neither a file nor a deb of this workload brings; {way_out}"
+                ));
+            }
+        }
+        let named = self.goal.units.iter().map(|unit| &unit.name);
+        let own = named.chain(brought.keys()).filter(|unit| !self.tenant.names_unit(unit));
+        self.goal.own_units = own.filter(|unit| unit_name::check(unit).is_ok()).map(|unit| instance_of(unit)).collect();
     }
 
     /// Files of units that the workload brings, by unit.
@@ -47,7 +67,7 @@ impl Making<'_> {
         let mut brought: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for file in self.goal.files.iter().filter(|file| file.part == Part::Workload) {
             let Some(below) = path::below_systemd(&file.path) else { continue };
-            let unit = below.split_once('/').map_or(below, |(folder, _)| folder.trim_end_matches(".d"));
+            let unit = below.split_once('/').map_or(below, |(folder, _)| folder.strip_suffix(".d").unwrap_or(folder));
             brought.entry(unit.to_owned()).or_default().push(file.path.clone());
         }
         brought
@@ -76,14 +96,11 @@ impl Making<'_> {
         let units: BTreeSet<String> = named.chain(brought.keys().cloned()).collect();
         for unit in units {
             let Some(section) = section(&unit) else { continue };
-            let by_workload =
-                |unit: &str| brought.get(unit).is_some_and(|files| files.iter().any(|path| !path.contains(".d/")));
-            let is_tenants = by_workload(&unit) || template_of(&unit).is_some_and(|template| by_workload(&template));
-            let mut text = format!("# Made by kedge-agent.\n[{section}]\nSlice={}\n", self.tenant.slice);
-            if is_tenants && !self.tenant.names_unit(&unit) {
-                let (user, group) = (&self.tenant.user, &self.tenant.group);
-                text.push_str(&format!("User={user}\nGroup={group}\nNoNewPrivileges=yes\nAmbientCapabilities=\n"));
-            }
+            // A drop-in alone says what runs as well as a unit's file does.
+            let is_tenants = brought.contains_key(&unit)
+                || template_of(&unit).is_some_and(|template| brought.contains_key(&template));
+            let forced = is_tenants && !self.tenant.names_unit(&unit);
+            let text = self.tenant.drop_in(section, forced);
             self.add_made(drop_in(&unit), &text, Part::Workload)?;
         }
         Ok(())
@@ -101,6 +118,11 @@ fn section(unit: &str) -> Option<&'static str> {
         "socket" => Some("Socket"),
         _ => None,
     }
+}
+
+/// systemd tells nothing of a template, but of its instances, whether they are used or not.
+fn instance_of(unit: &str) -> String {
+    unit.replace("@.", "@kedge.")
 }
 
 /// `x@.service` of `x@1.service`.

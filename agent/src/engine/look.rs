@@ -56,10 +56,11 @@ impl Engine {
                 again = Some(self.later(AFTER_CHANGE));
             }
             let Some(running) = record.running.as_ref().filter(|_| record.transaction.is_none()) else { continue };
-            let Subjects { paths, debs, units, users, objects } = subjects::of(Some(&running.goal), None);
+            let Subjects { paths, debs, units, own_units, users, objects } = subjects::of(Some(&running.goal), None);
             all.paths.extend(paths);
             all.debs.extend(debs);
             all.units.extend(units);
+            all.own_units.extend(own_units);
             all.users.extend(users);
             all.objects.extend(objects);
             names.push(record.assignment.clone());

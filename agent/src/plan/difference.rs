@@ -50,6 +50,7 @@ pub fn differences(goal: &Goal, observed: &Observed, objects: &Path) -> Vec<Stri
         let state = observed.units.get(&unit.name).cloned().unwrap_or_default();
         all.extend(unit_difference(goal, &unit.name, unit.enabled, unit.running, &state));
     }
+    all.extend(super::foreign::differences(goal, observed));
     for object in goal.objects.iter().filter(|object| object.drift != OnDrift::Ignore) {
         let found = match observed.objects.get(&object.id) {
             Some(ObjectState::Absent) => "was deleted",

@@ -26,6 +26,7 @@ fn add_goal(goal: &Goal, subjects: &mut Subjects) {
     }
     subjects.debs.extend(goal.debs.iter().map(|deb| deb.name.clone()));
     subjects.units.extend(goal.units.iter().map(|unit| unit.name.clone()));
+    subjects.own_units.extend(goal.own_units.iter().cloned());
     subjects.users.extend(goal.user.clone());
     subjects.objects.extend(goal.objects.iter().map(|object| (object.id.clone(), object.clone())));
 }

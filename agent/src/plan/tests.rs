@@ -24,7 +24,7 @@ const FILES: [&str; 7] = [
     "/etc/kedge/workloads/w/platform.env",
     "/srv/a/file",
     "/etc/systemd/system/own.service",
-    "/etc/systemd/system/own.service.d/50-kedge.conf",
+    "/etc/systemd/system/own.service.d/zzz-kedge.conf",
     "/opt/deep/below/file",
     "/usr/share/app",
 ];
@@ -293,7 +293,7 @@ fn a_drop_in_restarts_its_unit_also_that_of_a_template() {
     goal.debs.clear();
     let unit = |name: &str| UnitGoal { name: name.to_owned(), enabled: false, running: true, restart_on: Vec::new() };
     goal.units = vec![unit("w@one.service"), unit("w.service")];
-    goal.files[2].path = "/etc/systemd/system/w@.service.d/50-kedge.conf".to_owned();
+    goal.files[2].path = "/etc/systemd/system/w@.service.d/zzz-kedge.conf".to_owned();
     world.paths.insert("/etc/systemd/system/w@one.service".to_owned(), World::file(""));
     let plan = planned(&world, Some(&goal), None);
     run(&mut world, &plan.forward);

@@ -17,6 +17,7 @@ pub fn tenant() -> Tenant {
             folders: vec![Folder { path: "/srv/app".to_owned(), mode: 0o750 }],
             allow: Allow {
                 debs: words(&["nginx", "libc6:armhf"]),
+                deb_files: vec![Digest::of(b"a deb").hex()],
                 paths: words(&["/etc/nginx/conf.d", "/etc/motd", "/etc/systemd/system/odd.service"]),
                 units: words(&["nginx.service", "getty@.service"]),
             },
@@ -70,7 +71,9 @@ fn every_path_outside_is_refused() {
         "/etc/systemd/system/hello-test.mount",
         "/etc/systemd/system/hello-test.slice",
         "/etc/systemd/system.conf",
-        "/etc/systemd/system/hello-test.service.d/50-kedge.conf",
+        "/etc/systemd/system/hello-test.service.d/zzz-kedge.conf",
+        "/etc/systemd/system/hello-test.service.d/zzzz.conf",
+        "/etc/systemd/system/hello-test.service.d/~.conf",
         "/etc/systemd/system/hello-test.service.d/a/b.conf",
         "/etc/systemd/system/hello-testx.service",
         "/usr/lib/systemd/system/ssh.service",
@@ -165,6 +168,24 @@ fn debs_must_be_on_the_list() {
 }
 
 #[test]
+fn a_deb_file_is_allowed_by_its_digest_alone() {
+    let tenant = tenant();
+    assert_eq!(tenant.check_deb_file("rogue", "rogue.deb", &Digest::of(b"a deb")), Ok(()));
+    let other = Digest::of(b"another");
+    let sentence = tenant.check_deb_file("nginx", "nginx_999.deb", &other).unwrap_err();
+    assert!(
+        sentence.contains("`nginx_999.deb`") && sentence.contains("`allow.debFiles` of HostNamespace"),
+        "{sentence}"
+    );
+    assert!(sentence.contains(&other.hex()), "{sentence}");
+    // Neither a name nor the agent itself comes in by a digest that is on the other list.
+    assert!(tenant.check_deb(&Digest::of(b"a deb").hex()).is_err());
+    assert!(
+        tenant.check_deb_file("kedge-agent", "x.deb", &Digest::of(b"a deb")).unwrap_err().contains("the agent itself")
+    );
+}
+
+#[test]
 fn owners_and_modes_are_the_tenants_own() {
     let tenant = tenant();
     let unit = Place::Unit { unit: "hello-test.service".to_owned(), named: true };
@@ -232,19 +253,27 @@ fn an_ordinary_unit_is_taken() {
     let text = "# a comment\n[Unit]\nDescription=Hello\nAfter=network-online.target ssh.service\nWants=network-online.target hello-test-x.service\n\
         Conflicts=shutdown.target\nBefore=shutdown.target\nConditionPathExists=/etc/os-release\n\n[Service]\nType=notify\nUser=hello\nGroup=hello\n\
         ExecStartPre=-/bin/true\nExecStart=/srv/app/run --port 8080 \\\n  --verbose\nEnvironmentFile=-/etc/kedge/workloads/hello-test/platform-config.env\n\
-        Restart=always\nRestartSec=2\nStateDirectory=hello-test hello-test-cache\nNoNewPrivileges=True\nStartLimitBurst=3\nProtectSystem=strict\nAmbientCapabilities=\n\
+        Restart=always\nRestartSec=2\nStateDirectory=hello-test hello-test-cache hello-test/x\nNoNewPrivileges=True\nStartLimitBurst=3\nProtectSystem=strict\nAmbientCapabilities=\n\
         StandardOutput=journal\nNice=5\nMemoryMax=64M\nSlice=kedge-dev_vm_hello.slice\nX-Ours=1\n\n[Install]\nWantedBy=multi-user.target\n";
     assert_eq!(refused(text), Vec::<String>::new());
-    assert_eq!(
-        refused("[Timer]\nOnCalendar=daily\nUnit=hello-test.service\n[Install]\nWantedBy=timers.target\n"),
-        Vec::<String>::new()
-    );
-    assert_eq!(
-        refused(
-            "[Socket]\nListenStream=8080\nListenStream=127.0.0.1:9000\nListenStream=/run/hello-test/s\nAccept=no\n"
+    for (path, text) in [
+        (
+            "/etc/systemd/system/hello-test.timer",
+            "[Timer]\nOnCalendar=daily\nUnit=hello-test.service\n[Install]\nWantedBy=timers.target\n",
         ),
-        Vec::<String>::new()
-    );
+        (
+            "/etc/systemd/system/hello-test.socket.d/a.conf",
+            "[Unit]\nBefore=sockets.target\n[Socket]\nListenStream=8080\nListenStream=127.0.0.1:9000\nListenStream=[::1]:9000\n\
+             ListenStream=/run/hello-test/s\nAccept=no\n[Install]\nWantedBy=sockets.target\n",
+        ),
+        ("/etc/systemd/system/hello-test.path", "[Path]\nPathExists=/srv/app/x\n[Install]\nWantedBy=paths.target\n"),
+    ] {
+        assert_eq!(unit_file::check(text, path, &tenant()), Vec::<String>::new());
+        assert!(!refused(text).is_empty(), "a service isn't wanted there: {text}");
+    }
+    assert_eq!(refused("\u{feff}[Service]\r\nExecStart=/bin/a \\\r\n  b\r\n"), Vec::<String>::new());
+    assert_eq!(refused("[Unit]\nWants=sysinit.target basic.target\nAfter=sysinit.target\n"), Vec::<String>::new());
+    assert_eq!(refused("[Service]\nTimeoutStartSec=5min\nTimeoutStopSec=90\nTimeoutSec=1h\n"), Vec::<String>::new());
     assert_eq!(refused("[Unit]\nWants=hello-test@%i.service nginx.service\n"), Vec::<String>::new());
 }
 
@@ -258,6 +287,16 @@ fn each_way_to_more_power_is_refused() {
         "[Service]\nExecStart=@+/bin/sh sh",
         "[Service]\nType=oneshot\nExecStart=/bin/a ; +/bin/sh",
         "[Service]\nExecStart=\\\n+/bin/sh",
+        "[Service]\nExecStart=\\x2b/bin/sh -c id",
+        "[Service]\nExecStart=\\053/bin/sh -c id",
+        "[Service]\nExecStart=\\u002b/bin/sh",
+        "[Service]\nExecStartPre=-\\x2b/bin/sh",
+        "[Service]\nExecStop=\"+/bin/sh\" -c id",
+        "[Service]\nExecReload=\"\"+/bin/sh",
+        "[Service]\nExecStart=|/bin/sh",
+        "[Service]\nExecStart=/bin/a \"x\" ; '+/bin/sh'",
+        "[Service]\nExecStart=\\\r\n+/bin/sh x=1",
+        "[Service]\nExecStart=\\\n# between\n\u{feff}+/bin/sh",
         "[Service]\nDescription=x\rExecStart=+/bin/sh",
         "[Service]\nUser=root",
         "[Service]\nUser=",
@@ -281,6 +320,19 @@ fn each_way_to_more_power_is_refused() {
         "[Service]\nEnvironmentFile=/etc/kedge/workloads/other/platform-config.env",
         "[Service]\nEnvironmentFile=/etc/kedge/workloads/*/x",
         "[Service]\nEnvironmentFile=/etc/kedge/workloads/hello-test/../other/x",
+        "[Service]\nEnvironmentFile=/etc/kedge/workloads/hello-test/\\.\\./other/platform-config.env",
+        "[Service]\nEnvironmentFile=/etc/kedge/workloads/hello-test/.{.,}/other/platform-config.env",
+        "[Service]\nStateDirectory=hello-test-\\x2f..\\x2fdpkg",
+        "[Service]\nStateDirectory=hello-test-\"x\"",
+        // The tenant owns /var/lib/hello-test and makes `a` a symlink to /etc.
+        "[Service]\nStateDirectory=hello-test/a/systemd",
+        "[Service]\nTimeoutStartSec=infinity",
+        "[Service]\nTimeoutStartSec=0",
+        "[Service]\nTimeoutStartSec=0.0000001",
+        "[Service]\nTimeoutSec=2h",
+        "[Service]\nTimeoutStopSec=infinity",
+        "[Service]\nTimeoutStartSec=",
+        "[Unit]\nJobRunningTimeoutSec=infinity",
         "[Service]\nLoadCredential=a:/etc/shadow",
         "[Service]\nStateDirectory=dpkg",
         "[Service]\nStateDirectory=hello-test/../dpkg",
@@ -302,12 +354,21 @@ fn each_way_to_more_power_is_refused() {
         "[Unit]\nWants=ssh.service",
         "[Unit]\nRequires=rescue.target",
         "[Unit]\nBefore=ssh.service",
+        "[Unit]\nBefore=sysinit.target",
+        "[Unit]\nBefore=basic.target",
+        "[Unit]\nBefore=network-online.target",
+        "[Unit]\nBefore=sockets.target",
         "[Unit]\nJoinsNamespaceOf=ssh.service",
         "[Unit]\nUpholds=kedge-agent.service",
         "[Install]\nAlias=dbus.service",
         "[Install]\nAlso=ssh.service",
         "[Install]\nRequiredBy=multi-user.target",
         "[Install]\nWantedBy=reboot.target",
+        "[Install]\nWantedBy=sysinit.target",
+        "[Install]\nWantedBy=basic.target",
+        "[Install]\nWantedBy=local-fs.target",
+        "[Install]\nWantedBy=multi-user.target network-pre.target",
+        "[Install]\nWantedBy=timers.target",
         "[Timer]\nUnit=reboot.target",
         "[Timer]\nWakeSystem=yes",
         "[Path]\nUnit=ssh.service",
@@ -315,6 +376,9 @@ fn each_way_to_more_power_is_refused() {
         "[Socket]\nListenStream=22",
         "[Socket]\nListenStream=/run/dbus/system_bus_socket",
         "[Socket]\nListenStream=@x:8080",
+        "[Socket]\nListenStream=%t/dbus/x:8080",
+        "[Socket]\nListenStream=/run/hello-test/a/passwd",
+        "[Socket]\nExecStartPre=/bin/sleep infinity",
         "[Socket]\nService=ssh.service",
         "[Socket]\nSocketUser=root",
         "[Socket]\nExecStartPost=+/bin/sh",

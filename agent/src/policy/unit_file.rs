@@ -2,13 +2,17 @@
 //! itself are taken; a unit that needs more is one that the platform team allows by name.
 
 mod lines;
+mod program;
 mod settings;
+mod span;
 
-use super::Tenant;
+use std::time::Duration;
+
+use super::{Tenant, path, unit_name};
 use lines::Line;
 use settings::{Rule, rule};
 
-/// Targets that a unit may want, be wanted by, or stand before: reaching them changes nothing that runs.
+/// Targets that a unit may want: reaching them changes nothing that runs.
 const TARGETS: [&str; 18] = [
     "basic.target",
     "default.target",
@@ -29,6 +33,14 @@ const TARGETS: [&str; 18] = [
     "time-sync.target",
     "timers.target",
 ];
+/// Targets that a unit may be wanted by or stand before: they are reached last, and nothing of the system waits for them.
+const LAST: [&str; 3] = ["default.target", "graphical.target", "multi-user.target"];
+/// Targets of one type of units, which only those may be wanted by: a service there would stand in the way of a boot.
+const OF_TYPE: [(&str, &str); 3] = [("paths.target", "path"), ("sockets.target", "socket"), ("timers.target", "timer")];
+/// A start or a stop that takes longer needs the platform team's word.
+const LONGEST: Duration = Duration::from_secs(3600);
+/// Less than this systemd may take for no time at all, which it reads as no end.
+const SHORTEST: Duration = Duration::from_millis(1);
 /// What every unit that ends properly stands before, and conflicts with.
 const SHUTDOWN: &str = "shutdown.target";
 /// Below it a port is the host's.
@@ -43,13 +55,14 @@ pub fn check(text: &str, path: &str, tenant: &Tenant) -> Vec<String> {
     }
     let mut wrong = Vec::new();
     let mut section = String::new();
+    let kind = kind_of(path);
     for (number, line) in lines::read(text) {
         let problem = match line {
             Line::Section(name) => {
                 section = name;
                 None
             }
-            Line::Setting { key, value } => check_setting(&section, &key, &value, tenant),
+            Line::Setting { key, value } => check_setting(&section, &key, &value, kind, tenant),
             Line::Other(text) => Some(format!("`{}` is neither a section nor a setting", short(&text))),
         };
         wrong.extend(problem.map(|problem| format!("{path}:{number}: {problem}")));
@@ -57,15 +70,26 @@ pub fn check(text: &str, path: &str, tenant: &Tenant) -> Vec<String> {
     wrong
 }
 
-fn check_setting(section: &str, key: &str, value: &str, tenant: &Tenant) -> Option<String> {
+/// `service` of `x.service` and of its drop-ins.
+fn kind_of(path: &str) -> &str {
+    let unit = path::below_systemd(path).unwrap_or(path);
+    let unit = unit.split_once('/').map_or(unit, |(folder, _)| folder.strip_suffix(".d").unwrap_or(folder));
+    unit_name::split(unit).map_or("", |(_, kind)| kind)
+}
+
+fn check_setting(section: &str, key: &str, value: &str, kind: &str, tenant: &Tenant) -> Option<String> {
     let words = || value.split_whitespace();
     let own = |word: &str| is_own(word, tenant);
     let common = |word: &str| own(word) || TARGETS.contains(&word);
     let ending = |word: &str| word == SHUTDOWN;
+    let last = |word: &str| own(word) || LAST.contains(&word) || OF_TYPE.contains(&(word, kind));
     let (fits, because) = match rule(section, key) {
         Rule::Free => (true, String::new()),
         Rule::Unknown => (false, "isn't a setting that a workload's own unit may have".to_owned()),
-        Rule::Program => (!is_privileged(value), "with `+` or `!` would run with root's power".to_owned()),
+        Rule::Program => {
+            let problem = program::problem(value);
+            (problem.is_none(), problem.unwrap_or_default().to_owned())
+        }
         Rule::User => (value == tenant.user, format!("must be the namespace's user `{}`, or be left out", tenant.user)),
         Rule::Group => {
             (value == tenant.group, format!("must be the namespace's group `{}`, or be left out", tenant.group))
@@ -74,9 +98,17 @@ fn check_setting(section: &str, key: &str, value: &str, tenant: &Tenant) -> Opti
             (value == tenant.slice, format!("must be the namespace's slice `{}`, or be left out", tenant.slice))
         }
         Rule::Needs => (words().all(common), "may name the workload's own units and the usual targets only".to_owned()),
+        Rule::WantedBy => (
+            words().all(last),
+            format!("may name the workload's own units and {} only: the host's boot waits for others", shown(&LAST)),
+        ),
         Rule::Before => (
-            words().all(|word| common(word) || ending(word)),
-            "may name the workload's own units and the usual targets only".to_owned(),
+            words().all(|word| last(word) || ending(word)),
+            format!("may name the workload's own units and {} only: the host's boot waits for others", shown(&LAST)),
+        ),
+        Rule::Time => (
+            span::read(value).is_some_and(|time| (SHORTEST..=LONGEST).contains(&time)),
+            "must have an end within 1 h, such as `90s`".to_owned(),
         ),
         Rule::Own => (
             words().all(|word| own(word) || (key == "Conflicts" && ending(word))),
@@ -96,14 +128,11 @@ fn check_setting(section: &str, key: &str, value: &str, tenant: &Tenant) -> Opti
         ),
         Rule::Folder => (
             words().all(|word| is_own_folder(word, tenant)),
-            format!(
-                "must be `{0}`, `{0}-…` or below it: systemd gives the folder to the unit's user",
-                tenant.assignment
-            ),
+            format!("must be `{0}`, `{0}-…` or a folder in it: systemd gives it to the unit's user", tenant.assignment),
         ),
         Rule::Listen => (
             is_listen(value, tenant),
-            format!("must be a port from {FIRST_PORT} on, or a socket below /run/{}", tenant.assignment),
+            format!("must be a port from {FIRST_PORT} on, or a socket in /run/{}", tenant.assignment),
         ),
     };
     let way_out = "allow the unit by name in `allow.units` of HostNamespace";
@@ -117,22 +146,10 @@ fn check_setting(section: &str, key: &str, value: &str, tenant: &Tenant) -> Opti
     })
 }
 
-/// Whether one of its commands, which `;` separates, begins with a prefix that keeps root's rights.
-fn is_privileged(value: &str) -> bool {
-    let words = std::iter::once(";").chain(value.split_whitespace());
-    let mut begins = false;
-    words.into_iter().any(|word| {
-        let privileged = begins && word.trim_start_matches(['@', '-', ':', '|', '"', '\'']).starts_with(['+', '!']);
-        // A prefix may stand alone before its program.
-        begins = word == ";" || (begins && word.chars().all(|c| "@-:|".contains(c)));
-        privileged
-    })
-}
-
 /// A unit of the workload; `%i` and the like are filled in by systemd, behind a name that is already its own.
 fn is_own(word: &str, tenant: &Tenant) -> bool {
     let plain = word.replace('%', "_");
-    super::unit_name::check(&plain).is_ok() && (tenant.owns_unit(&plain) || tenant.names_unit(word))
+    unit_name::check(&plain).is_ok() && (tenant.owns_unit(&plain) || tenant.names_unit(word))
 }
 
 fn is_output(value: &str) -> bool {
@@ -149,24 +166,32 @@ fn is_settings(value: &str, tenant: &Tenant) -> bool {
         return true;
     }
     let allowed =
-        tenant.given.allow.paths.iter().chain([&tenant.settings()]).any(|folder| super::path::is_below(path, folder));
-    let in_own_folder = tenant.given.folders.iter().any(|folder| super::path::is_below(path, &folder.path));
-    super::path::check(path).is_ok() && allowed && !in_own_folder && !path.contains(['%', '*', '?', '['])
+        tenant.given.allow.paths.iter().chain([&tenant.settings()]).any(|folder| path::is_below(path, folder));
+    let in_own_folder = tenant.given.folders.iter().any(|folder| path::is_below(path, &folder.path));
+    path::check(path).is_ok() && allowed && !in_own_folder && is_literal(path)
 }
 
+/// At most one folder deep: below that systemd, as root, would go through folders in which the tenant can put symlinks.
 fn is_own_folder(word: &str, tenant: &Tenant) -> bool {
     let first = word.split('/').next().unwrap_or_default();
-    let is_plain = super::path::check(&format!("/{word}")).is_ok() && !word.contains([':', '%']);
+    let is_plain = path::check(&format!("/{word}")).is_ok() && !word.contains(':') && is_literal(word);
     let is_own =
         first.strip_prefix(tenant.assignment.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
-    is_plain && is_own && !super::path::is_agents(&format!("/{word}"))
+    let is_shallow = word.split('/').count() <= 2;
+    is_plain && is_shallow && is_own && !path::is_agents(&format!("/{word}"))
 }
 
 fn is_listen(value: &str, tenant: &Tenant) -> bool {
     let port = value.rsplit(':').next().unwrap_or_default();
     let is_port = port.parse::<u16>().is_ok_and(|port| port >= FIRST_PORT);
     let is_socket = value.strip_prefix("/run/").is_some_and(|rest| is_own_folder(rest, tenant));
-    value.is_empty() || is_socket || (is_port && !value.starts_with(['/', '@']))
+    value.is_empty() || (is_literal(value) && (is_socket || (is_port && !value.starts_with(['/', '@']))))
+}
+
+/// systemd takes it letter by letter: no specifier, pattern, quote or escape, behind which there may be another path.
+fn is_literal(text: &str) -> bool {
+    let is_address = text.starts_with('[') && !text.contains('/');
+    !text.contains(['%', '*', '?', '{', '}', '\\', '"', '\'', '$', '~']) && (is_address || !text.contains('['))
 }
 
 fn shown(words: &[&str]) -> String {

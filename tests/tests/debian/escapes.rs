@@ -40,6 +40,15 @@ fn each_escape_of_a_workload_is_refused_and_changes_nothing() {
     let mut rogue_file = tool();
     rogue_file.debs.push("{file: rogue.deb}".to_owned());
     rogue_file.content.insert("rogue.deb".to_owned(), std::fs::read(line.repository.path("rogue", "1")).unwrap());
+    // Its name is on the list; that means apt's.
+    line.repository.add(&Deb::new("tool", "999").field("X-Whose", "the tenant's").file("/usr/bin/tool", "x", 0o755));
+    let mut called_like_another = Workload::tool(FIRST, "1.0");
+    called_like_another.debs = vec!["{file: tool_999.deb}".to_owned()];
+    called_like_another
+        .content
+        .insert("tool_999.deb".to_owned(), std::fs::read(line.repository.path("tool", "999")).unwrap());
+    line.repository.drop_version("tool", "999");
+    host.ok(&["apt-get", "-q", "update"]);
     let escapes = [
         ("a path outside", file("/etc/cron.d/escape", "owner: root")),
         ("a path that climbs out", file(&format!("/srv/{FIRST}/../../etc/escape"), "")),
@@ -53,6 +62,7 @@ fn each_escape_of_a_workload_is_refused_and_changes_nothing() {
         ("the agent's deb", tool().deb("kedge-agent", "1")),
         ("a deb that isn't on the list", tool().deb("rogue", "1")),
         ("a deb file that isn't on the list", rogue_file),
+        ("a deb file that is called like a deb on the list", called_like_another),
         ("another workload's settings", file("/etc/kedge/workloads/hello-other/platform-config.env", "")),
     ];
     let before = Fingerprint::of(host);

@@ -17,3 +17,5 @@ mod package;
 mod power;
 mod renderers;
 mod stick;
+mod unit_escapes;
+mod unit_files;

@@ -21,7 +21,7 @@ const CHANGE_LIMIT: Duration = Duration::from_secs(300);
 const AT_ONCE: usize = 100;
 /// What `systemctl` says of a unit that it doesn't know.
 const NOT_LOADED: i32 = 5;
-const PROPERTIES: &str = "--property=LoadState,UnitFileState,ActiveState";
+const PROPERTIES: &str = "--property=LoadState,UnitFileState,ActiveState,FragmentPath,SourcePath";
 
 impl Units {
     /// The state of each unit, in a call for all of them.
@@ -142,6 +142,7 @@ fn parse(text: &str) -> Vec<UnitState> {
                 lines.find(|(key, _)| *key == name).map_or("", |(_, value)| value.trim())
             };
             let (load, file) = (value("LoadState"), value("UnitFileState"));
+            let read = [value("SourcePath"), value("FragmentPath")].into_iter().find(|path| !path.is_empty());
             UnitState {
                 known: !matches!(load, "not-found" | ""),
                 enabled: matches!(file, "enabled" | "enabled-runtime"),
@@ -149,6 +150,8 @@ fn parse(text: &str) -> Vec<UnitState> {
                 is_static: matches!(file, "static" | "generated" | "transient" | "indirect" | "alias"),
                 masked: load == "masked" || file.starts_with("masked"),
                 active: value("ActiveState").to_owned(),
+                file: read.map(str::to_owned),
+                deb: None,
             }
         })
         .collect()
@@ -161,16 +164,24 @@ mod tests {
 
     #[test]
     fn states_are_read_in_the_order_of_the_question() {
-        let text = "ActiveState=active\nLoadState=loaded\nUnitFileState=enabled\n\nActiveState=inactive\nLoadState=not-found\n\n\
-            ActiveState=failed\nLoadState=masked\nUnitFileState=masked\n\nActiveState=active\nLoadState=loaded\nUnitFileState=static\n";
+        let text = "ActiveState=active\nLoadState=loaded\nUnitFileState=enabled\nFragmentPath=/etc/systemd/system/a.service\nSourcePath=\n\n\
+            ActiveState=inactive\nLoadState=not-found\n\n\
+            ActiveState=failed\nLoadState=masked\nUnitFileState=masked\n\nActiveState=active\nLoadState=loaded\nUnitFileState=static\n\
+            FragmentPath=/run/systemd/generator.late/b.service\nSourcePath=/etc/init.d/b\n";
         let states = parse(text);
         assert_eq!(states.len(), 4);
-        let running =
-            UnitState { known: true, enabled: true, is_static: false, masked: false, active: "active".to_owned() };
+        let running = UnitState {
+            known: true,
+            enabled: true,
+            active: "active".to_owned(),
+            file: Some("/etc/systemd/system/a.service".to_owned()),
+            ..UnitState::default()
+        };
         assert_eq!(states[0], running);
         assert!(!states[1].known && states[1].active == "inactive");
         assert!(states[2].masked && states[2].known);
         assert!(states[3].is_static && !states[3].enabled);
+        assert_eq!(states[3].file.as_deref(), Some("/etc/init.d/b"));
     }
 
     #[test]

@@ -12,8 +12,12 @@ pub enum Rule {
     Slice,
     /// Units that are started with it.
     Needs,
+    /// Units that start it.
+    WantedBy,
     /// Units that wait for it.
     Before,
+    /// How long a start or a stop may take.
+    Time,
     /// Units that it starts, stops or stands for.
     Own,
     /// One of these words.
@@ -52,6 +56,7 @@ fn unit(key: &str) -> Rule {
     match key {
         "Wants" | "Requires" | "BindsTo" | "Upholds" => Rule::Needs,
         "Before" => Rule::Before,
+        "JobTimeoutSec" | "JobRunningTimeoutSec" => Rule::Time,
         "Conflicts" | "OnFailure" | "OnSuccess" | "PropagatesStopTo" | "PropagatesReloadTo" | "JoinsNamespaceOf" => {
             Rule::Own
         }
@@ -71,8 +76,6 @@ fn unit(key: &str) -> Rule {
         | "RefuseManualStop"
         | "DefaultDependencies"
         | "CollectMode"
-        | "JobTimeoutSec"
-        | "JobRunningTimeoutSec"
         | "RequiresMountsFor"
         | "WantsMountsFor" => Rule::Free,
         _ if key.starts_with("Condition") || key.starts_with("Assert") => Rule::Free,
@@ -82,7 +85,7 @@ fn unit(key: &str) -> Rule {
 
 fn install(key: &str) -> Rule {
     match key {
-        "WantedBy" => Rule::Needs,
+        "WantedBy" => Rule::WantedBy,
         // A target that required it would fail with it.
         "RequiredBy" | "UpheldBy" | "Alias" | "Also" => Rule::Own,
         "DefaultInstance" => Rule::Free,
@@ -104,6 +107,7 @@ fn program(key: &str) -> Option<Rule> {
         "RuntimeDirectory" | "StateDirectory" | "CacheDirectory" | "LogsDirectory" | "ConfigurationDirectory" => {
             Rule::Folder
         }
+        "TimeoutSec" | "TimeoutStartSec" | "TimeoutStopSec" | "TimeoutAbortSec" => Rule::Time,
         "Nice" | "OOMScoreAdjust" => Rule::AtLeastZero,
         "IOSchedulingClass" => Rule::One(&["best-effort", "idle", "2", "3"]),
         "CPUSchedulingPolicy" => Rule::One(&["other", "batch", "idle"]),
@@ -131,10 +135,6 @@ fn program(key: &str) -> Option<Rule> {
         | "LogsDirectoryMode"
         | "ConfigurationDirectoryMode"
         | "RuntimeDirectoryPreserve"
-        | "TimeoutSec"
-        | "TimeoutStartSec"
-        | "TimeoutStopSec"
-        | "TimeoutAbortSec"
         | "IOSchedulingPriority"
         | "CPUAffinity" => Rule::Free,
         // Less than what a user has anyway.
@@ -211,7 +211,6 @@ fn service(key: &str) -> Rule {
 fn socket(key: &str) -> Rule {
     match key {
         "ListenStream" | "ListenDatagram" | "ListenSequentialPacket" => Rule::Listen,
-        "ExecStartPre" | "ExecStartPost" | "ExecStopPre" | "ExecStopPost" => Rule::Program,
         "SocketUser" => Rule::User,
         "SocketGroup" => Rule::Group,
         "Service" => Rule::Own,

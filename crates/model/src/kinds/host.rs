@@ -121,7 +121,10 @@ pub struct Limits {
 /// What a HostWorkload may have beyond its own folders, units and user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Allow {
+    /// Names, as the host's apt sources have them.
     pub debs: Vec<String>,
+    /// Debs of the manifests folder, each by the digest of its file: what a maintainer script does, root does.
+    pub deb_files: Vec<String>,
     pub paths: Vec<String>,
     pub units: Vec<String>,
 }

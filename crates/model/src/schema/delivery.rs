@@ -89,11 +89,10 @@ fn file() -> Value {
 }
 
 fn artifact() -> Value {
-    let sha256 = json!({"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "What `sha256sum` prints."});
     let mut schema = object(
         "Large content with a known digest.",
         &["path", "sha256"],
-        &[("path", absolute()), ("url", word("Fetched by the hub.")), ("file", inside()), ("sha256", sha256)],
+        &[("path", absolute()), ("url", word("Fetched by the hub.")), ("file", inside()), ("sha256", sha256())],
     );
     schema["oneOf"] = json!([{"required": ["url"]}, {"required": ["file"]}]);
     schema
@@ -136,6 +135,10 @@ fn health() -> Value {
     schema
 }
 
+fn sha256() -> Value {
+    json!({"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "What `sha256sum` prints."})
+}
+
 pub(super) fn host_namespace() -> Value {
     let folder = object("A folder.", &["path"], &[("path", absolute()), ("mode", mode())]);
     let limits = object(
@@ -152,7 +155,12 @@ pub(super) fn host_namespace() -> Value {
     let allow = object(
         "What a HostWorkload may have beyond its own folders, units and user.",
         &[],
-        &[("debs", names("Packages.")), ("paths", list("Paths.", &absolute())), ("units", names("Units."))],
+        &[
+            ("debs", names("Packages of the host's apt sources, by name.")),
+            ("debFiles", list("Package files of a manifests folder, by digest.", &sha256())),
+            ("paths", list("Paths.", &absolute())),
+            ("units", names("Units.")),
+        ],
     );
     object(
         "The namespace on a host.",

@@ -73,16 +73,20 @@ fn artifact(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Artifact> {
             None
         }
     };
-    let sha256 = fields.need("sha256", notes, "add the digest that `sha256sum` prints").and_then(|value| {
-        let digest = value.word(notes)?;
-        if digest.len() == 64 && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
-            return Some(digest);
-        }
-        value.refuse(notes, "InvalidValue", "isn't a digest of 64 hexadecimal digits in lower case", None);
-        None
-    });
+    let sha256 =
+        fields.need("sha256", notes, "add the digest that `sha256sum` prints").and_then(|value| sha256(&value, notes));
     fields.finish(notes);
     Some(Artifact { path: path?, source: source?, sha256: sha256? })
+}
+
+/// As `sha256sum` prints it.
+fn sha256(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<String> {
+    let digest = value.word(notes)?;
+    if digest.len() == 64 && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {
+        return Some(digest);
+    }
+    value.refuse(notes, "InvalidValue", "isn't a digest of 64 hexadecimal digits in lower case", None);
+    None
 }
 
 fn unit(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Unit> {
@@ -179,10 +183,11 @@ fn limits(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Limits> {
 fn allow(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Allow> {
     let mut fields = value.fields(notes)?;
     let debs = fields.take("debs").map_or(Some(Vec::new()), |value| value.texts(notes));
+    let deb_files = each(fields.take("debFiles"), notes, |value, notes| sha256(value, notes));
     let paths = each(fields.take("paths"), notes, absolute);
     let units = fields.take("units").map_or(Some(Vec::new()), |value| value.texts(notes));
     fields.finish(notes);
-    Some(Allow { debs: debs?, paths: paths?, units: units? })
+    Some(Allow { debs: debs?, deb_files: deb_files?, paths: paths?, units: units? })
 }
 
 /// A deb or unit, but never the agent's: it would cut the branch that it sits on.

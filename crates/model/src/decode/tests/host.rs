@@ -87,14 +87,16 @@ fn host_workload_errors_are_told_at_once() {
 
 #[test]
 fn host_namespace_is_read() {
-    let spec = "  user: app\n  folders:\n  - {path: /srv/app, mode: \"0700\"}\n  limits: {cpu: 0.5, memory: 512Mi, tasks: 100, disk: 10G}\n  allow:\n    debs: [nginx]\n    paths: [/etc/nginx]\n    units: [nginx.service]\n";
-    let Spec::HostNamespace(read) = spec_of(&kedge("HostNamespace", spec)) else { panic!("another kind") };
+    let spec = "  user: app\n  folders:\n  - {path: /srv/app, mode: \"0700\"}\n  limits: {cpu: 0.5, memory: 512Mi, tasks: 100, disk: 10G}\n  allow:\n    debs: [nginx]\n    debFiles: [@]\n    paths: [/etc/nginx]\n    units: [nginx.service]\n";
+    let spec = spec.replace('@', DIGEST);
+    let Spec::HostNamespace(read) = spec_of(&kedge("HostNamespace", &spec)) else { panic!("another kind") };
     assert_eq!(read.folders, [Folder { path: "/srv/app".into(), mode: 0o700 }]);
     assert_eq!(
         read.limits,
         Limits { cpu: Some(500), memory: Some(512 << 20), tasks: Some(100), disk: Some(10_000_000_000) }
     );
     assert_eq!(read.allow.units, ["nginx.service"]);
+    assert_eq!(read.allow.deb_files, [DIGEST]);
     assert!(matches!(spec_of(&kedge("HostNamespace", "  {}\n")), Spec::HostNamespace(_)));
 }
 
