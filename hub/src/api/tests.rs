@@ -23,6 +23,7 @@ macro_rules! on_each_database {
 
 pub(crate) mod answers;
 mod compare;
+#[cfg(feature = "figures")]
 mod figures;
 pub(crate) mod fixture;
 mod history;

@@ -1,5 +1,6 @@
 //! Environments of real repositories, whole and broken.
 
+#[cfg(feature = "figures")]
 mod size;
 
 use kedge_model::AssignmentId;

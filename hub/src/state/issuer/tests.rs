@@ -294,10 +294,10 @@ async fn picks_say_what_the_signed_state_says() {
 
 use crate::pack::PackedEntry::Quarantined as PackedEntryQuarantined;
 
-/// `cargo test -p kedge-hub --release one_state_among_two_hundred -- --ignored --nocapture`
+/// Of `./tests/bench figures`.
+#[cfg(feature = "figures")]
 #[tokio::test]
-#[ignore = "a measurement: ten thousand assignments"]
-async fn one_state_among_two_hundred_is_issued_in_milliseconds() {
+async fn figure_one_state_among_two_hundred_is_issued_in_milliseconds() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder).await;
     let (issuer, _) = issuer(&store);
@@ -320,4 +320,5 @@ async fn one_state_among_two_hundred_is_issued_in_milliseconds() {
     let begun = std::time::Instant::now();
     Board::default().load(&store).await.unwrap();
     println!("200 streams of 50: all {first:?}, one changed {second:?}, board loaded {:?}", begun.elapsed());
+    println!("FIGURE one_state_of_200 {}", second.as_millis());
 }

@@ -6,7 +6,7 @@ use sqlx::Row as _;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::store::{Store, StoreError, now};
+use crate::store::{Store, StoreError, now, trial};
 use crate::truth::contacts::Contacts;
 use crate::truth::{Figures, Heard, Truth, promises};
 
@@ -46,19 +46,7 @@ pub async fn sqlite() -> Database {
 
 /// None, with a word why, where there is no server.
 pub async fn postgres() -> Option<Database> {
-    let Ok(server) = std::env::var("KEDGE_TEST_POSTGRES") else {
-        eprintln!("skipped on PostgreSQL: KEDGE_TEST_POSTGRES isn't set");
-        return None;
-    };
-    sqlx::any::install_default_drivers();
-    let name = format!("truth_{:x}", rand::random::<u64>());
-    let pool = sqlx::AnyPool::connect(&server).await.unwrap();
-    sqlx::query(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).execute(&pool).await.unwrap();
-    pool.close().await;
-    let (before, query) = server.split_once('?').map_or((server.as_str(), None), |(url, query)| (url, Some(query)));
-    let base = before.rsplit_once('/').unwrap().0;
-    let url = format!("{base}/{name}{}", query.map(|query| format!("?{query}")).unwrap_or_default());
-    Some(Database { store: Store::open(&url).await.unwrap(), _folder: None })
+    Some(Database { store: trial::postgres().await?, _folder: None })
 }
 
 pub async fn databases() -> Vec<Database> {

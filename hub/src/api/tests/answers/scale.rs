@@ -1,4 +1,4 @@
-//! Figures, not checks: a hundred thousand clusters with ten assignments each. By hand: `--ignored --nocapture`.
+//! A hundred thousand clusters with ten assignments each: figures of `./tests/bench figures`.
 
 use std::time::Instant;
 
@@ -105,17 +105,16 @@ async fn answers_about_a_hundred_thousand_clusters(hub: Hub) {
         }
     }
     println!("slowest: {slowest:?}");
+    println!("FIGURE slowest_answer_{:?} {}", hub.store.backend(), slowest.0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "a figure"]
-async fn answers_about_a_hundred_thousand_clusters_on_sqlite() {
+async fn figure_answers_about_a_hundred_thousand_clusters_on_sqlite() {
     answers_about_a_hundred_thousand_clusters(Hub::new().await).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "a figure"]
-async fn answers_about_a_hundred_thousand_clusters_on_postgres() {
+async fn figure_answers_about_a_hundred_thousand_clusters_on_postgres() {
     if let Some(hub) = Hub::on_postgres().await {
         answers_about_a_hundred_thousand_clusters(hub).await;
     }
