@@ -2,6 +2,7 @@
 //! watches, the lease, the keeper of ledgers and the observer use it.
 
 pub mod access;
+pub mod accounts;
 pub mod asking;
 pub mod client;
 #[cfg(test)]

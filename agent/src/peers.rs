@@ -2,6 +2,7 @@
 //! loop, started by the desk while the membership names a site; what fails or breaks here is begun again and stops nothing else. The
 //! loop tells what is its own (`Own`) and hears what others brought (`News`), to be judged as if the hub had said it.
 
+pub mod caches;
 mod content;
 mod dial;
 mod driver;

@@ -66,6 +66,8 @@ pub(crate) struct Surroundings {
     /// For the observer, whose watches run where the others do.
     pub cluster: Cluster,
     pub runtime: Handle,
+    /// The agent's own.
+    pub namespace: String,
     /// None: nobody is let in.
     pub pod: Option<Pod>,
 }

@@ -1,6 +1,7 @@
 //! A cluster as a host of the transaction engine: objects are applied, removed, compared and waited for through the API server. It decides
 //! nothing. It lives in the applier's thread; its requests run on the loop's runtime.
 
+mod account;
 mod compare;
 mod fields;
 mod foreign;
@@ -33,6 +34,7 @@ use crate::observed::{Observed, Subjects};
 use crate::record::Failure;
 use crate::step::Step;
 use crate::trace::Tracer;
+use account::{Account, Made};
 use health::Readied;
 
 pub struct KubernetesApplier {
@@ -48,6 +50,7 @@ struct Desk {
     watches: Watches,
     objects: Objects,
     gate: Arc<Gate>,
+    accounts: Made,
 }
 
 /// What became of one object of a step, beside that it is done.
@@ -68,7 +71,7 @@ impl KubernetesApplier {
         runtime: Handle,
         gate: Arc<Gate>,
     ) -> KubernetesApplier {
-        let desk = Desk { cluster, kinds, watches, objects, gate };
+        let desk = Desk { cluster, kinds, watches, objects, gate, accounts: Made::default() };
         KubernetesApplier { desk, runtime, readied: Readied::default() }
     }
 
@@ -81,6 +84,12 @@ impl KubernetesApplier {
     }
 
     async fn put_one(&self, goal: &ObjectGoal) -> Result<Note, Failure> {
+        if self.desk.make_account(goal).await? == Account::NoNamespace {
+            let namespace = goal.id.namespace.as_deref().unwrap_or_default();
+            let message =
+                format!("{}: the namespace {namespace} isn't there; the platform package can bring it", goal.id);
+            return Err(Failure::new("Rejected", message));
+        }
         self.desk.watches.seen().expect(&goal.id);
         let put = self.desk.put(goal).await;
         self.desk.watches.seen().give_up(&goal.id);

@@ -17,8 +17,8 @@ use crate::run::kubernetes::{self, Settings};
 /// The Debian package's service does this. SIGTERM ends the step under way and stops; the journal keeps the rest for the next
 /// start. SIGHUP looks at everything at once.
 ///
-/// With --kubernetes it is the agent of a cluster: of all that run on its nodes the one that holds the Lease works, and what it
-/// remembers is in Secrets of the agent's namespace.
+/// With --kubernetes it is the agent of a cluster: of all that run in it the one that holds the Lease works, and what it remembers is
+/// in Secrets of the agent's namespace. With --cache-of it only keeps that agent's content on a node, and needs no rights.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -50,6 +50,10 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME", requires = "kubernetes", default_value = kubernetes::LEASE)]
     lease_name: String,
 
+    /// Keep what the agents at this address apply on this node, and do nothing else
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "kubernetes")]
+    cache_of: Option<String>,
+
     /// What this agent is called as the Lease's holder [default: $POD_NAME, or the host's name]
     #[arg(long, value_name = "NAME", requires = "kubernetes")]
     holder: Option<String>,
@@ -71,10 +75,22 @@ pub fn run(args: &RunArgs, config: Option<&Path>, paths: Paths) -> Result<Exit, 
         lease: Some(args.lease_name.clone()),
         holder: args.holder.clone(),
     });
-    runtime.block_on(serve(config, paths, settings))
+    let mode = match (&args.cache_of, settings) {
+        (Some(agents), _) => Mode::Cache(agents.clone()),
+        (None, Some(settings)) => Mode::Cluster(settings),
+        (None, None) => Mode::Host,
+    };
+    runtime.block_on(serve(config, paths, mode))
 }
 
-async fn serve(config: Config, paths: Paths, settings: Option<Settings>) -> Result<Exit, CommandError> {
+/// What it runs as.
+enum Mode {
+    Host,
+    Cluster(Settings),
+    Cache(String),
+}
+
+async fn serve(config: Config, paths: Paths, mode: Mode) -> Result<Exit, CommandError> {
     let failed = |error| CommandError::failed("signals can't be listened to", error);
     let (stop, shutdown) = watch::channel(false);
     let look = Arc::new(Notify::new());
@@ -95,9 +111,10 @@ async fn serve(config: Config, paths: Paths, settings: Option<Settings>) -> Resu
         }
     });
     let signals = Signals { shutdown, look };
-    let ran = match settings {
-        None => crate::run::run(config, paths, signals).await,
-        Some(settings) => kubernetes::run(config, paths, signals, settings).await,
+    let ran = match mode {
+        Mode::Host => crate::run::run(config, paths, signals).await,
+        Mode::Cluster(settings) => kubernetes::run(config, paths, signals, settings).await,
+        Mode::Cache(agents) => kubernetes::run_cache(config, paths, signals, agents).await,
     };
     listener.abort();
     ran.map(|()| Exit::Success).map_err(|error| match error.hint() {

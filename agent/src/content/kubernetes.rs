@@ -3,6 +3,7 @@
 
 mod confinement;
 mod document;
+pub mod earlier;
 mod json;
 pub mod kinds;
 mod known;

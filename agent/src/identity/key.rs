@@ -53,6 +53,14 @@ impl HostKey {
         made.map_err(|why| IdentityError::Key(why.to_string()))
     }
 
+    /// A certificate of its own making, PEM: it says nothing but the key.
+    pub fn certificate(&self) -> Result<String, IdentityError> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        let made = params.self_signed(&self.pair).map(|certificate| certificate.pem());
+        made.map_err(|why| IdentityError::Key(why.to_string()))
+    }
+
     /// For TLS.
     pub fn private(&self) -> PrivateKeyDer<'static> {
         PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(self.pair.serialize_der()))

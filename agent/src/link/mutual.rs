@@ -1,12 +1,15 @@
 //! TLS between two agents of one fleet: both show the certificate that the hub gave them, and each must come from an authority of the
 //! key set. Whose a connection is follows from its key, never from a name or an address. Used by `peers`.
 
+mod pinned;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use kedge_model::wire::ClusterId;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
@@ -18,6 +21,7 @@ use rustls::{
 use super::trust::provider;
 use crate::identity::certificate::{Validity, chain, public_key};
 use crate::identity::key::HostKey;
+use pinned::Pinned;
 
 /// Settings of both ends.
 #[derive(Clone, Debug)]
@@ -33,7 +37,23 @@ struct Verifier {
     chain: Arc<dyn ClientCertVerifier>,
 }
 
+/// What either end asks of the other.
+trait Judge: ClientCertVerifier + ServerCertVerifier + 'static {}
+
+impl Judge for Verifier {}
+
+impl Judge for Pinned {}
+
 impl Mutual {
+    /// For those who share this certificate and its key.
+    pub fn pinned(certificate: &str, key: &HostKey) -> Result<Mutual, Error> {
+        let provider = Arc::new(provider());
+        let own = chain(certificate).and_then(|chain| chain.into_iter().next());
+        let own = own.ok_or_else(|| Error::General("the certificate can't be read".to_owned()))?;
+        let verifier = Arc::new(Pinned { certificate: own.clone(), provider: Arc::clone(&provider) });
+        Mutual::of(provider, verifier, vec![own], key)
+    }
+
     pub fn new(authorities: &[String], certificate: &str, key: &HostKey) -> Result<Mutual, Error> {
         let provider = Arc::new(provider());
         let mut roots = RootCertStore::empty();
@@ -46,6 +66,15 @@ impl Mutual {
         let verifier = Arc::new(Verifier { chain: judge });
         // The other side has the authorities: the own certificate alone is shown.
         let own: Vec<CertificateDer<'static>> = chain(certificate).unwrap_or_default().into_iter().take(1).collect();
+        Mutual::of(provider, verifier, own, key)
+    }
+
+    fn of(
+        provider: Arc<CryptoProvider>,
+        verifier: Arc<impl Judge>,
+        own: Vec<CertificateDer<'static>>,
+        key: &HostKey,
+    ) -> Result<Mutual, Error> {
         let mut client = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&[&rustls::version::TLS13])?
             .dangerous()

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 use super::content::Board;
 use super::dial::{DialError, Line};
-use super::listener::{self, Asked, Door};
+use super::listener::{self, Asked, Door, Guard};
 use super::mdns::{self, Heard};
 use super::shown::Shown;
 use super::table::Table;
@@ -160,7 +160,7 @@ impl Driver {
         let socket = listener::bind(self.place.config.listen).await?;
         self.port = socket.local_addr()?.port();
         let (ask, mut asks) = mpsc::channel(QUESTIONS);
-        let door = Door { link: Arc::clone(&self.place.link), server, ask };
+        let door = Door { guard: Guard::Fleet(Arc::clone(&self.place.link)), server, ask };
         let mut helpers = JoinSet::new();
         helpers.spawn(listener::serve(socket, door));
         let (heard, mut announced) = mpsc::channel(ANNOUNCEMENTS);

@@ -38,10 +38,19 @@ pub enum Asked {
     May { from: ClusterId, address: SocketAddr, blob: Digest, reply: oneshot::Sender<bool> },
 }
 
+/// Who is let in.
+#[derive(Clone)]
+pub enum Guard {
+    /// Who has a certificate of the fleet.
+    Fleet(Arc<HubLink>),
+    /// Who shows this key, which is the own one too.
+    Own { mutual: Mutual, id: ClusterId },
+}
+
 /// What each connection needs.
 #[derive(Clone)]
 pub struct Door {
-    pub link: Arc<HubLink>,
+    pub guard: Guard,
     pub server: Server,
     pub ask: mpsc::Sender<Asked>,
 }
@@ -66,6 +75,23 @@ const BUFFER: usize = 16 * 1024;
 const MAX_HEADERS: usize = 24;
 /// After a failure to accept.
 const PAUSE: Duration = Duration::from_secs(1);
+
+impl Guard {
+    fn mutual(&self) -> Option<Mutual> {
+        match self {
+            Guard::Fleet(link) => link.mutual().ok(),
+            Guard::Own { mutual, .. } => Some(mutual.clone()),
+        }
+    }
+
+    /// Whom the own key stands for.
+    pub fn own(&self) -> ClusterId {
+        match self {
+            Guard::Fleet(link) => link.cluster(),
+            Guard::Own { id, .. } => *id,
+        }
+    }
+}
 
 impl Present {
     fn add(&self, visitor: &Arc<Visitor>) {
@@ -142,11 +168,11 @@ async fn welcome(
     visits: Visits,
     present: Present,
 ) {
-    let Some(stream) = Box::pin(shake_hands(socket, address, door.link.mutual().ok())).await else { return };
+    let Some(stream) = Box::pin(shake_hands(socket, address, door.guard.mutual())).await else { return };
     drop(knock);
     let Some(cluster) = cluster_of(stream.get_ref().1.peer_certificates()) else { return };
     // The pods of the own cluster share its key: each is one by its address.
-    let pod = (cluster == door.link.cluster()).then(|| address.ip());
+    let pod = (cluster == door.guard.own()).then(|| address.ip());
     let Some(visit) = visits.enter((cluster, pod)) else {
         tracing::debug!(%cluster, "a peer has connections enough");
         return;

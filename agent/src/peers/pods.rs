@@ -4,9 +4,9 @@
 //! have what the cluster's own state names; what comes is believed for its digest, and what is named for its signature.
 
 mod door;
-mod known;
+pub(super) mod known;
 mod leader;
-mod mirror;
+pub(super) mod mirror;
 pub mod shown;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use kedge_model::wire::{
 use tokio::net::TcpListener;
 
 use super::dial::{self, DialError};
-use super::listener::{self, Asked, Door};
+use super::listener::{self, Asked, Door, Guard};
 use super::*;
 use crate::clock::SystemClock;
 use crate::link::fake::{Authority, FakeHub, Reply};
@@ -149,7 +149,7 @@ async fn door(agent: &Agent) -> (SocketAddr, mpsc::Receiver<Asked>) {
     let server = Server::new(&Paths::below(agent.folder.path()), agent.objects.clone());
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = socket.local_addr().unwrap();
-    tokio::spawn(listener::serve(socket, Door { link: Arc::clone(&agent.link), server, ask }));
+    tokio::spawn(listener::serve(socket, Door { guard: Guard::Fleet(Arc::clone(&agent.link)), server, ask }));
     (address, asked)
 }
 

@@ -72,8 +72,12 @@ impl Workshop {
     }
 
     fn applier(&self, tell: &UnboundedSender<Told>) -> Result<HostEngine, String> {
-        let (records, found) = Records::open(Arc::clone(&self.disk), &self.paths).map_err(|error| chain(&error))?;
+        let (mut records, found) = Records::open(Arc::clone(&self.disk), &self.paths).map_err(|error| chain(&error))?;
         warn_of(&found, tell);
+        if let Ground::Cluster(_) = &self.ground {
+            let all: Vec<String> = records.all().keys().cloned().collect();
+            all.iter().for_each(|assignment| _ = records.note(assignment, content::kubernetes::earlier::adopt));
+        }
         let host: Box<dyn Host> = match &self.ground {
             Ground::Host => {
                 let health = HealthContext::host(Some(Box::new(self.line.clone())));

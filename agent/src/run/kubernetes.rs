@@ -1,6 +1,6 @@
-//! The agent of a Kubernetes cluster: every node runs one, the one that holds the Lease works as the agent of a host does, and the others
-//! stand by and get its content. What it remembers is in Secrets. Called by the command `run`; it owns the thread that talks to the API
-//! server.
+//! The agent of a Kubernetes cluster: of its pods the one that holds the Lease works as the agent of a host does, and the others stand
+//! by and get its content. What it remembers is in Secrets. Every node may have a cache, which has no rights and shares content. Called
+//! by the command `run`; it owns the thread that talks to the API server.
 
 mod facts;
 mod post;
@@ -32,6 +32,7 @@ use crate::config::Config;
 use crate::identity::{self, machine};
 use crate::objects::Objects;
 use crate::paths::Paths;
+use crate::peers::caches::cache;
 use crate::peers::pods::{Mirror, Pod, Shelf};
 use crate::record::Record;
 use crate::worker::pulse::Pulse;
@@ -109,6 +110,29 @@ pub async fn run(config: Config, paths: Paths, signals: Signals, settings: Setti
     ended
 }
 
+/// Keeps the cluster's content on a node until the signals say stop, without any right at the API server.
+pub async fn run_cache(config: Config, paths: Paths, signals: Signals, agents: String) -> Result<(), RunError> {
+    if paths.is_host() {
+        return Err(RunError::Usage("a cache keeps its content below a folder of its own: give --root with it"));
+    }
+    let _lock = Lock::take(&paths)?;
+    let folder = paths.objects();
+    let objects = Objects::open(&folder).map_err(|source| RunError::Folder { path: folder, source })?;
+    let place = cache::Place { agents, key: paths.settings().join("cache"), ip: post::pod_ip() };
+    let shelf = Shelf { paths: paths.clone(), objects, reserve: config.disk_reserve };
+    let caching = tokio::spawn(cache::run(place, shelf));
+    let (mut service, mut shutdown) = (Service::of_pod(&paths), signals.shutdown.clone());
+    loop {
+        service.beat(!caching.is_finished());
+        tokio::select! {
+            () = stopped(&mut shutdown) => break,
+            () = tokio::time::sleep(AGAIN) => {}
+        }
+    }
+    caching.abort();
+    Ok(())
+}
+
 /// What stays the same from term to term.
 struct Home {
     config: Config,
@@ -124,14 +148,10 @@ impl Home {
         shutdown: &mut watch::Receiver<bool>,
         service: &mut Service,
     ) -> Option<u64> {
-        let shelf = || Shelf {
-            vault: post.vault(),
-            paths: self.paths.clone(),
-            objects: self.objects.clone(),
-            reserve: self.config.disk_reserve,
-        };
+        let shelf =
+            || Shelf { paths: self.paths.clone(), objects: self.objects.clone(), reserve: self.config.disk_reserve };
         // What the cluster runs comes to this node too, until it is this one's turn.
-        let _mirror = self.shares().then(|| Mirror::start(shelf(), post.standing.clone()));
+        let _mirror = self.shares().then(|| Mirror::start(shelf(), post.vault(), post.standing.clone()));
         let mut told = None;
         loop {
             service.beat(true);
@@ -202,6 +222,7 @@ impl Home {
                 facts: surroundings.facts,
                 cluster: post.cluster.clone(),
                 runtime: post.handle.clone(),
+                namespace: post.place.namespace.clone(),
                 pod: post::pod_ip().filter(|_| self.shares()).map(|ip| Pod { ip, offer: post.offer.clone() }),
             }),
         };

@@ -10,8 +10,10 @@ const BASE: [&str; 3] = [
     include_str!("../../../packaging/kubernetes/manifests/base/agent.yaml"),
 ];
 const APPLY: &str = include_str!("../../../packaging/kubernetes/manifests/apply/rights.yaml");
+/// The caches on its nodes.
+const CACHES: &str = include_str!("../../../packaging/kubernetes/manifests/apply/caches.yaml");
 const OBSERVE: &str = include_str!("../../../packaging/kubernetes/manifests/observe/rights.yaml");
-/// As the packaged DaemonSet names it.
+/// As the packaged manifests name it.
 const IMAGE: &str = concat!("kedge-agent:", env!("CARGO_PKG_VERSION"));
 
 /// What the agent may do in the cluster.
@@ -41,10 +43,15 @@ impl Manifest<'_> {
             Mode::Apply => APPLY,
             Mode::Observe => OBSERVE,
         };
-        let agent = agent.replace(&format!("image: {IMAGE}\n"), &format!("image: {}\n", self.image.unwrap_or(IMAGE)));
+        let with_image = |text: &str| {
+            text.replace(&format!("image: {IMAGE}\n"), &format!("image: {}\n", self.image.unwrap_or(IMAGE)))
+        };
         let mut texts = vec![namespace.to_owned(), account.to_owned(), rights.to_owned(), self.secret()];
         texts.extend(self.settings());
-        texts.push(agent);
+        texts.push(with_image(agent));
+        if self.mode == Mode::Apply {
+            texts.push(with_image(CACHES));
+        }
         texts.join("---\n")
     }
 

@@ -1,6 +1,8 @@
-//! The real `kedge-agent` program in its mode for Kubernetes, as one pod of its DaemonSet would run it: a folder of its own for the
+//! The real `kedge-agent` program in its mode for Kubernetes, as one pod of its Deployment would run it: a folder of its own for the
 //! node's cache, the service account's token in a kubeconfig, the join token as a file. Several of one cluster compete for its Lease.
+//! Or as a pod of its DaemonSet: a cache, which has nothing but the key of the caches.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,8 +25,7 @@ pub struct PodAgent {
     part: Option<Part>,
     name: String,
     program: PathBuf,
-    kubeconfig: PathBuf,
-    namespace: String,
+    arguments: Vec<OsString>,
     folder: TempDir,
 }
 
@@ -32,21 +33,31 @@ impl PodAgent {
     /// Not started yet. `cluster` is what the cluster calls itself when it joins. Without the program the test is marked as skipped
     /// and there is none.
     pub fn prepare(name: &str, cluster: &str, kubeconfig: &Path, namespace: &str, token: &str) -> Option<PodAgent> {
-        let program = root_agent::program()?;
-        let folder = tempfile::Builder::new().prefix("kedge-pod-").tempdir().unwrap();
-        let agent = PodAgent {
-            part: None,
-            name: name.to_owned(),
-            program,
-            kubeconfig: kubeconfig.to_owned(),
-            namespace: namespace.to_owned(),
-            folder,
-        };
+        let mut arguments: Vec<OsString> = ["run", "--kubernetes", "--namespace", namespace].map(OsString::from).into();
+        arguments.extend(["--kubeconfig".into(), kubeconfig.into()]);
+        let agent = PodAgent::new(name, arguments)?;
         let settings = agent.root().join("etc/kedge");
         fs::create_dir_all(&settings).unwrap();
         fs::write(settings.join("agent.toml"), format!("name = {cluster:?}\n")).unwrap();
         fs::write(settings.join("join-token"), token).unwrap();
         Some(agent)
+    }
+
+    /// A cache of the agents at this address, with the files of the Secret that is mounted into it.
+    pub fn prepare_cache(name: &str, agents: &str, key: &[(&str, String)]) -> Option<PodAgent> {
+        let agent = PodAgent::new(name, ["run", "--cache-of", agents].map(OsString::from).into())?;
+        let folder = agent.root().join("etc/kedge/cache");
+        fs::create_dir_all(&folder).unwrap();
+        for (file, text) in key {
+            fs::write(folder.join(file), text).unwrap();
+        }
+        Some(agent)
+    }
+
+    fn new(name: &str, arguments: Vec<OsString>) -> Option<PodAgent> {
+        let program = root_agent::program()?;
+        let folder = tempfile::Builder::new().prefix("kedge-pod-").tempdir().unwrap();
+        Some(PodAgent { part: None, name: name.to_owned(), program, arguments, folder })
     }
 
     pub fn name(&self) -> &str {
@@ -62,8 +73,7 @@ impl PodAgent {
     pub fn start(&mut self) {
         assert!(!self.is_running(), "{} is running", self.name);
         let mut command = Command::new(&self.program);
-        command.args(["run", "--kubernetes", "--namespace", &self.namespace]);
-        command.arg("--kubeconfig").arg(&self.kubeconfig).arg("--root").arg(self.root());
+        command.args(&self.arguments).arg("--root").arg(self.root());
         command.env("POD_NAME", &self.name).env("POD_IP", "127.0.0.1");
         command.env("RUST_BACKTRACE", "1").current_dir(self.root());
         self.part = Some(Part::start(&self.name, &mut command, &self.log_file()));

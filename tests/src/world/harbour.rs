@@ -78,7 +78,8 @@ impl Harbour {
         world.await_generation("dev", CLUSTER_TYPE, 1);
         let proxy = kubernetes.proxy();
         let server = if terms.direct { kubernetes.address() } else { proxy.address() };
-        let kubeconfig = access::grant(&kubernetes, terms.access, &own_namespace(&id), world.folder.path(), server);
+        let rights = (terms.access, terms.delivery.iter().any(|line| line == "scope: cluster"));
+        let kubeconfig = access::grant(&kubernetes, rights, &own_namespace(&id), world.folder.path(), server);
         Some(Harbour { agents: Vec::new(), proxy, world, kubernetes, id, kubeconfig })
     }
 

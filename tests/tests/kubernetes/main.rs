@@ -15,3 +15,4 @@ mod packaging;
 mod pods;
 mod prune;
 mod ready;
+mod tenants;

@@ -5,6 +5,8 @@ use std::fs;
 use std::time::Duration;
 
 use http::Method;
+use kedge_tests::lab::kubernetes::decoded;
+use kedge_tests::lab::pod_agent::PodAgent;
 use kedge_tests::world::harbour::manifests::Manifests;
 use kedge_tests::world::harbour::{CHANGED_WITHIN, CLUSTER_TYPE, Harbour};
 use serde_json::Value;
@@ -113,4 +115,55 @@ fn a_leader_with_wrong_bytes_is_refused_and_the_hub_is_asked_after_the_takeover(
     harbour.push_setting("shop", "GREETING", "after the takeover");
     harbour.await_converged("shop");
     assert!(harbour.agents[1].has(&workload), "it came from the hub");
+}
+
+/// Where the agent of this number lets caches in.
+fn cache_door(harbour: &Harbour, number: usize) -> String {
+    let mut found = None;
+    harbour.await_so("caches are let in", MIRRORED_WITHIN, |harbour| {
+        let log = harbour.agents[number].log();
+        let line = log.lines().rfind(|line| line.contains("caches of the cluster are let in"));
+        found = line.and_then(|line| Some(line.split_once("address=")?.1.split_whitespace().next()?.to_owned()));
+        found.is_some()
+    });
+    found.expect("it was found")
+}
+
+#[test]
+fn a_cache_without_any_right_gives_the_next_agent_what_its_node_lacks() {
+    let Some(mut harbour) = Harbour::start(&[("shop", Manifests::web("1"))]) else { return };
+    await_holder(&harbour, 0);
+    harbour.await_converged("shop");
+    let workload = harbour.entry("shop").unwrap()["workload"]["digest"].as_str().unwrap().to_owned();
+
+    // What its pod has: the agents' address, and the key that the agent made.
+    let path = format!("/api/v1/namespaces/{}/secrets/kedge-cache", harbour.own_namespace());
+    let secret = harbour.kubernetes.await_object(&path, "it is made", |_| true);
+    let key = ["tls.crt", "tls.key"].map(|name| (name, decoded(&secret["data"][name])));
+    let door = cache_door(&harbour, 0);
+    let before = asked_of_hub(&harbour);
+    let mut cache = PodAgent::prepare_cache("cache-0", &door, &key).expect("the program was there");
+    cache.start();
+    let kept = |cache: &PodAgent| cache.has(&workload) && cache.pods().is_some_and(|pods| pods["lacks"] == 0);
+    harbour.await_so("the cache has what the cluster runs", MIRRORED_WITHIN, |_| kept(&cache));
+    assert_eq!(asked_of_hub(&harbour), before, "nothing came from the hub");
+    assert!(cache.command(&["status", "--alive"]).status().unwrap().success(), "its probe is content");
+    let state = cache.root().join("var/lib/kedge-agent");
+    let names: Vec<String> = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!names.iter().any(|name| name.starts_with("identity") || name.starts_with("memory")), "{names:?}");
+
+    // The agent's node is lost, and another agent begins on one that has nothing.
+    harbour.agents[0].kill();
+    harbour.add_agent();
+    await_holder(&harbour, 1);
+    assert_eq!(cache_door(&harbour, 1), door, "the Service's name leads to it");
+    harbour.await_so("the cache found it", MIRRORED_WITHIN, |harbour| {
+        harbour.agents[1].log().contains("a cache of the cluster is here")
+    });
+    assert!(!harbour.agents[1].has(&workload));
+    let (asked, known) = (asked_of_hub(&harbour), named(&harbour));
+    harbour.push_setting("shop", "GREETING", "from the cache");
+    harbour.await_converged("shop");
+    assert_eq!(asked_of_hub(&harbour), asked + new_of(&harbour, &known), "only what is new came from the hub");
+    assert!(harbour.agents[1].has(&workload) && harbour.agents[1].log().contains("it came from a cache"));
 }

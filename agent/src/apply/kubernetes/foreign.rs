@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Desk;
 use super::put::PATIENCE;
+use crate::cluster::accounts::{ACCOUNT, BINDINGS};
 use crate::cluster::kinds::Listable;
 use crate::cluster::metadata::{Metadata, Partial, or_default};
 use crate::cluster::request::{ApiError, Call, METADATA_LIST, collection, encode};
@@ -32,8 +33,15 @@ const PASSING_KINDS: [&str; 4] = ["Event", "Endpoints", "EndpointSlice", "Lease"
 /// Groups that show what is elsewhere.
 const MIRRORS: [&str; 5] =
     ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io", "events.k8s.io", "authorization.k8s.io"];
-/// What every namespace has.
-const DEFAULTS: [(&str, &str); 2] = [("ServiceAccount", "default"), ("ConfigMap", "kube-root-ca.crt")];
+/// What every namespace has, or every workload's.
+const DEFAULTS: [(&str, &str); 5] = [
+    ("ServiceAccount", "default"),
+    ("ConfigMap", "kube-root-ca.crt"),
+    // Of the agent itself.
+    ("ServiceAccount", ACCOUNT),
+    ("RoleBinding", BINDINGS[0].0),
+    ("RoleBinding", BINDINGS[1].0),
+];
 const PAGE: usize = 50;
 const BESIDE: usize = 8;
 /// More are only counted.

@@ -9,9 +9,11 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 use serde_json::Value;
 
+use super::account::Account;
 use super::fields::Rights;
 use super::put::{Mode, Trouble, metadata};
 use super::{BESIDE, Desk, compare};
+use crate::cluster::accounts;
 use crate::cluster::metadata::Stamp;
 use crate::cluster::request::ApiError;
 use crate::cluster::watches::{Sight, Standing};
@@ -86,9 +88,27 @@ impl Desk {
 
     /// None: it can't be told.
     async fn compare(&self, goal: &ObjectGoal, stamp: Option<Stamp>) -> Result<Option<ObjectState>, Failure> {
-        let (account, body) = (goal.account.as_deref(), self.content(goal)?);
+        let body = self.content(goal)?;
+        if let Some(namespace) = goal.account.as_deref().and_then(accounts::namespace) {
+            // With its namespace an account lost its rights: it couldn't even be told that the object is missing.
+            if stamp.is_none() {
+                self.accounts.forget(namespace);
+            }
+            match self.make_account(goal).await {
+                Ok(Account::There) => {}
+                Ok(Account::NoNamespace) => {
+                    self.watches.seen().disown(&goal.id);
+                    return Ok(Some(ObjectState::Absent));
+                }
+                Err(failure) if failure.passes => return Err(failure),
+                Err(failure) => {
+                    tracing::warn!(object = %goal.id, why = failure.message, "can't be compared with what was applied");
+                    return Ok(None);
+                }
+            }
+        }
         if stamp.is_none() {
-            match self.ask(&goal.id, account, Mode::Dry.patience()).await {
+            match self.ask(&goal.id, goal.account.as_deref(), Mode::Dry.patience()).await {
                 Ok(_) => {}
                 // It was done, and the cluster has cleared it away as it was told to.
                 Err(error) if error.code() == Some(404) && ends_by_itself(goal, &body) => {

@@ -9,9 +9,11 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use super::account::with_way_out;
 use super::fields::{self, Rights};
 use super::ready::{Readiness, ready};
 use super::{Desk, Note, refusal};
+use crate::cluster::accounts;
 use crate::cluster::metadata::Metadata;
 use crate::cluster::request::{ApiError, Call, Refusal, address};
 use crate::cluster::retry::{Backoff, persist};
@@ -88,9 +90,14 @@ impl Desk {
                     continue;
                 }
                 Err(Trouble::Api(ApiError::Refused(refusal)))
-                    if refusal.code == 403 && goal.account.is_some() && began.elapsed() < AUTHORIZED =>
+                    if refusal.code == 403 && began.elapsed() < AUTHORIZED =>
                 {
                     tokio::time::sleep(backoff.gap()).await;
+                    // Somebody may have taken the account's bindings away.
+                    if let Some(namespace) = goal.account.as_deref().and_then(accounts::namespace) {
+                        self.accounts.forget(namespace);
+                        self.make_account(goal).await?;
+                    }
                     continue;
                 }
                 Err(Trouble::Api(ApiError::Refused(refusal))) if goal.recreate => match refusal::immutable(&refusal) {
@@ -173,7 +180,7 @@ impl Desk {
 
     pub(super) fn failure(&self, goal: &ObjectGoal, trouble: Trouble) -> Failure {
         match trouble {
-            Trouble::Api(error) => refusal::failure(&goal.id.to_string(), error),
+            Trouble::Api(error) => with_way_out(refusal::failure(&goal.id.to_string(), error), goal.account.as_deref()),
             Trouble::Conflict(what) => {
                 let way = "conflicts: take in its Delivery would take it over";
                 Failure::new("Conflict", format!("{}: {what}; {way}", goal.id))

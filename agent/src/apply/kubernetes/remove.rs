@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::account::Account;
 use super::put::{PATIENCE, Trouble};
 use super::{Desk, Note};
 use crate::cluster::ASSIGNMENT;
@@ -21,6 +22,10 @@ const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "
 impl Desk {
     pub(super) async fn remove(&self, goal: &ObjectGoal) -> Result<Note, Failure> {
         let account = goal.account.as_deref();
+        // What was in a namespace went with it.
+        if self.make_account(goal).await? == Account::NoNamespace {
+            return Ok(self.removed(goal));
+        }
         let call = Call::get(address(&goal.id)).with_accept(METADATA).by(account);
         let about: Metadata = match persist(PATIENCE, &*self.gate, || self.cluster.call::<Partial>(&call)).await {
             Ok(partial) => partial.metadata,
@@ -54,6 +59,9 @@ impl Desk {
     }
 
     fn removed(&self, goal: &ObjectGoal) -> Note {
+        if goal.id.kind == "Namespace" {
+            self.accounts.forget(&goal.id.name);
+        }
         self.watches.seen().disown(&goal.id);
         None
     }

@@ -5,6 +5,7 @@ use kedge_model::kinds::Scope;
 use kedge_model::wire::ApplyParameters;
 
 use super::document::Document;
+use crate::cluster::accounts::{self, ACCOUNT, BINDINGS};
 use crate::goal::Part;
 use crate::record::Failure;
 
@@ -12,7 +13,8 @@ pub(super) struct Confinement {
     /// The assignment's own.
     pub namespace: String,
     scope: Scope,
-    /// As the API server calls the service account that a workload's objects are applied as.
+    /// As the API server calls the service account that a workload's objects are applied as. None: they are for the whole cluster, and the
+    /// agent applies them as itself.
     pub account: Option<String>,
 }
 
@@ -30,7 +32,11 @@ impl Confinement {
             );
             return Err(Failure::new("BadPackage", message));
         }
-        let account = parameters.service_account.as_deref().map(|account| user_of(account, &namespace)).transpose()?;
+        let account = match (&parameters.service_account, parameters.scope) {
+            (Some(account), _) => Some(user_of(account, &namespace)?),
+            (None, Scope::Namespace) => Some(accounts::user(&namespace)),
+            (None, Scope::Cluster) => None,
+        };
         Ok(Confinement { namespace, scope: parameters.scope, account })
     }
 
@@ -61,10 +67,23 @@ impl Confinement {
                 ),
             ));
         }
+        if document.part == Part::Workload && is_reserved(document) {
+            return Err(document.wrong(&format!("the agent makes {kind} {name} itself; choose another name")));
+        }
         match is_label(namespace) {
             true => Ok(Some(namespace.to_owned())),
             false => Err(document.wrong(&format!("`{}` can't be a namespace", namespace.escape_debug()))),
         }
+    }
+}
+
+/// What the agent makes in a workload's namespace.
+fn is_reserved(document: &Document) -> bool {
+    let (group, _) = document.version.split_once('/').unwrap_or_default();
+    match (group, document.kind.as_str()) {
+        ("", "ServiceAccount") => document.name == ACCOUNT,
+        ("rbac.authorization.k8s.io", "RoleBinding") => BINDINGS.iter().any(|(name, _)| *name == document.name),
+        _ => false,
     }
 }
 

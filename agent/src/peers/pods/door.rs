@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
-use super::super::listener::{self, Asked, Door};
+use super::super::listener::{self, Asked, Door, Guard};
 use super::shown::Pods;
 use crate::clock::{Clock as _, SystemClock};
 use crate::cluster::lease::Offer;
@@ -91,7 +91,7 @@ impl Drop for PodDoor {
 
 async fn keep(pod: Pod, link: Arc<HubLink>, server: Server, paths: Paths, content: watch::Receiver<Content>) {
     loop {
-        let door = |ask| Door { link: Arc::clone(&link), server: server.clone(), ask };
+        let door = |ask| Door { guard: Guard::Fleet(Arc::clone(&link)), server: server.clone(), ask };
         match serve(&pod, door, &paths, content.clone()).await {
             Ok(()) => return,
             Err(error) => {
@@ -114,7 +114,7 @@ async fn serve(
     let address = socket.local_addr()?;
     let (ask, mut asks) = mpsc::channel(QUESTIONS);
     let door = door(ask);
-    let own = door.link.cluster();
+    let own = door.guard.own();
     let mut helpers = JoinSet::new();
     helpers.spawn(listener::serve(socket, door));
     tracing::info!(%address, "the pods that stand by are let in");

@@ -29,10 +29,9 @@ pub struct Mirror {
     paths: Paths,
 }
 
-/// What it works with.
+/// A node's content.
 #[derive(Clone, Debug)]
 pub struct Shelf {
-    pub vault: Arc<dyn Vault>,
     pub paths: Paths,
     pub objects: Objects,
     /// Bytes of the disk that stay free.
@@ -41,13 +40,13 @@ pub struct Shelf {
 
 /// How far it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Lacks {
-    blobs: usize,
-    bytes: u64,
+pub(in super::super) struct Lacks {
+    pub blobs: usize,
+    pub bytes: u64,
 }
 
 #[derive(Debug, thiserror::Error)]
-enum MirrorError {
+pub(in super::super) enum MirrorError {
     #[error(transparent)]
     Known(#[from] KnownError),
     #[error("the pod that leads can't be asked: {0}")]
@@ -67,9 +66,9 @@ const LEFT_ALONE: Duration = Duration::from_secs(600);
 
 impl Mirror {
     /// Must be called in the runtime.
-    pub fn start(shelf: Shelf, standing: watch::Receiver<Standing>) -> Mirror {
+    pub fn start(shelf: Shelf, vault: Arc<dyn Vault>, standing: watch::Receiver<Standing>) -> Mirror {
         let paths = shelf.paths.clone();
-        Mirror { task: tokio::spawn(shelf.follow(standing)), paths }
+        Mirror { task: tokio::spawn(shelf.follow(vault, standing)), paths }
     }
 }
 
@@ -82,7 +81,7 @@ impl Drop for Mirror {
 
 impl Shelf {
     /// Until nobody tells any more who leads.
-    async fn follow(self, mut standing: watch::Receiver<Standing>) {
+    async fn follow(self, vault: Arc<dyn Vault>, mut standing: watch::Receiver<Standing>) {
         let (mut backoff, mut known) = (Backoff::default(), None);
         loop {
             let (holder, offer) = match standing.borrow_and_update().clone() {
@@ -101,7 +100,7 @@ impl Shelf {
                 .show(&self.paths);
             };
             let told = if let Some(offer) = &offer {
-                let fetched = self.fetch(offer, &mut known, |lacks| show(Some(lacks), None)).await;
+                let fetched = self.fetch(&vault, offer, &mut known, |lacks| show(Some(lacks), None)).await;
                 show(fetched.as_ref().ok().copied(), fetched.as_ref().err());
                 match fetched {
                     Ok(Lacks { blobs: 0, .. }) => {
@@ -131,6 +130,7 @@ impl Shelf {
     /// All that the leader gives; what is still lacking then. The API server is asked once for each mark.
     async fn fetch(
         &self,
+        vault: &Arc<dyn Vault>,
         offer: &Offer,
         known: &mut Option<(String, Known)>,
         tell: impl Fn(Lacks),
@@ -138,15 +138,25 @@ impl Shelf {
         let fresh = match known.take() {
             Some((mark, known)) if mark == offer.mark => known,
             _ => {
-                let vault = Arc::clone(&self.vault);
+                let vault = Arc::clone(vault);
                 let read = tokio::task::spawn_blocking(move || known::read(&*vault));
                 let Some(known) = read.await.map_err(io::Error::other)?? else { return Ok(Lacks::default()) };
                 known
             }
         };
         let (_, known) = known.insert((offer.mark.clone(), fresh));
+        self.gather(offer.address, known, tell).await
+    }
+
+    /// What isn't here of all that is known, as far as the one at this address gives it.
+    pub(in super::super) async fn gather(
+        &self,
+        address: SocketAddr,
+        known: &Known,
+        tell: impl Fn(Lacks),
+    ) -> Result<Lacks, MirrorError> {
         let (missing, mut lacks) = self.make_room(known)?;
-        let (leader, mut faults) = Leader::at(offer.address, known.cluster, known.mutual.clone());
+        let (leader, mut faults) = Leader::at(address, known.cluster, known.mutual.clone());
         let swarm = Swarm::new(&self.paths);
         for blob in missing {
             tell(lacks);
@@ -196,7 +206,7 @@ async fn rest<T>(most: Duration, news: impl Future<Output = Result<T, watch::err
     !matches!(tokio::time::timeout(most, news).await, Ok(Err(_)))
 }
 
-fn sentence(error: &MirrorError) -> String {
+pub(in super::super) fn sentence(error: &MirrorError) -> String {
     use std::error::Error as _;
     error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }

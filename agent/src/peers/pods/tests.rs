@@ -145,13 +145,8 @@ impl World {
     }
 
     fn stand_by(&self, node: &Node) -> Mirror {
-        let shelf = Shelf {
-            vault: Arc::clone(&self.vault) as Arc<dyn Vault>,
-            paths: node.paths.clone(),
-            objects: node.objects.clone(),
-            reserve: 0,
-        };
-        Mirror::start(shelf, self.standing.subscribe())
+        let shelf = Shelf { paths: node.paths.clone(), objects: node.objects.clone(), reserve: 0 };
+        Mirror::start(shelf, Arc::clone(&self.vault) as Arc<dyn Vault>, self.standing.subscribe())
     }
 
     async fn address(&self) -> std::net::SocketAddr {

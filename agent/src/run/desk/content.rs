@@ -21,6 +21,7 @@ use crate::metrics::tally::{self, Counted};
 use crate::objects::Objects;
 use crate::objects::collect::free;
 use crate::peers::Content as FromPeers;
+use crate::peers::caches::Caches;
 use crate::record::{Failure, Record};
 use crate::records;
 use crate::swarm::SwarmError;
@@ -205,7 +206,8 @@ impl<H: Hub> Desk<H> {
 
     fn begin_fetch(&mut self, whose: Whose, blobs: Vec<BlobRef>) {
         let Some(hub) = self.hub.clone() else { return };
-        let (peers, objects) = (self.sharing.content(), self.site.objects.clone());
+        let (peers, caches) = (self.sharing.content(), self.sharing.caches());
+        let objects = self.site.objects.clone();
         let (count, bytes) = (blobs.len(), blobs.iter().map(|blob| blob.size).sum::<u64>());
         match &whose {
             Whose::Wish(assignment, _) => tracing::info!(assignment, blobs = count, bytes, "fetching"),
@@ -214,7 +216,7 @@ impl<H: Hub> Desk<H> {
         self.content.fetching = Some(whose.clone());
         self.content.fetch.begin(async move {
             for blob in &blobs {
-                if let Err(error) = fetch(&*hub, peers.as_ref(), blob, &objects).await {
+                if let Err(error) = fetch(&*hub, (peers.as_ref(), caches.as_ref()), blob, &objects).await {
                     return Fetched { whose, result: Err(error) };
                 }
             }
@@ -268,13 +270,20 @@ impl<H: Hub> Desk<H> {
     }
 }
 
-/// From peers if somebody has it or fetches it, else from the hub.
+/// From a cache of the own cluster that has it, from peers if somebody has it or fetches it, else from the hub.
 async fn fetch<H: Hub>(
     hub: &H,
-    peers: Option<&FromPeers>,
+    (peers, caches): (Option<&FromPeers>, Option<&Caches>),
     blob: &BlobRef,
     objects: &Objects,
 ) -> Result<(), FetchError> {
+    if let Some(caches) = caches {
+        match caches.fetch(blob, objects).await {
+            Ok(true) => return Ok(()),
+            Ok(false) | Err(SwarmError::Nobody(_)) => {}
+            Err(SwarmError::Disk(error)) => return Err(error),
+        }
+    }
     if let Some(peers) = peers {
         match peers.fetch(blob, objects).await {
             Ok(true) => return Ok(()),
@@ -291,5 +300,10 @@ fn missing(packages: &Packages, objects: &Objects) -> Vec<BlobRef> {
 
 /// The content that the desired state names, and the one that waits for its turn.
 pub(super) fn named(memory: &Memory) -> impl Iterator<Item = Digest> + '_ {
-    memory.state().into_iter().chain(memory.offered()).flat_map(DesiredState::blobs).map(|blob| blob.digest)
+    named_blobs(memory).map(|blob| blob.digest)
+}
+
+/// The same with their sizes.
+pub(super) fn named_blobs(memory: &Memory) -> impl Iterator<Item = BlobRef> + '_ {
+    memory.state().into_iter().chain(memory.offered()).flat_map(DesiredState::blobs)
 }

@@ -12,9 +12,10 @@ use super::super::host::chain;
 use super::super::house::House;
 use super::super::hub::Hub;
 use super::Desk;
-use super::content::named;
+use super::content::{named, named_blobs};
 use crate::contact::Contact;
 use crate::desired::Accepted;
+use crate::peers::caches::{CacheDoor, CacheKey, Caches};
 use crate::peers::pods::PodDoor;
 use crate::peers::{Content, News, Own, Peers, Place};
 
@@ -30,6 +31,8 @@ pub(super) struct Sharing {
     key_sets: Vec<Envelope>,
     /// For the cluster's other pods.
     door: Option<PodDoor>,
+    /// For the caches on its nodes.
+    cache_door: Option<CacheDoor>,
 }
 
 /// A transaction tells several things; they go together.
@@ -51,6 +54,11 @@ impl Sharing {
     /// For downloads.
     pub(super) fn content(&self) -> Option<Content> {
         self.peers.as_ref().map(Peers::content)
+    }
+
+    /// For downloads too, in a cluster.
+    pub(super) fn caches(&self) -> Option<Caches> {
+        self.cache_door.as_ref().map(CacheDoor::caches)
     }
 
     /// New keys, as they were signed.
@@ -99,8 +107,9 @@ impl<H: Hub> Desk<H> {
         self.sharing.peers = Some(Peers::start(place, own));
     }
 
-    /// Tells the pods that stand by what they may have; opens the door for them where there is none yet.
+    /// Tells the pods that stand by and the caches what they may have; opens the doors for them where there are none yet.
     pub(super) fn offer(&mut self) {
+        self.offer_to_caches();
         if self.sharing.door.is_none() {
             let pod = self.site.cluster.as_ref().and_then(|around| around.pod.clone());
             let link = self.hub.as_ref().and_then(|hub| hub.line());
@@ -109,6 +118,25 @@ impl<H: Hub> Desk<H> {
         }
         if let Some(door) = &self.sharing.door {
             door.name(named(&self.memory).collect());
+        }
+    }
+
+    fn offer_to_caches(&mut self) {
+        let Some(around) = self.site.cluster.as_ref() else { return };
+        if self.sharing.cache_door.is_none() {
+            let Some(pod) = &around.pod else { return };
+            let (cluster, runtime, namespace) =
+                (around.cluster.clone(), around.runtime.clone(), around.namespace.clone());
+            // Its requests run where those to the API server do.
+            let key = move || {
+                let (cluster, namespace) = (cluster.clone(), namespace.clone());
+                let asked = runtime.spawn(async move { CacheKey::of_cluster(&cluster, &namespace).await });
+                async move { asked.await.map_err(|error| error.to_string())?.map_err(|error| chain(&error)) }
+            };
+            self.sharing.cache_door = Some(CacheDoor::open(pod.ip, key, &self.site.paths, &self.site.objects));
+        }
+        if let Some(door) = &self.sharing.cache_door {
+            door.name(named_blobs(&self.memory));
         }
     }
 

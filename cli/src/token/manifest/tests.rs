@@ -11,6 +11,7 @@ const CHART: [(&str, &str); 2] = [
     ("agent", include_str!("../../../../packaging/kubernetes/chart/templates/agent.yaml")),
 ];
 const CHART_RIGHTS: &str = include_str!("../../../../packaging/kubernetes/chart/templates/rights.yaml");
+const CHART_CACHES: &str = include_str!("../../../../packaging/kubernetes/chart/templates/caches.yaml");
 const CHART_SETTINGS: &str = include_str!("../../../../packaging/kubernetes/chart/templates/settings.yaml");
 const VALUES: &str = include_str!("../../../../packaging/kubernetes/chart/values.yaml");
 const KUSTOMIZATIONS: [&str; 4] = [
@@ -59,12 +60,19 @@ fn one_command_brings_everything_in_an_order_that_a_cluster_takes() {
             "ClusterRole kedge-agent",
             "ClusterRoleBinding kedge-agent",
             "ClusterRole kedge-agent-apply",
+            "ClusterRole kedge-agent-platform",
+            "ClusterRole kedge-workload",
             "ClusterRoleBinding kedge-agent-apply",
             "Secret kedge-join-token",
             "PriorityClass kedge-agent",
+            "Deployment kedge-applier",
+            "Service kedge-applier",
+            "ServiceAccount kedge-cache",
             "DaemonSet kedge-agent",
         ]
     );
+    let observed = names(&manifest(Mode::Observe).to_text());
+    assert_eq!(observed.last().unwrap(), "Deployment kedge-applier", "there is no content to keep");
 }
 
 #[test]
@@ -75,8 +83,43 @@ fn token_image_and_name_are_where_the_agent_finds_them() {
     let find = |name: &str| &objects.iter().find(|(found, _)| found == name).unwrap().1;
     assert_eq!(at(find("Secret kedge-join-token"), "stringData/join-token").as_str(), Some("kedge-join.1: x"));
     assert_eq!(at(find("ConfigMap kedge-agent"), "data/agent.toml").as_str(), Some("name = \"plant-7\"\n"));
-    let container = at(find("DaemonSet kedge-agent"), "spec/template/spec/containers/0");
-    assert_eq!(at(container, "image").as_str(), Some("registry.example/a@sha256:0f"));
+    for pods in ["Deployment kedge-applier", "DaemonSet kedge-agent"] {
+        let container = at(find(pods), "spec/template/spec/containers/0");
+        assert_eq!(at(container, "image").as_str(), Some("registry.example/a@sha256:0f"), "{pods}");
+    }
+}
+
+#[test]
+fn a_cache_has_no_account_of_anybody_and_sees_neither_token_nor_identity() {
+    let text = manifest(Mode::Apply).to_text();
+    let objects = objects(&text);
+    let find = |name: &str| &objects.iter().find(|(found, _)| found == name).unwrap().1;
+    let pod = at(find("DaemonSet kedge-agent"), "spec/template/spec");
+    assert_eq!(at(pod, "serviceAccountName").as_str(), Some("kedge-cache"));
+    assert_eq!(at(pod, "automountServiceAccountToken"), &Value::Bool(false));
+    let Value::List(volumes) = at(pod, "volumes") else { panic!() };
+    let secrets: Vec<_> = volumes.iter().filter_map(|one| one.get("secret")?.get("secretName")?.as_str()).collect();
+    assert_eq!(secrets, ["kedge-cache"]);
+    assert!(volumes.iter().all(|one| one.get("projected").is_none() && one.get("hostPath").is_none()));
+    for (name, value) in objects.iter().filter(|(name, _)| name.contains("Binding ")) {
+        assert!(!kedge_goyaml::encode(value, 2).contains("kedge-cache"), "{name}");
+    }
+}
+
+#[test]
+fn nothing_is_allowed_that_is_everything() {
+    for (name, value) in objects(&manifest(Mode::Apply).to_text()) {
+        let Some(Value::List(rules)) = value.get("rules") else { continue };
+        for rule in rules {
+            let Value::List(verbs) = at(rule, "verbs") else { panic!("{name}") };
+            let verbs: Vec<_> = verbs.iter().map(|verb| verb.as_str().unwrap()).collect();
+            let all = |key: &str| rule.get(key).is_some_and(|list| kedge_goyaml::encode(list, 2).contains('*'));
+            assert!(!verbs.contains(&"*"), "{name}");
+            assert!(!all("resources") || verbs.iter().all(|verb| ["get", "list", "watch"].contains(verb)), "{name}");
+            let strong = verbs.iter().any(|verb| ["bind", "escalate", "impersonate"].contains(verb));
+            assert!(!strong || rule.get("resourceNames").is_some(), "{name}");
+        }
+    }
 }
 
 #[test]
@@ -97,14 +140,22 @@ fn an_observer_may_write_nothing_but_its_own_lease_and_secrets() {
 #[test]
 fn the_agent_runs_without_any_privilege() {
     let objects = objects(&manifest(Mode::Apply).to_text());
-    let pod = at(&objects.last().unwrap().1, "spec/template/spec");
-    assert_eq!(at(pod, "securityContext/runAsNonRoot"), &Value::Bool(true));
-    assert_eq!(at(pod, "securityContext/seccompProfile/type").as_str(), Some("RuntimeDefault"));
-    let container = at(pod, "containers/0");
-    assert_eq!(at(container, "securityContext/readOnlyRootFilesystem"), &Value::Bool(true));
-    assert_eq!(at(container, "securityContext/allowPrivilegeEscalation"), &Value::Bool(false));
-    assert_eq!(at(container, "securityContext/capabilities/drop/0").as_str(), Some("ALL"));
-    assert_eq!(at(container, "image").as_str(), Some(IMAGE));
+    let mut checked = 0;
+    for (name, value) in &objects {
+        if !name.starts_with("Deployment ") && !name.starts_with("DaemonSet ") {
+            continue;
+        }
+        let pod = at(value, "spec/template/spec");
+        assert_eq!(at(pod, "securityContext/runAsNonRoot"), &Value::Bool(true));
+        assert_eq!(at(pod, "securityContext/seccompProfile/type").as_str(), Some("RuntimeDefault"));
+        let container = at(pod, "containers/0");
+        assert_eq!(at(container, "securityContext/readOnlyRootFilesystem"), &Value::Bool(true));
+        assert_eq!(at(container, "securityContext/allowPrivilegeEscalation"), &Value::Bool(false));
+        assert_eq!(at(container, "securityContext/capabilities/drop/0").as_str(), Some("ALL"));
+        assert_eq!(at(container, "image").as_str(), Some(IMAGE));
+        checked += 1;
+    }
+    assert_eq!(checked, 2);
 }
 
 #[test]
@@ -121,7 +172,15 @@ fn the_kustomizations_name_every_file() {
         KUSTOMIZATIONS.iter().flat_map(|text| text.lines()).filter_map(|line| line.strip_prefix("  - ")).collect();
     assert_eq!(
         named,
-        BTreeSet::from(["apply", "../base", "rights.yaml", "namespace.yaml", "account.yaml", "agent.yaml"])
+        BTreeSet::from([
+            "apply",
+            "../base",
+            "rights.yaml",
+            "namespace.yaml",
+            "account.yaml",
+            "agent.yaml",
+            "caches.yaml"
+        ])
     );
 }
 
@@ -158,5 +217,8 @@ fn the_chart_makes_the_same_objects_as_the_manifests() {
     assert_eq!((branch(observe), branch(apply)), (OBSERVE.to_owned(), APPLY.to_owned()));
     assert!(wrong.starts_with("else }}"));
     kedge_template::Template::parse(CHART_RIGHTS).unwrap();
+    kedge_template::Template::parse(CHART_CACHES).unwrap();
+    let caches = CHART_CACHES.strip_prefix("{{- if eq .Values.mode \"apply\" }}\n").unwrap();
+    assert_eq!(rendered(caches.strip_suffix("{{- end }}\n").unwrap()), CACHES);
     kedge_template::Template::parse(CHART_SETTINGS).unwrap();
 }

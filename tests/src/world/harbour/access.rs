@@ -23,14 +23,27 @@ const ACCOUNT: &str = "kedge-agent";
 /// Makes the account; a kubeconfig for it that leads to the API server's address, or a proxy's.
 pub(super) fn grant(
     kubernetes: &Kubernetes,
-    access: Access,
+    (access, everything): (Access, bool),
     namespace: &str,
     folder: &Path,
     server: SocketAddr,
 ) -> PathBuf {
     kubernetes.apply(&text(access, namespace));
+    if everything {
+        kubernetes.apply(&everything_text(namespace));
+    }
     let token = kubernetes.token(namespace, ACCOUNT);
     kubernetes.kubeconfig_for(folder, &token, server)
+}
+
+/// What an administrator does who lets the platform bring whatever it likes: for Deliveries with `scope: cluster`. Not by a label, which would
+/// be for the agents of all tests.
+fn everything_text(namespace: &str) -> String {
+    format!(
+        "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {{name: {namespace}-kedge-agent-all}}\nroleRef: \
+         {{apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}}\nsubjects: [{{kind: ServiceAccount, name: \
+         {ACCOUNT}, namespace: {namespace}}}]\n"
+    )
 }
 
 /// The packaging's own text, in another namespace. Roles and bindings of the whole cluster get names of the test's own.

@@ -1,0 +1,134 @@
+//! Which cache has what, as each last said, and downloads from them. The door writes it, the desk's downloads ask it before the hub.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use kedge_model::wire::{BlobRef, ClusterId, Digest};
+use tokio::time::Instant;
+
+use super::super::content::{Seat, Way};
+use super::CacheKey;
+use crate::objects::Objects;
+use crate::paths::Paths;
+use crate::swarm::{Holder, HolderError, Lie, Pieces, Sources, Swarm, SwarmError};
+
+/// Cheap to clone.
+#[derive(Clone)]
+pub struct Caches {
+    swarm: Swarm,
+    known: Arc<Mutex<BTreeMap<SocketAddr, Known>>>,
+}
+
+struct Known {
+    seat: Arc<Shelf>,
+    blobs: BTreeSet<Digest>,
+    heard: Instant,
+    /// It gave what can't be true, and isn't asked until then.
+    shunned: Option<Instant>,
+}
+
+/// One cache. All show the same key, and each is one of its own.
+struct Shelf {
+    id: ClusterId,
+    seat: Seat,
+}
+
+/// Who says nothing for so long is gone.
+const SILENT: Duration = Duration::from_secs(60);
+const SHUNNED: Duration = Duration::from_secs(600);
+/// More nodes than that are enough to have everything.
+const MOST: usize = 64;
+
+impl Caches {
+    pub fn new(paths: &Paths) -> Caches {
+        Caches { swarm: Swarm::new(paths), known: Arc::default() }
+    }
+
+    /// One told what it has.
+    pub(super) fn hear(&self, key: &CacheKey, address: SocketAddr, blobs: BTreeSet<Digest>) {
+        let mut known = self.lock();
+        known.retain(|_, one| one.heard.elapsed() < SILENT);
+        if known.len() >= MOST && !known.contains_key(&address) {
+            return;
+        }
+        let heard = Instant::now();
+        let one = known.entry(address).or_insert_with(|| {
+            tracing::info!(%address, "a cache of the cluster is here");
+            let seat = Seat::new(key.id, Way::Own(key.mutual.clone()), vec![address]);
+            let id = ClusterId::of_public_key(Digest::of(address.to_string().as_bytes()).as_bytes());
+            Known { seat: Arc::new(Shelf { id, seat }), blobs: BTreeSet::new(), heard, shunned: None }
+        });
+        (one.blobs, one.heard) = (blobs, heard);
+    }
+
+    /// The blob is an object when this returns true. False: nobody has it.
+    pub async fn fetch(&self, blob: &BlobRef, objects: &Objects) -> Result<bool, SwarmError> {
+        if self.holders(&blob.digest).is_empty() {
+            return Ok(false);
+        }
+        match self.swarm.fetch(blob, self, objects).await {
+            Ok(()) => {
+                tracing::info!(blob = %blob.digest, "it came from a cache of the cluster");
+                Ok(true)
+            }
+            Err(SwarmError::Nobody(_)) => {
+                if let Err(error) = self.swarm.hand_over(blob) {
+                    tracing::debug!(%error, "what came from caches can't be used");
+                }
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<SocketAddr, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sources for Caches {
+    fn holders(&self, blob: &Digest) -> Vec<Arc<dyn Holder>> {
+        let known = self.lock();
+        let asked = known.values().filter(|one| {
+            one.heard.elapsed() < SILENT
+                && one.shunned.is_none_or(|until| Instant::now() >= until)
+                && one.blobs.contains(blob)
+        });
+        asked.map(|one| Arc::clone(&one.seat) as Arc<dyn Holder>).collect()
+    }
+
+    fn is_coming(&self, _blob: &Digest) -> bool {
+        false
+    }
+
+    fn lied(&self, who: ClusterId, lie: Lie) {
+        let mut known = self.lock();
+        let Some((address, liar)) = known.iter_mut().find(|(_, one)| one.seat.id == who) else { return };
+        tracing::warn!(%address, %lie, "a cache of the cluster gave wrong bytes and isn't asked for a while");
+        liar.shunned = Some(Instant::now() + SHUNNED);
+    }
+}
+
+impl Holder for Shelf {
+    fn cluster(&self) -> ClusterId {
+        self.id
+    }
+
+    fn chunks(&self, blob: Digest) -> BoxFuture<'_, Result<Pieces, HolderError>> {
+        self.seat.chunks(blob)
+    }
+
+    fn range(&self, blob: Digest, range: Range<u64>) -> BoxFuture<'_, Result<Pieces, HolderError>> {
+        self.seat.range(blob, range)
+    }
+}
+
+impl std::fmt::Debug for Caches {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Caches")
+    }
+}
