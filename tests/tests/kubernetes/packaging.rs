@@ -16,7 +16,8 @@ const EARLIER: &str = include_str!("fixtures/one-daemon-set.yaml");
 /// The pods are allowed and run; the lab's node plays them.
 fn await_pods(kubernetes: &Kubernetes, caches: bool) {
     let apps = format!("/apis/apps/v1/namespaces/{NAMESPACE}");
-    let current = |object: &serde_json::Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
+    let current =
+        |object: &serde_json::Value| object["status"]["observedGeneration"] == object["metadata"]["generation"];
     kubernetes.await_object(&format!("{apps}/deployments/kedge-applier"), "its pods are ready", |object| {
         object["status"]["readyReplicas"] == 2 && current(object)
     });
@@ -129,7 +130,10 @@ fn a_cluster_with_the_earlier_manifests_keeps_identity_and_inventory_and_loses_t
     harbour.push("shop", &Manifests::web("2"));
     harbour.await_converged("shop");
     assert_eq!(harbour.version("shop", "web").as_deref(), Some("2"));
-    assert!(!harbour.kubernetes.exists(&harbour.path("shop", "/api/v1", "configmaps", "old")), "the inventory is known");
+    assert!(
+        !harbour.kubernetes.exists(&harbour.path("shop", "/api/v1", "configmaps", "old")),
+        "the inventory is known"
+    );
     let clusters = harbour.world.api.list("/api/v1/clusters?environment=dev");
     assert_eq!(json!([clusters.len(), clusters[0]["id"]]), json!([1, id]), "it didn't join again");
 }

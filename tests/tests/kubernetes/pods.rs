@@ -149,7 +149,8 @@ fn a_cache_without_any_right_gives_the_next_agent_what_its_node_lacks() {
     assert_eq!(asked_of_hub(&harbour), before, "nothing came from the hub");
     assert!(cache.command(&["status", "--alive"]).status().unwrap().success(), "its probe is content");
     let state = cache.root().join("var/lib/kedge-agent");
-    let names: Vec<String> = fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let names: Vec<String> =
+        fs::read_dir(state).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     assert!(!names.iter().any(|name| name.starts_with("identity") || name.starts_with("memory")), "{names:?}");
 
     // The agent's node is lost, and another agent begins on one that has nothing.

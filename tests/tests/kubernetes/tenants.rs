@@ -112,9 +112,9 @@ fn a_kind_that_workloads_lack_is_named_with_its_rule_and_a_label_allows_it() {
     harbour.kubernetes.apply(&widget_definition().to_string().replace(ID, harbour.id()));
     let definition = format!("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{group}");
     harbour.kubernetes.await_object(&definition, "established", |object| {
-        object["status"]["conditions"].as_array().is_some_and(|all| {
-            all.iter().any(|one| one["type"] == "Established" && one["status"] == "True")
-        })
+        object["status"]["conditions"]
+            .as_array()
+            .is_some_and(|all| all.iter().any(|one| one["type"] == "Established" && one["status"] == "True"))
     });
     harbour.push("shop", &Manifests::web("2").with(&widget("one")));
     let message = harbour.await_failed("shop", "Forbidden");
@@ -135,7 +135,10 @@ fn a_kind_that_workloads_lack_is_named_with_its_rule_and_a_label_allows_it() {
     assert!(harbour.kubernetes.exists(&harbour.path("shop", &format!("/apis/{group}/v1"), "widgets", "one")));
     harbour.push("shop", &Manifests::web("4"));
     harbour.await_converged("shop");
-    assert!(!harbour.kubernetes.exists(&harbour.path("shop", &format!("/apis/{group}/v1"), "widgets", "one")), "pruned");
+    assert!(
+        !harbour.kubernetes.exists(&harbour.path("shop", &format!("/apis/{group}/v1"), "widgets", "one")),
+        "pruned"
+    );
 }
 
 /// A Delivery into a namespace that somebody else made.

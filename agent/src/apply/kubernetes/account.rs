@@ -172,10 +172,16 @@ mod tests {
         let message =
             "quota: User \"u\" cannot patch resource \"resourcequotas\" in API group \"\" in the namespace \"shop\"";
         let own = accounts::user("shop");
-        insta::assert_snapshot!(said(Some(&own), message));
-        insta::assert_snapshot!(said(None, message));
-        insta::assert_snapshot!(said(Some("system:serviceaccount:shop:deployer"), message));
-        insta::assert_snapshot!(said(Some(&own), "x is attempting to grant RBAC permissions not currently held:\n{}"));
+        let rule = "the rule `apiGroups: [\"\"], resources: [resourcequotas], verbs: [get, list, watch, create, patch, delete]`";
+        let workload = "the platform can allow it to all workloads with a ClusterRole labelled kedge.dev/aggregate-to-workload: \"true\" and";
+        assert_eq!(said(Some(&own), message), format!("{message}; {workload} {rule}"));
+        let agent = "an administrator can allow it to the agent with a ClusterRole labelled kedge.dev/aggregate-to-agent: \"true\" and";
+        assert_eq!(said(None, message), format!("{message}; {agent} {rule}"));
+        let named = "system:serviceaccount:shop:deployer";
+        assert_eq!(said(Some(named), message), format!("{message}; give {named} {rule}"));
+        let grant = "x is attempting to grant RBAC permissions not currently held";
+        let more = format!("{grant}; a workload can't give rights that it doesn't have itself; {workload} those rules");
+        assert_eq!(said(Some(&own), grant), more);
         assert_eq!(said(None, "no such words"), "no such words");
         let other = Failure::new("Rejected", message);
         assert_eq!(with_way_out(other.clone(), None), other);
