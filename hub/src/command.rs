@@ -95,7 +95,7 @@ impl Cli {
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
         match self.command {
             Command::Serve(args) => serve::run(args).await,
-            Command::CheckConfig(args) => check_config::run(&args),
+            Command::CheckConfig(args) => check_config::run(&args).await,
             Command::Backup(args) => backup::run(args).await,
             Command::Restore(args) => backup::restore(args).await,
             Command::Keys(command) => keys::run(command).await,

@@ -433,7 +433,24 @@ impl Mirrors {
         if *trust != Trust::Platform || access.control_plane() != Some(&address) {
             access.allow(&address, trust)?;
         }
+        if *trust != Trust::Platform {
+            self.not_ours(&address)?;
+        }
         Ok(address)
+    }
+
+    /// Where paths are allowed, the mirrors themselves aren't: they hold what others fetched.
+    fn not_ours(&self, address: &Address) -> Result<(), Refused> {
+        let Address::Local(path) = address else { return Ok(()) };
+        let folder = &self.inner.around.rules.folder;
+        let real = |path: &std::path::Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        match path.starts_with(folder) || real(path).starts_with(real(folder)) {
+            true => Err(Refused::new(
+                format!("`{}` is a folder of the hub's own", path.display()),
+                "write the repository's own address",
+            )),
+            false => Ok(()),
+        }
     }
 
     async fn followed(&self, url: &str, name: RefName, trust: Trust) -> Result<Head, MirrorError> {

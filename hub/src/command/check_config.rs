@@ -14,15 +14,14 @@ pub(super) struct CheckConfigArgs {
     settings: Settings,
 }
 
-pub(super) fn run(args: &CheckConfigArgs) -> anyhow::Result<()> {
+pub(super) async fn run(args: &CheckConfigArgs) -> anyhow::Result<()> {
     let config = args.settings.load()?;
     match &args.settings.config {
         Some(path) => println!("# {} is fine. The settings in force:", path.display()),
         None => println!("# No file was named. The settings in force:"),
     }
     print!("{}", show::settings(&config));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    match runtime.block_on(Sandbox::find()) {
+    match Sandbox::find().await {
         Ok(_) => println!("\n# kustomize and helm can be run here, shut off from the hub."),
         Err(lack) => println!("\n# kustomize and helm can't be run here: {lack}\n# Hint: {}", lack.hint()),
     }

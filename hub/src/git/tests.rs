@@ -365,6 +365,24 @@ async fn what_one_workspace_fetched_serves_no_other() {
 }
 
 #[tokio::test]
+async fn a_path_into_the_mirrors_is_nobodys_source() {
+    let root = tempfile::tempdir().unwrap();
+    let remote = Remote::new(root.path(), "app");
+    remote.commit("main", &[("one.yaml", "1")]);
+    let mirrors =
+        Mirrors::new(&settings(&remote.path()), root.path().join("mirrors"), store(root.path()).await).unwrap();
+    let team = granted("team", "https://h/team/app", &[]);
+    let head = mirrors.head(&remote.path(), "main", team.clone()).await.unwrap();
+    let link = root.path().join("link");
+    std::os::unix::fs::symlink(&head.path, &link).unwrap();
+    for path in [head.path.display().to_string(), format!("file://{}", head.path.display()), link.display().to_string()]
+    {
+        let error = mirrors.head(&path, "main", team.clone()).await.unwrap_err();
+        assert!(matches!(error, MirrorError::Refused(_)), "{path}: {error}");
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_leads_no_workspace_out_of_its_sources() {
     let scene = Scene::new().await;
     let repositories = scene.root.path().join("repositories");
