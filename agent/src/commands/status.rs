@@ -23,13 +23,14 @@ Examples:
   Is everything as it should be?
     kedge-agent status
 
-  For a script: exit code 0 only when all is Converged:
+  For a script: exit code 0 only when the agent runs and all is Converged:
     kedge-agent status > /dev/null && echo fine
 
   What isn't, as JSON:
     kedge-agent status -o json | jq '.assignments[] | select(.condition != \"Converged\")'
 
-Exit codes: 0 all Converged, 1 the command failed, 2 wrong usage, 3 something isn't Converged or needs a person.")]
+Exit codes: 0 all Converged, 1 the command failed, 2 wrong usage, 3 the agent isn't running, something isn't Converged or needs
+a person.")]
 pub struct StatusArgs {
     /// How to show it
     #[arg(short, long, value_enum, default_value_t)]
@@ -61,6 +62,10 @@ fn exit(overview: &Overview) -> Exit {
     // Whoever works has more to say.
     if overview.standby.is_some() {
         return Exit::Success;
+    }
+    // What nobody looks at isn't known to be so.
+    if overview.daemon.is_none() {
+        return Exit::Findings;
     }
     match converged && !urgent && overview.unreadable.is_empty() && overview.cluster.is_some() {
         true => Exit::Success,
@@ -120,6 +125,13 @@ fn head(overview: &Overview, now: Timestamp) -> String {
         );
         text.push_str("What follows is what this node knew last.\n\n");
     }
+    if overview.daemon.is_none() && overview.standby.is_none() {
+        let start =
+            if overview.is_host { "sudo systemctl start kedge-agent" } else { "kedge-agent run, with the same --root" };
+        _ = writeln!(text, "The agent isn't running: {start}");
+        let age = overview.hub.last_contact.map(|at| format!(", last written {}", ago(at.0, now))).unwrap_or_default();
+        _ = writeln!(text, "What follows is how it left things{age}.\n");
+    }
     match &overview.cluster {
         None => text.push_str("This host hasn't joined a hub: kedge-agent join --token-file FILE\n"),
         Some(cluster) => {
@@ -130,11 +142,6 @@ fn head(overview: &Overview, now: Timestamp) -> String {
                 _ = writeln!(text, "Next: generation {generation} is here and waits for this cluster's turn");
             }
         }
-    }
-    if overview.daemon.is_none() {
-        let start =
-            if overview.is_host { "sudo systemctl start kedge-agent" } else { "kedge-agent run, with the same --root" };
-        _ = writeln!(text, "Agent: not running, this is how it left things; {start}");
     }
     text
 }

@@ -22,13 +22,13 @@ fn every_command_works_without_the_daemon_and_without_a_network() {
             assert!(text.contains(word), "{arguments:?} doesn't say `{word}`:\n{text}");
         }
     };
-    said(&["status"], 0, &[FIRST, "Converged", "systemctl start kedge-agent"]);
+    said(&["status"], 3, &["The agent isn't running: sudo systemctl start kedge-agent", FIRST, "Converged"]);
     said(&["why", FIRST], 0, &["tool", "Transaction"]);
     // Neither the hub nor the daemon is there, and each has its way out.
     said(&["doctor"], 3, &["hub", "systemctl start kedge-agent"]);
     said(&["logs", FIRST], 0, &[]);
     said(&["hold", FIRST, "--reason", "new sensor"], 0, &[]);
-    said(&["status"], 0, &["new sensor"]);
+    said(&["status"], 3, &["new sensor"]);
     said(&["unhold", FIRST], 0, &[]);
     said(&["why", "hello-line-tset"], 1, &["Error:", FIRST]);
     said(&["report", "--assignment", FIRST, "--revision", "abc", "--result", "ok"], 0, &[]);

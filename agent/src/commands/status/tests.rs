@@ -61,9 +61,23 @@ fn all_converged_is_success_also_without_the_hub() {
     write(&paths, &fine("hello"));
     Contact::heard(&paths, at(-86_400), at(-86_400), at(-86_000)).unwrap();
     Contact::missed(&paths, "no route to host").unwrap();
-    let overview = joined(Overview::read(&paths).unwrap());
+    let mut overview = joined(Overview::read(&paths).unwrap());
+    overview.daemon = Some(17);
     insta::assert_snapshot!(text(&overview, at(0)));
     assert_eq!(exit(&overview), Exit::Success);
+}
+
+#[test]
+fn an_agent_that_is_not_running_is_said_first_and_is_no_success() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = Paths::below(folder.path());
+    write(&paths, &fine("hello"));
+    Contact::heard(&paths, at(-7200), at(-7200), at(-7000)).unwrap();
+    let overview = joined(Overview::read(&paths).unwrap());
+    let told = text(&overview, at(0));
+    assert!(told.starts_with("The agent isn't running: kedge-agent run, with the same --root\n"), "{told}");
+    assert!(told.contains("how it left things, last written 2 h ago"), "{told}");
+    assert_eq!(exit(&overview), Exit::Findings);
 }
 
 #[test]
@@ -72,6 +86,7 @@ fn a_state_that_waits_for_its_turn_is_said_and_nothing_is_wrong() {
     let paths = Paths::below(folder.path());
     write(&paths, &fine("hello"));
     let mut overview = joined(Overview::read(&paths).unwrap());
+    overview.daemon = Some(17);
     overview.waits = Some(Generation(12));
     assert!(text(&overview, at(0)).contains("\nNext: generation 12 is here and waits for this cluster's turn\n"));
     assert_eq!(exit(&overview), Exit::Success);
