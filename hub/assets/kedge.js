@@ -20,17 +20,29 @@
 
   // Parts
 
-  const typing = (part) => {
-    const at = document.activeElement;
-    return at && part.contains(at) && at.matches("input, select, textarea");
+  // Nothing moves under the hand: news waits while the pointer is down, text is selected or a field has the focus.
+  let down = false, pending = null;
+  const busy = () => down || document.activeElement?.matches("input:not([type=hidden]), select, textarea") || !(getSelection()?.isCollapsed ?? true);
+  const take = (fresh) => {
+    pending = fresh;
+    if (busy()) { show(); return; }
+    pending = null;
+    swap(fresh);
+    show();
   };
+  const free = () => setTimeout(() => { if (pending && !busy()) take(pending); }, 50);
+  addEventListener("pointerdown", () => { down = true; }, true);
+  for (const end of ["pointerup", "pointercancel", "blur"]) addEventListener(end, () => { down = false; free(); }, true);
+  for (const end of ["click", "focusout"]) addEventListener(end, free, true);
+  document.addEventListener("selectionchange", free);
   const chips = (root) => new Map([...root.querySelectorAll("[data-move]")].map((chip) => [chip.dataset.move, chip]));
   const place = (chip) => chip.closest("[data-row]")?.dataset.row;
   const swap = (fresh) => {
+    if (fresh.title) document.title = fresh.title;
     const changed = [];
     for (const part of document.querySelectorAll("[data-live]")) {
       const next = fresh.getElementById(part.id);
-      if (!next || typing(part) || next.isEqualNode(part)) continue;
+      if (!next || next.isEqualNode(part)) continue;
       changed.push([part, next]);
     }
     if (!changed.length) return;
@@ -74,6 +86,14 @@
 
   // News: at most one question at a time, and never more than a fifth of the time.
 
+  // What is shown was true then. A stream that says nothing, or an answer that doesn't come, and the page says so.
+  let good = new Date(), heard = 0, failed = false;
+  const QUIET = 11000, LONGEST = 10000;
+  const show = () => {
+    if (failed || (heard && performance.now() - heard > QUIET)) return say("lost", "connection lost since " + good.toLocaleTimeString());
+    if (heard) say(pending ? "held" : "live", pending ? "live; updates wait for you" : "live");
+  };
+
   let asked = 0, cost = 0, waiting = null, asking = false, again = false;
   const refresh = () => {
     if (asking) { again = true; return; }
@@ -84,23 +104,34 @@
   const ask = async () => {
     waiting = null; asking = true; again = false; asked = performance.now();
     try {
-      const answer = await fetch(location.href, { headers: { "kedge-part": "1" }, redirect: "manual" });
+      const answer = await fetch(location.href, { headers: { "kedge-part": "1" }, redirect: "manual", signal: AbortSignal.timeout(LONGEST) });
       if (answer.type === "opaqueredirect" || answer.status === 401) { location.reload(); return; }
-      if (answer.ok) swap(new DOMParser().parseFromString(await answer.text(), "text/html"));
-    } catch { /* the stream says when the hub is back */ }
-    cost = performance.now() - asked; asking = false;
+      if (answer.status >= 500) throw answer.status;
+      const text = await answer.text();
+      failed = false; good = new Date();
+      if (answer.ok) take(new DOMParser().parseFromString(text, "text/html"));
+    } catch {
+      if (!failed) { failed = true; setTimeout(refresh, 2000 + Math.random() * 2000); } else setTimeout(refresh, 4000);
+    }
+    cost = Math.min(performance.now() - asked, 4000); asking = false;
+    show();
     if (again) refresh();
   };
   const listen = () => {
     if (!document.querySelector("[data-live]") || !window.EventSource) return;
     const news = new EventSource("/live");
-    let lost = false;
-    news.addEventListener("tick", () => { say("live", "live"); refresh(); lost = false; });
-    news.onerror = () => {
-      if (!lost) { lost = true; say("lost", "no contact with the hub since " + new Date().toLocaleTimeString()); }
-      if (news.readyState === EventSource.CLOSED) setTimeout(listen, 3000 + Math.random() * 4000);
-    };
-    addEventListener("pagehide", () => news.close(), { once: true });
+    const alive = () => { heard = performance.now(); if (!failed) good = new Date(); show(); };
+    const retry = (wait) => { if (news.ended) return; news.ended = true; news.close(); setTimeout(listen, wait); };
+    news.addEventListener("tick", () => { alive(); refresh(); });
+    news.addEventListener("alive", alive);
+    news.onerror = () => { heard = heard && -QUIET; show(); retry(2000 + Math.random() * 2000); };
+    const watch = setInterval(() => {
+      if (news.ended) return clearInterval(watch);
+      show();
+      if (heard && performance.now() - heard > QUIET) retry(0);
+    }, 1000);
+    addEventListener("pagehide", () => { news.ended = true; news.close(); }, { once: true });
+    addEventListener("pageshow", (event) => { if (event.persisted) location.reload(); }, { once: true });
   };
   setInterval(refresh, 30000); // "5 min ago" grows old by itself
   document.addEventListener("visibilitychange", () => { if (!document.hidden) refresh(); });

@@ -13,8 +13,8 @@ use super::{Viewer, WebError};
 use crate::api::answer::ApiError;
 use crate::api::{ApiState, ticks};
 
-/// A proxy ends what is silent for a minute.
-const ALIVE: Duration = Duration::from_secs(15);
+/// A page that hears nothing for two of these says that the connection is lost.
+const ALIVE: Duration = Duration::from_secs(5);
 /// A stream ends after this and the browser comes back: a session that ended doesn't stay.
 const LONGEST: Duration = Duration::from_secs(10 * 60);
 
@@ -41,7 +41,7 @@ pub async fn news(
         let tick = listener.next().await?;
         Some((Ok(Event::default().event("tick").data(tick.to_string())), listener))
     });
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)))
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE).event(Event::default().event("alive").data("."))))
 }
 
 impl Listener {

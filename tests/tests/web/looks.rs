@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::scene;
 
-/// A phone, a desk, a wall.
-const WIDTHS: [u32; 3] = [360, 1024, 1920];
+/// A small phone, a phone, a tablet, a desk, a wall.
+const WIDTHS: [u32; 5] = [360, 390, 820, 1024, 1920];
 
 /// A phone on a factory floor gets no more than this.
 const MOST_BYTES: usize = 50_000;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod day;
+mod hand;
 mod lab_browser;
 mod looks;
 mod safety;
