@@ -71,7 +71,8 @@ pub fn report(error: &Error) -> ExitCode {
     problems.print();
     // There is nobody left to tell when stderr fails.
     let _ = write(&mut anstream::stderr().lock(), error);
-    ExitCode::from(if error.is::<UsageError>() { 2 } else { 1 })
+    let mistyped = error.downcast_ref::<HubError>().is_some_and(HubError::is_usage);
+    ExitCode::from(if mistyped || error.is::<UsageError>() { 2 } else { 1 })
 }
 
 fn write(out: &mut dyn Write, error: &Error) -> io::Result<()> {

@@ -1,6 +1,7 @@
 //! `kedge get`: lists what the hub knows, once or as it changes. Called by `main`.
 
 pub mod columns;
+mod problems;
 
 use anyhow::Result;
 use serde_json::{Value, json};
@@ -11,13 +12,15 @@ use crate::output::{Table, print_json, print_text, print_yaml, say};
 
 /// Show what the hub knows: clusters, assignments, problems and more.
 ///
-/// Application teams see what belongs to their workspaces. With --watch the list is printed, then every change as it
-/// happens; a line that begins with `-` says what went.
+/// `problems` is everything that needs somebody, each with its way out: approvals, rollouts, clusters, delivery, Git. It exits with 3
+/// when there is any. `findings` lists what is wrong with files in Git one by one. Application teams see what belongs to their
+/// workspaces. With --watch the list is printed, then every change as it happens; a line that begins with `-` says what went.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  Is something wrong?
+  Does anything need me? Exits with 0 only if nothing does.
     kedge get problems
+    kedge get problems -e prod --state error
 
   Which clusters are there, and which of them are silent?
     kedge get clusters -e dev
@@ -74,7 +77,11 @@ pub struct GetArgs {
     #[arg(long)]
     drift: bool,
 
-    /// Only those in this state: `quarantined`, `error`, `failing`, `retired`
+    /// Only problems of this kind: `approvals`, `rollouts`, `clusters`, `delivery`, `schedule`, `git` or `hub`
+    #[arg(long, value_name = "KIND")]
+    of_kind: Option<String>,
+
+    /// Only those in this state: `quarantined`, `error`, `waiting`, `failing`, `retired`
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
 
@@ -122,8 +129,12 @@ pub enum Listing {
     Environments,
     #[value(alias = "target", alias = "deployment-targets")]
     Targets,
+    /// Everything that needs somebody
     #[value(alias = "problem")]
     Problems,
+    /// What is wrong with what Git describes, one by one
+    #[value(alias = "finding")]
+    Findings,
     #[value(alias = "repository")]
     Repositories,
     #[value(alias = "desired-state")]
@@ -149,6 +160,7 @@ impl Listing {
             Listing::Environments => "environments",
             Listing::Targets => "deployment-targets",
             Listing::Problems => "problems",
+            Listing::Findings => "findings",
             Listing::Repositories => "repositories",
             Listing::DesiredStates => "desired-states",
             Listing::Tokens => "join-tokens",
@@ -162,7 +174,7 @@ impl Listing {
     /// The field that a name given on the command line is compared with.
     fn key(self) -> &'static str {
         match self {
-            Listing::Problems | Listing::Tokens => "id",
+            Listing::Problems | Listing::Findings | Listing::Tokens => "id",
             Listing::Repositories => "url",
             Listing::DesiredStates => "clusterType",
             _ => "name",
@@ -175,6 +187,9 @@ pub fn run(args: &GetArgs) -> Result<Exit> {
     if args.watch && !args.kind.can_watch() {
         let message = format!("{} can't be watched", args.kind.path().replace('-', " "));
         return Err(crate::error::UsageError::new(message, "leave --watch out").into());
+    }
+    if args.kind == Listing::Problems {
+        return problems::run(args, &hub);
     }
     let Pages { items, tick } = args.list(&hub)?;
     if let (Some(name), true) = (&args.name, items.is_empty()) {
@@ -202,6 +217,7 @@ impl GetArgs {
             workload: None,
             condition: None,
             drift: false,
+            of_kind: None,
             state: None,
             limit: None,
             watch: false,
@@ -225,6 +241,7 @@ impl GetArgs {
         add("workload", &self.workload);
         add("condition", &self.condition);
         add("drift", &self.drift.then(|| "true".to_owned()));
+        add("kind", &self.of_kind);
         if self.kind == Listing::Conditions {
             add("cluster", &self.name);
         }

@@ -10,52 +10,84 @@ use crate::output::{Format, Table, print_json, print_text, print_yaml, say};
 
 /// Show where commits of main are, and let one into an environment
 ///
-/// Without an environment: the whole chain. With one: the commit that waits there (or --commit) may begin now, although its window
-/// is closed; --approve agrees to it where the policy asks people; --override lets it in although the environments before it haven't
-/// passed, with a reason that stays in the evidence for ever.
+/// `kedge promote` shows the whole chain, `kedge promote ENVIRONMENT` one environment; neither changes anything. `approve` agrees to
+/// the commit that waits, where the policy asks people. `start` lets it begin now, although its window is closed. `override` lets it
+/// in although the environments before it haven't passed, with a reason that stays in the evidence for ever.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
   Where is everything, and what waits for what?
     kedge promote
-    kedge promote prod --show
+    kedge promote prod
 
   Agree to what waits:
-    kedge promote prod --approve --reason \"release meeting\"
+    kedge promote approve prod --reason \"release meeting\"
+
+  Let it begin now, outside its window:
+    kedge promote start prod --reason \"agreed with the line\"
 
   Let a commit in, whatever the environments before it say:
-    kedge promote prod --commit 4f2a91c --override --reason \"fire at the customer's, agreed with Ada\"")]
+    kedge promote override prod --commit 4f2a91c --reason \"fire at the customer's, agreed with Ada\""
+)]
 pub struct PromoteArgs {
-    /// The environment to promote to [default: show the whole chain]
+    #[command(subcommand)]
+    action: Option<PromoteAction>,
+
+    /// The environment to show [default: the whole chain]
     #[arg(value_name = "ENVIRONMENT")]
     environment: Option<String>,
 
-    /// A commit of main [default: the one that waits]
-    #[arg(long, value_name = "SHA", requires = "environment")]
-    commit: Option<String>,
-
-    /// Agree to it, where the policy asks people
-    #[arg(long, requires = "environment", conflicts_with_all = ["overrides", "show"])]
-    approve: bool,
-
-    /// Let it in although the environments before it haven't passed
-    #[arg(long = "override", requires = "environment", requires = "reason", conflicts_with = "show")]
-    overrides: bool,
-
-    /// Only show the environment
-    #[arg(long, requires = "environment")]
-    show: bool,
-
-    /// Why; it stays in the evidence
-    #[arg(long, value_name = "TEXT")]
-    reason: Option<String>,
+    /// Options of the form that acted without saying so: refused with the command that does it now.
+    #[command(flatten)]
+    before: BeforeArgs,
 
     /// How to print it
-    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
+    #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT", global = true)]
     output: Format,
 
     #[command(flatten)]
     hub: HubArgs,
+}
+
+#[derive(Clone, Debug, clap::Subcommand)]
+enum PromoteAction {
+    /// Let the commit that waits begin now, outside its window
+    Start(ActionArgs),
+    /// Agree to the commit that waits, where the policy asks people
+    Approve(ActionArgs),
+    /// Let a commit in although the environments before it haven't passed
+    Override(ActionArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct ActionArgs {
+    /// The environment that it enters
+    #[arg(value_name = "ENVIRONMENT")]
+    environment: String,
+
+    /// A commit of main [default: the one that waits]
+    #[arg(long, value_name = "SHA")]
+    commit: Option<String>,
+
+    /// Why; it stays in the evidence, and an override needs it
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    reason: String,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct BeforeArgs {
+    #[arg(long, hide = true)]
+    show: bool,
+    #[arg(long, hide = true)]
+    approve: bool,
+    #[arg(long = "override", hide = true)]
+    overrides: bool,
+    #[arg(long, hide = true)]
+    commit: Option<String>,
+    #[arg(long, hide = true)]
+    reason: Option<String>,
 }
 
 /// Show the promotion policy in force, or agree to a looser one
@@ -84,28 +116,59 @@ pub struct PolicyArgs {
 }
 
 pub fn run(args: &PromoteArgs) -> Result<Exit> {
+    if let Some(action) = &args.action {
+        return action.run(args);
+    }
+    if let Some(error) = args.before.refuse(args.environment.as_deref()) {
+        return Err(error.into());
+    }
     let hub = args.hub.open()?;
-    let Some(environment) = &args.environment else {
-        let document = hub.get(&["promotions"], &[])?.document;
-        return shown(&document, args.output, chain);
-    };
-    if args.show {
-        return shown(&hub.get(&["promotions", environment], &[])?.document, args.output, one);
+    match &args.environment {
+        None => shown(&hub.get(&["promotions"], &[])?.document, args.output, chain),
+        Some(environment) => shown(&hub.get(&["promotions", environment], &[])?.document, args.output, one),
     }
-    let reason = args.reason.clone().unwrap_or_default();
-    if args.overrides && reason.trim().is_empty() {
-        return Err(UsageError::new("an override needs a reason", "say why with --reason").into());
+}
+
+impl PromoteAction {
+    fn run(&self, args: &PromoteArgs) -> Result<Exit> {
+        let (PromoteAction::Start(action) | PromoteAction::Approve(action) | PromoteAction::Override(action)) = self;
+        let overrides = matches!(self, PromoteAction::Override(_));
+        if overrides && action.reason.trim().is_empty() {
+            return Err(UsageError::new("an override needs a reason", "say why with --reason").into());
+        }
+        let hub = args.hub.open()?;
+        let mut body = Map::from_iter([("reason".to_owned(), json!(action.reason))]);
+        body.extend(action.commit.as_ref().map(|commit| ("commit".to_owned(), json!(commit))));
+        let approves = matches!(self, PromoteAction::Approve(_));
+        if !approves {
+            body.insert("override".to_owned(), json!(overrides));
+        }
+        let path = ["promotions", &action.environment, "approve"];
+        let document = hub.post(&path[..if approves { 3 } else { 2 }], &Value::Object(body))?.document;
+        say(&standing(&document));
+        shown(&document, args.output, one)
     }
-    let mut body = Map::from_iter([("reason".to_owned(), json!(reason))]);
-    body.extend(args.commit.as_ref().map(|commit| ("commit".to_owned(), json!(commit))));
-    let path: &[&str] =
-        if args.approve { &["promotions", environment, "approve"] } else { &["promotions", environment] };
-    if !args.approve {
-        body.insert("override".to_owned(), json!(args.overrides));
+}
+
+impl BeforeArgs {
+    /// Showing needs none of them: who gives one wanted to act.
+    fn refuse(&self, environment: Option<&str>) -> Option<UsageError> {
+        let verb = if self.approve {
+            "approve"
+        } else if self.overrides {
+            "override"
+        } else if self.commit.is_some() || self.reason.is_some() {
+            "start"
+        } else {
+            return None;
+        };
+        let environment = environment.unwrap_or("ENVIRONMENT");
+        let commit = self.commit.as_ref().map(|commit| format!(" --commit {commit}")).unwrap_or_default();
+        Some(UsageError::new(
+            "`kedge promote ENVIRONMENT` only shows where commits are",
+            format!("to act: kedge promote {verb} {environment}{commit} --reason TEXT"),
+        ))
     }
-    let document = hub.post(path, &Value::Object(body))?.document;
-    say(&standing(&document));
-    shown(&document, args.output, one)
 }
 
 pub fn policy(args: &PolicyArgs) -> Result<Exit> {

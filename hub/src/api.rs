@@ -24,10 +24,12 @@ mod hooks;
 mod join;
 pub(crate) mod limit;
 mod login;
+pub(crate) mod names;
 pub(crate) mod objects;
 pub(crate) mod overview;
 pub(crate) mod page;
 pub(crate) mod plan;
+pub(crate) mod problems;
 pub(crate) mod promotions;
 pub(crate) mod publish;
 pub(crate) mod rollouts;
@@ -60,6 +62,7 @@ pub use document::openapi;
 use failed_logins::FailedLogins;
 pub use health::metrics_alone;
 pub use limit::Limits;
+use problems::KnownProblems;
 pub use rollouts::start::WrittenView;
 pub use rooms::{
     ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, Rooms, SignWish,
@@ -76,6 +79,9 @@ pub struct ApiState {
     pub(crate) limits: Arc<Limits>,
     pub(crate) ticks: Arc<Ticks>,
     desired: Arc<Desired>,
+    pub(crate) problems: Arc<KnownProblems>,
+    /// A certificate that has less time left than this should have been renewed.
+    pub(crate) certificate_margin: Duration,
     /// Requests that wait for a change: each holds a connection.
     pub(crate) watchers: Arc<Semaphore>,
     pub(crate) shutdown: watch::Receiver<bool>,
@@ -95,7 +101,16 @@ const MAX_BODY: usize = 64 * 1024;
 /// So many may wait for changes at once.
 const MAX_WATCHERS: usize = 512;
 
+/// Of certificates that live for ninety days.
+const CERTIFICATE_MARGIN: Duration = Duration::from_secs(15 * 86_400);
+
 impl ApiState {
+    /// Agents renew at two thirds of a certificate's life; what has less than a sixth left wasn't renewed.
+    #[must_use]
+    pub fn with_certificate_lifetime(self, lifetime: Duration) -> ApiState {
+        ApiState { certificate_margin: lifetime / 6, ..self }
+    }
+
     /// Keys are loaded by now; long polls end when the shutdown says so.
     pub fn new(
         store: Store,
@@ -111,6 +126,8 @@ impl ApiState {
             limits: Arc::new(Limits::new(config.rate_per_token, config.rate_per_address)),
             ticks: Arc::new(Ticks::default()),
             desired: Arc::new(Desired::default()),
+            problems: Arc::new(KnownProblems::default()),
+            certificate_margin: CERTIFICATE_MARGIN,
             watchers: Arc::new(Semaphore::new(MAX_WATCHERS)),
             shutdown,
             secure: config.is_secure(),

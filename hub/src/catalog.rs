@@ -5,6 +5,7 @@ mod rows;
 mod values;
 pub mod view;
 
+pub use rows::problem_labels;
 pub use values::StoredValue;
 
 use std::collections::{BTreeMap, HashMap};

@@ -236,7 +236,8 @@ impl Hub {
         };
         let (metrics, stop) = (Arc::clone(&self.metrics), self.stop.subscribe());
         let state =
-            ApiState::new(self.store.clone(), Arc::new(people), Arc::clone(&metrics), &config.api, stop.clone());
+            ApiState::new(self.store.clone(), Arc::new(people), Arc::clone(&metrics), &config.api, stop.clone())
+                .with_certificate_lifetime(config.agents.certificate_lifetime);
         let tls = listener::Tls::load(config.api.tls.as_ref())?;
         let router = api::router(state.clone()).merge(web::router(state.clone()));
         let proxies = Arc::new(config.api.trusted_proxies.clone());

@@ -7,14 +7,15 @@ use super::Listing;
 /// A column: its head, what it shows, and whether only the wide table has it.
 type Column = (&'static str, fn(&Value) -> String, bool);
 
-const CLUSTERS: [Column; 14] = [
+const CLUSTERS: [Column; 15] = [
     ("NAME", |item| text(&item["name"]), false),
     ("ENVIRONMENT", |item| text(&item["environment"]), false),
     ("TYPE", |item| text(&item["clusterType"]), false),
     ("RING", |item| text(&item["ring"]), false),
+    ("CONDITION", cluster_condition, false),
     ("STATUS", cluster_status, false),
     ("GENERATION", |item| text(&item["generation"]), false),
-    ("LAST CONTACT", |item| moment(&item["lastContact"]), false),
+    ("LAST HEARD", |item| moment(&item["lastContact"]), false),
     ("ID", |item| text(&item["id"]), true),
     ("SITE", |item| text(&item["site"]), true),
     ("VIA", |item| text(&item["via"]["name"]), true),
@@ -84,6 +85,17 @@ const ENVIRONMENTS: [Column; 9] = [
     ("GITOPS", |item| folder(&item["gitops"]), true),
 ];
 const PROBLEMS: [Column; 9] = [
+    ("STATE", |item| text(&item["severity"]), false),
+    ("KIND", |item| text(&item["kind"]), false),
+    ("ENVIRONMENT", |item| list(&item["environments"]), false),
+    ("CODE", |item| text(&item["code"]), false),
+    ("MESSAGE", super::problems::message, false),
+    ("NEXT", |item| text(&item["command"]), false),
+    ("SINCE", |item| moment(&item["since"]), true),
+    ("HINT", |item| text(&item["hint"]), true),
+    ("ID", |item| text(&item["id"]), true),
+];
+const FINDINGS: [Column; 9] = [
     ("SEVERITY", |item| text(&item["severity"]), false),
     ("ENVIRONMENT", |item| text(&item["environment"]), false),
     ("CODE", |item| text(&item["code"]), false),
@@ -147,6 +159,7 @@ fn shown(kind: Listing, wide: bool) -> impl Iterator<Item = &'static Column> {
         Listing::Environments => &ENVIRONMENTS,
         Listing::Targets => &TARGETS,
         Listing::Problems => &PROBLEMS,
+        Listing::Findings => &FINDINGS,
         Listing::Repositories => &REPOSITORIES,
         Listing::DesiredStates => &STATES,
         Listing::Tokens => &TOKENS,
@@ -154,12 +167,34 @@ fn shown(kind: Listing, wide: bool) -> impl Iterator<Item = &'static Column> {
     columns.iter().filter(move |(_, _, only_wide)| wide || !only_wide)
 }
 
+/// The worst of what it runs; of one that is silent, Unknown.
+fn cluster_condition(item: &Value) -> String {
+    let count = |field: &str| item["amiss"][field].as_u64().unwrap_or_default();
+    let of = |word: &str, count: u64| match count {
+        1 => crate::condition::shaped(word),
+        count => format!("{} ({count})", crate::condition::shaped(word)),
+    };
+    if item["state"] != "active" {
+        return String::new();
+    }
+    match () {
+        () if item["unknownSince"].is_string() => crate::condition::shaped("Unknown"),
+        () if !item["amiss"].is_object() => "nothing reported yet".to_owned(),
+        () if count("failed") > 0 => of("Failed", count("failed")),
+        () if count("converging") > 0 => of("Converging", count("converging")),
+        () if count("drifted") > 0 => {
+            format!("{}, {} drifted", crate::condition::shaped("Converged"), count("drifted"))
+        }
+        () => crate::condition::shaped("Converged"),
+    }
+}
+
 /// Nothing stays green by silence.
 fn cluster_status(item: &Value) -> String {
     match item["state"].as_str() {
         Some("active") if item["clonedSince"].is_string() => "cloned".to_owned(),
         Some("active") if item["unknownSince"].is_string() => {
-            format!("Unknown since {}", moment(&item["unknownSince"]))
+            format!("offline since {}", moment(&item["unknownSince"]))
         }
         Some("active") if item["via"].is_object() => format!("in contact via {}", text(&item["via"]["name"])),
         Some("active") => "in contact".to_owned(),

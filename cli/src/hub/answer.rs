@@ -36,6 +36,9 @@ struct Refusal {
     hint: Option<String>,
 }
 
+/// Reasons that mean: a name was typed that there isn't.
+const USAGE: [&str; 4] = ["UnknownName", "UnknownRing", "UnknownClusterType", "UnknownWorkload"];
+
 /// A page of 500 objects is below a megabyte.
 const MAX_ANSWER: u64 = 64 << 20;
 
@@ -65,6 +68,11 @@ impl HubError {
 
     pub fn is_gone(&self) -> bool {
         matches!(self, HubError::Refused { reason, .. } if reason == "TooOld")
+    }
+
+    /// A name that was typed isn't one that there is.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, HubError::Refused { reason, .. } if USAGE.contains(&reason.as_str()))
     }
 
     pub fn is_unreachable(&self) -> bool {

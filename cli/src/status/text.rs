@@ -159,7 +159,7 @@ fn troubles(environment: &Value) -> Vec<String> {
     let errors = count(&environment["problems"]["errors"]);
     if errors > 0 {
         let told = plural(errors, "problem", "problems");
-        lines.push(format!("! {name}: {told}  > kedge get problems -e {name} --state error"));
+        lines.push(format!("! {name}: {told}  > kedge get findings -e {name} --state error"));
     }
     let trouble = text(&environment["trouble"]);
     if !trouble.is_empty() {

@@ -38,7 +38,7 @@ pub(super) fn list(agents: &Agents) -> Vec<Try> {
                 format!("sed -i 's/GREETING: .*/GREETING: Ahoy/' work/{GREETING}"),
                 "git -C work commit -qam 'Say ahoy' && git -C work push -q".to_owned(),
                 format!("kedge rollout status -e stage --main-commit {head} --wait"),
-                "kedge promote prod --approve --reason 'looks good in stage'".to_owned(),
+                "kedge promote approve prod --reason 'looks good in stage'".to_owned(),
             ],
         },
         Try {

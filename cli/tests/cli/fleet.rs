@@ -72,7 +72,7 @@ fn a_glance_shows_what_runs_what_moves_and_what_is_wrong() {
           > kedge get conditions -e stage --condition Failed
       ○ stage: 1 cluster is silent since 2026-01-02 03:04:05Z  > kedge get clusters -e stage --condition Unknown
       ! stage: 2 assignments are quarantined  > kedge get assignments -e stage --state quarantined
-      ! stage: 2 problems  > kedge get problems -e stage --state error
+      ! stage: 2 problems  > kedge get findings -e stage --state error
       ! 1 repository fails  > kedge get repositories --state failing
     ");
     assert_eq!(

@@ -18,6 +18,7 @@ fn clusters() -> Value {
             "labels": {"region": "west"}, "site": "north", "state": state, "generation": 12,
             "joinedAt": "2026-01-01T00:00:00Z", "lastContact": "2026-01-02T03:04:05.678Z",
             "promiseUntil": "2026-01-02T03:05:05Z", "unknownSince": unknown, "certificateUntil": "2026-04-01T00:00:00Z",
+            "amiss": {"converging": 0, "failed": 1, "drifted": 0},
             "facts": {"agentVersion": "0.1.0", "architecture": "x86_64", "system": "Debian 12"},
         })
     };
@@ -63,15 +64,15 @@ fn clusters_are_a_table_and_silence_is_not_green() {
     let hub = FakeHub::start(&[("GET /clusters", ok(clusters()))]);
     let stage = Stage::empty();
     insta::assert_snapshot!(hub.kedge(&stage, &["get", "clusters"]).exits(0).stdout, @r"
-    NAME  ENVIRONMENT  TYPE   RING  STATUS                              GENERATION  LAST CONTACT
-    a1    dev          drone  all   in contact                          12          2026-01-02 03:04:05Z
-    b2    dev          drone  all   Unknown since 2026-01-02 04:00:00Z  12          2026-01-02 03:04:05Z
-    c3    dev          drone  all   retired                             12          2026-01-02 03:04:05Z
+    NAME  ENVIRONMENT  TYPE   RING  CONDITION  STATUS                              GENERATION  LAST HEARD
+    a1    dev          drone  all   ▲ Failed   in contact                          12          2026-01-02 03:04:05Z
+    b2    dev          drone  all   ○ Unknown  offline since 2026-01-02 04:00:00Z  12          2026-01-02 03:04:05Z
+    c3    dev          drone  all   -          retired                             12          2026-01-02 03:04:05Z
     ");
     let wide = hub.kedge(&stage, &["get", "clusters", "a1", "-o", "wide"]).exits(0);
     insta::assert_snapshot!(wide.stdout, @r"
-    NAME  ENVIRONMENT  TYPE   RING  STATUS      GENERATION  LAST CONTACT          ID                                SITE   VIA  RELAY  AGENT  SYSTEM     LABELS
-    a1    dev          drone  all   in contact  12          2026-01-02 03:04:05Z  a1000000000000000000000000000000  north  -    -      0.1.0  Debian 12  region=west
+    NAME  ENVIRONMENT  TYPE   RING  CONDITION  STATUS      GENERATION  LAST HEARD            ID                                SITE   VIA  RELAY  AGENT  SYSTEM     LABELS
+    a1    dev          drone  all   ▲ Failed   in contact  12          2026-01-02 03:04:05Z  a1000000000000000000000000000000  north  -    -      0.1.0  Debian 12  region=west
     ");
     let json = hub.kedge(&stage, &["get", "clusters", "-o", "json"]).exits(0);
     let document: Value = serde_json::from_str(&json.stdout).unwrap();
@@ -80,6 +81,53 @@ fn clusters_are_a_table_and_silence_is_not_green() {
     hub.kedge(&stage, &["get", "clusters", "zz"])
         .exits(1)
         .says(&["knows no such thing: zz", "Hint: kedge get clusters"]);
+}
+
+#[test]
+fn problems_are_told_with_their_way_out_and_an_exit_code() {
+    let problem = json!({"id": "rollouts/prod/7", "kind": "rollouts", "severity": "error", "code": "RolloutStopped",
+        "environments": ["prod"], "count": 1, "message": "rollout 7 stopped: 2 of 2 clusters failed",
+        "brings": ["drone/hello is Failed on 2 clusters"], "command": "kedge rollout show 7", "link": "/rollouts/7"});
+    let hub = FakeHub::start(&[("GET /problems", ok(json!({"total": 1, "items": [problem]})))]);
+    let stage = Stage::empty();
+    insta::assert_snapshot!(hub.kedge(&stage, &["get", "problems"]).exits(3).stdout, @r"
+    STATE  KIND      ENVIRONMENT  CODE            MESSAGE                                                                        NEXT
+    error  rollouts  prod         RolloutStopped  rollout 7 stopped: 2 of 2 clusters failed; drone/hello is Failed on 2 clusters  kedge rollout show 7
+    ");
+    hub.kedge(&stage, &["get", "problems", "-o", "json"]).exits(3).shows(&["\"RolloutStopped\""]);
+    let calm = FakeHub::start(&[("GET /problems", ok(json!({"total": 0, "items": []})))]);
+    calm.kedge(&stage, &["get", "problems"]).exits(0).says(&["nothing needs you"]);
+}
+
+#[test]
+fn a_name_that_there_is_not_is_wrong_usage() {
+    let refused = json!({"reason": "UnknownName", "message": "there is no ring `canarry`", "nearest": "canary",
+        "hint": "did you mean `canary`?"});
+    let hub = FakeHub::start(&[("GET /clusters", (404, "", refused))]);
+    let args = ["get", "clusters", "--ring", "canarry"];
+    hub.kedge(&Stage::empty(), &args).exits(2).says(&["there is no ring `canarry`", "Hint: did you mean `canary`?"]);
+}
+
+#[test]
+fn to_look_at_a_promotion_changes_nothing() {
+    let promotions = json!({"environment": "prod", "promotions": [{"commit": "4f2a91c000", "state": "Waiting"}]});
+    let hub = FakeHub::start(&[
+        ("GET /promotions/prod", ok(promotions.clone())),
+        ("POST /promotions/prod/approve", ok(promotions.clone())),
+        ("POST /promotions/prod", ok(promotions)),
+    ]);
+    let stage = Stage::empty();
+    let asked = |args: &[&str]| {
+        hub.kedge(&stage, args).exits(0);
+        hub.asked().first().cloned().unwrap_or_default()
+    };
+    assert!(asked(&["promote", "prod"]).starts_with("GET /promotions/prod"));
+    assert!(asked(&["promote", "approve", "prod", "--reason", "seen"]).starts_with("POST /promotions/prod/approve"));
+    assert!(asked(&["promote", "start", "prod"]).starts_with("POST /promotions/prod"));
+    let now = "to act: kedge promote approve prod --reason TEXT";
+    hub.kedge(&stage, &["promote", "prod", "--approve"]).exits(2).says(&["only shows where commits are", now]);
+    hub.kedge(&stage, &["promote", "override", "prod"]).exits(2).says(&["an override needs a reason"]);
+    assert!(hub.asked().is_empty());
 }
 
 #[test]

@@ -9,6 +9,9 @@ use crate::word::{Refused, Say, Word};
 /// The role of those who may say anything.
 pub const PLATFORM: &str = "platform";
 
+/// Begins the sentence that says which approval is missing.
+const APPROVED_BY: &str = "approved by ";
+
 /// Without a rule of its own, one person of the platform says that nothing to observe is fine.
 pub const ONE_OF_PLATFORM: Approval = Approval { people: 1, role: ApproverRole::Platform, not_author: false };
 
@@ -37,7 +40,12 @@ pub fn missing(approval: &Approval, words: &[Word], ring: &str, authors: &[&str]
     let by: Vec<&str> = given.iter().map(String::as_str).collect();
     let by = if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) };
     let not = if approval.not_author { ", not its author" } else { "" };
-    Some(format!("approved by {} of {needed} of the role {}{not}{by}", given.len(), role(approval.role)))
+    Some(format!("{APPROVED_BY}{} of {needed} of the role {}{not}{by}", given.len(), role(approval.role)))
+}
+
+/// Whether a reason to wait is that people haven't approved.
+pub fn asks_people(why: &str) -> bool {
+    why.contains(APPROVED_BY)
 }
 
 /// Whether this word may count at all.
@@ -121,7 +129,8 @@ mod tests {
             Some("approved by 1 of 2 of the role platform, not its author (anna)")
         );
         words.push(word("carl", "platform"));
-        assert!(missing(&two, &words, "prod", &["Carl <c@example.com>"]).is_some());
+        assert!(missing(&two, &words, "prod", &["Carl <c@example.com>"]).is_some_and(|why| asks_people(&why)));
+        assert!(!asks_people("a window"));
         assert_eq!(missing(&two, &words, "prod", &["Dora <d@example.com>"]), None);
         assert!(missing(&two, &words, "other", &[]).is_some());
     }

@@ -19,6 +19,8 @@ pub struct ApiError {
     pub reason: &'static str,
     pub message: String,
     pub hint: Option<String>,
+    /// The name that was probably meant.
+    pub nearest: Option<String>,
     /// Seconds after which another try makes sense.
     pub retry_after: Option<u64>,
 }
@@ -31,6 +33,9 @@ pub struct Refusal {
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// With `UnknownName`: the name that was probably meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nearest: Option<String>,
 }
 
 /// The reason of a refusal, for the audit log.
@@ -42,12 +47,23 @@ const DATABASE_RETRY_S: u64 = 5;
 
 impl ApiError {
     pub fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> ApiError {
-        ApiError { status, reason, message: message.into(), hint: None, retry_after: None }
+        ApiError { status, reason, message: message.into(), hint: None, nearest: None, retry_after: None }
     }
 
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> ApiError {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// With the name that was probably meant.
+    #[must_use]
+    pub fn near<'a>(mut self, name: &str, known: impl IntoIterator<Item = &'a str>) -> ApiError {
+        self.nearest = super::names::nearest(name, known).map(str::to_owned);
+        if let Some(near) = &self.nearest {
+            let rest = self.hint.map(|hint| format!(" ({hint})")).unwrap_or_default();
+            self.hint = Some(format!("did you mean `{near}`?{rest}"));
+        }
         self
     }
 
@@ -81,7 +97,8 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let refusal = Refusal { reason: self.reason.to_owned(), message: self.message, hint: self.hint };
+        let refusal =
+            Refusal { reason: self.reason.to_owned(), message: self.message, hint: self.hint, nearest: self.nearest };
         let mut response = (self.status, Json(refusal)).into_response();
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));

@@ -15,6 +15,7 @@ use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::join::{JoinTokenMade, TokenTerms};
+use super::names::{self, Mentioned};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
 use super::rollouts::about::{self, AboutView, PinnedView};
 use super::rooms::{ConditionSeen, HoldSeen, JoinWish, MoveWish, TruthSeen, WarningSeen};
@@ -202,11 +203,12 @@ pub async fn clusters(
         Some("Unknown") => Some(true),
         Some("Known") => Some(false),
         Some(other) => {
-            let message = format!("`condition` of a cluster is `Unknown` or `Known`, not `{other}`");
-            return Err(ApiError::invalid("BadCondition", message)
-                .hint("conditions of assignments are counted: GET /api/v1/counts"));
+            let error = names::no_such("condition of a cluster", other, ["Known", "Unknown"]);
+            let hint = error.hint.clone().unwrap_or_default();
+            return Err(error.hint(format!("{hint}; conditions of assignments are in /api/v1/conditions")));
         }
     };
+    names::word("state of a cluster", query.state.as_deref(), &["active", "retired", "revoked", "replaced"])?;
     let filter = ClusterFilter {
         environment: query.environment,
         cluster_type: query.cluster_type,
@@ -233,6 +235,16 @@ pub async fn clusters(
     }
     let tick = state.ticks.current(&state.store).await?;
     let (found, next) = state.store.clusters_page(&visible, &filter).await?;
+    if found.is_empty() {
+        let mentioned = Mentioned {
+            environment: filter.environment.as_deref(),
+            cluster_type: filter.cluster_type.as_deref(),
+            ring: filter.ring.as_deref(),
+            site: filter.site.as_deref(),
+            ..Mentioned::default()
+        };
+        names::check(&state, &caller, &mentioned).await?;
+    }
     let next = next.and_then(|key| page::cursor(&key));
     Ok(Listed { page: Page { items: views(&state, &visible, found).await?, removed: Vec::new(), next }, tick })
 }

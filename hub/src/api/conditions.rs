@@ -15,6 +15,7 @@ use super::answer::ApiError;
 use super::caller::Caller;
 use super::clusters;
 use super::desired::Streams;
+use super::names::{self, Mentioned};
 use super::page::{self, Listed, Page, PageQuery, moment};
 use crate::store::api::conditions::{Among, MemberFilter, MemberKey, MemberSeen, Way};
 use crate::store::api::drift::RunningSum;
@@ -160,6 +161,7 @@ pub(crate) async fn list(
     let nothing = filter.assignments.as_ref().is_some_and(Vec::is_empty);
     let mut page = Page { items: Vec::new(), removed: Vec::new(), next: None };
     if nothing {
+        names::check(state, caller, &query.mentioned()).await?;
         return Ok(Listed { page, tick });
     }
     let one_each = filter.assignments.is_some() || filter.among != Among::All || query.reality.is_some();
@@ -199,11 +201,25 @@ pub(crate) async fn list(
             break;
         }
     }
+    if page.items.is_empty() && page.next.is_none() {
+        names::check(state, caller, &query.mentioned()).await?;
+    }
     name_workloads(state, &mut page.items).await?;
     Ok(Listed { page, tick })
 }
 
 impl ConditionsQuery {
+    fn mentioned(&self) -> Mentioned<'_> {
+        Mentioned {
+            environment: self.environment.as_deref(),
+            cluster_type: self.cluster_type.as_deref(),
+            ring: self.ring.as_deref(),
+            workload: self.workload.as_deref(),
+            assignment: self.assignment.as_deref(),
+            ..Mentioned::default()
+        }
+    }
+
     async fn read(&self, state: &ApiState, visible: &Visible) -> Result<(MemberFilter, Sieve), ApiError> {
         let condition = self.condition.as_deref().map(word).transpose()?;
         let (mut cluster_type, mut assignment) = (self.cluster_type.clone(), self.assignment.clone());
@@ -377,10 +393,7 @@ fn last_heard(said: Word, reason: Option<&str>) -> String {
 }
 
 fn word(text: &str) -> Result<Word, ApiError> {
-    Word::from_text(text).ok_or_else(|| {
-        let words: Vec<&str> = Word::ALL.iter().map(|word| word.as_str()).collect();
-        ApiError::invalid("BadCondition", format!("a condition is one of {}", words.join(", ")))
-    })
+    Word::from_text(text).ok_or_else(|| names::no_such("condition", text, Word::ALL.map(Word::as_str)))
 }
 
 async fn name_workloads(state: &ApiState, rows: &mut [ConditionRow]) -> Result<(), ApiError> {

@@ -18,7 +18,7 @@ use utoipa_axum::routes;
 use super::answer::Refusal;
 use super::{
     ApiState, access, airgap, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history,
-    holds, join, login, objects, overview, plan, promotions, publish, rollouts, search, states, workloads,
+    holds, join, login, objects, overview, plan, problems, promotions, publish, rollouts, search, states, workloads,
 };
 
 const SCHEME: &str = "accessToken";
@@ -59,7 +59,8 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(objects::deployment_target))
         .routes(routes!(objects::assignments))
         .routes(routes!(objects::assignment))
-        .routes(routes!(objects::problems))
+        .routes(routes!(problems::problems))
+        .routes(routes!(objects::findings))
         .routes(routes!(objects::repositories))
         .routes(routes!(objects::fetch_repository))
         .routes(routes!(publish::confirm_publish))

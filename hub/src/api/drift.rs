@@ -14,6 +14,8 @@ use super::answer::ApiError;
 use super::caller::Caller;
 use super::conditions::{Reality, reality};
 use super::desired::Streams;
+use super::fleet::Order;
+use super::names::{self, Mentioned};
 use super::page::{self, PageQuery};
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::contents::Content;
@@ -155,6 +157,16 @@ pub(crate) async fn against(state: &ApiState, caller: &Caller, query: &DriftQuer
     };
     let desired = state.desired.streams(&state.store).await?;
     let sums = sums(state, &visible, &filter, targets.as_deref(), &desired).await?;
+    if sums.is_empty() {
+        let mentioned = Mentioned {
+            environment: query.environment.as_deref(),
+            cluster_type: query.cluster_type.as_deref(),
+            ring: query.ring.as_deref(),
+            workload: query.workload.as_deref(),
+            ..Mentioned::default()
+        };
+        names::check(state, caller, &mentioned).await?;
+    }
     let mut view = DriftView::default();
     for sum in sums.values() {
         view.totals.as_desired += sum.counts.as_desired;
@@ -163,7 +175,8 @@ pub(crate) async fn against(state: &ApiState, caller: &Caller, query: &DriftQuer
         view.totals.unknown += sum.counts.unknown;
     }
     let mut order: Vec<(&(String, String, String), &Sum)> = sums.iter().collect();
-    order.sort_by_key(|(name, sum)| (sum.rank(), *name));
+    let along = Order::of(state).await?;
+    order.sort_by_cached_key(|(name, sum)| (sum.rank(), along.place(&name.0), (*name).clone()));
     if order.len() > skipped + limit {
         view.next = page::cursor(&(skipped + limit));
     }

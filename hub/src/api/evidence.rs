@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::names;
 use super::page::{self, Listed, Page, PageQuery, moment};
 use crate::store::StoreError;
 use crate::store::promotion::evidence::{EvidenceFilter, EvidenceRow};
@@ -78,6 +79,9 @@ pub async fn evidence(
     };
     let tick = state.ticks.current(&state.store).await?;
     let mut found = state.store.evidence(&filter).await?;
+    if found.is_empty() {
+        names::environment(&state, &caller, filter.environment.as_deref()).await?;
+    }
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).and_then(|last| page::cursor(&last.id));

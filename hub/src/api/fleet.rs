@@ -14,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::names::{self, Mentioned};
 use super::page::{MAX_CHANGES, moment};
 use crate::catalog::view::{EnvironmentView, RepositoryView};
 use crate::store::api::fleet::{EnvironmentSum, FleetFilter, TypeSum};
@@ -21,7 +22,7 @@ use crate::store::catalog::{Filter, Kind, Shown, Visible};
 use crate::store::{StoreError, now};
 use crate::truth::tally::{Presence, Word};
 use chain::along_the_chain;
-pub(crate) use chain::chain;
+pub(crate) use chain::{Order, chain};
 
 /// Everything at a glance.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
@@ -186,7 +187,12 @@ pub(crate) async fn glance(state: &ApiState, caller: &Caller, query: &FleetQuery
     if let Some(name) = &query.environment
         && environments.is_empty()
     {
+        names::environment(state, caller, Some(name)).await?;
         return Err(ApiError::not_found(format!("environment {name}")).hint("`kedge get environments` lists them"));
+    }
+    if query.workload.is_some() && environments.values().all(|one| one.clusters.total == 0) {
+        let workload = query.workload.as_deref();
+        names::check(state, caller, &Mentioned { workload, ..Mentioned::default() }).await?;
     }
     let store = &state.store;
     for EnvironmentSum { environment, what, count } in store.rollout_sums(&visible, &filter).await? {

@@ -11,6 +11,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::names;
 use super::page::{self, Listed, Page, PageQuery, moment};
 use crate::history::way::{self, Way};
 use crate::history::{Kind, Recorded};
@@ -107,6 +108,9 @@ pub async fn history(
     (filter.limit, filter.from) = (limit, from);
     let (found, next) = state.store.history_page(&reader(&caller), &filter).await?;
     let next = next.and_then(|key| page::cursor(&key));
+    if found.is_empty() && next.is_none() {
+        names::environment(&state, &caller, query.environment.as_deref()).await?;
+    }
     Ok(Listed { page: Page { items: found.iter().map(view).collect(), removed: Vec::new(), next }, tick })
 }
 

@@ -11,6 +11,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::fleet::Order;
+use super::names::{self, Mentioned};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, Removed, moment};
 use super::rollouts::about::{self, AboutView, PinnedView};
 use super::rooms::{CountQuery, CountSeen};
@@ -113,7 +115,30 @@ impl ObjectQuery {
         PageQuery { limit: self.limit, cursor: self.cursor.clone(), after: self.after, wait: self.wait.clone() }
     }
 
+    fn mentioned(&self) -> Mentioned<'_> {
+        Mentioned {
+            environment: self.environment.as_deref(),
+            cluster_type: self.cluster_type.as_deref(),
+            workload: self.workload.as_deref(),
+            workspace: self.workspace.as_deref(),
+            assignment: self.assignment.as_deref(),
+            ..Mentioned::default()
+        }
+    }
+
     fn filter(&self, kind: Kind) -> Result<Filter, ApiError> {
+        let words: &[&str] = match kind {
+            Kind::Assignment => &["rendered", "quarantined"],
+            Kind::Problem => &["error", "warning"],
+            Kind::Repository => &["good", "failing"],
+            Kind::ClusterType | Kind::Workload => &["good", "stale"],
+            Kind::Environment | Kind::DeploymentTarget => &["good"],
+        };
+        let what = match kind {
+            Kind::Problem => "a finding".to_owned(),
+            kind => format!("{} {}", if kind.as_str().starts_with(['a', 'e']) { "an" } else { "a" }, kind.as_str()),
+        };
+        names::word(&format!("state of {}", what.replace('-', " ")), self.state.as_deref(), words)?;
         let paging = self.paging();
         Ok(Filter {
             environment: self.environment.clone(),
@@ -288,10 +313,10 @@ pub(crate) async fn values_of(
     Ok(stored.into_iter().map(|value| value.view(caller.sees_secrets())).collect())
 }
 
-/// Problems: what can't be read, quarantines, failing inputs, publishes that wait.
-#[utoipa::path(get, path = "/problems", tag = "objects", params(ObjectQuery),
+/// What is wrong with what Git describes, one by one; `/problems` tells everything that needs somebody.
+#[utoipa::path(get, path = "/findings", tag = "objects", params(ObjectQuery),
     responses((status = OK, body = Page<Item<ProblemView>>)))]
-pub async fn problems(
+pub async fn findings(
     State(state): State<ApiState>,
     caller: Caller,
     query: Q,
@@ -360,13 +385,56 @@ async fn list<T>(
     let Some(after) = query.after else {
         // The number first: what changes meanwhile is told again, never missed.
         let tick = state.ticks.current(&state.store).await?;
-        let (shown, next) = state.store.catalog_page(kind, &visible, &filter).await?;
+        let (shown, next) = along_the_chain(state, kind, &visible, filter).await?;
+        if shown.is_empty() {
+            names::check(state, caller, &query.mentioned()).await?;
+        }
         let page =
             Page { items: made(&shown, make)?, removed: Vec::new(), next: next.and_then(|key| page::cursor(&key)) };
         return Ok(Listed { page, tick });
     };
     let wait = query.paging().wait()?;
     page::follow(state, after, wait, || changes(state, kind, &visible, &filter, after, &make)).await
+}
+
+/// A page of a list of several environments: one after the other as a commit reaches them, then what is of none.
+async fn along_the_chain(
+    state: &ApiState,
+    kind: Kind,
+    visible: &Visible,
+    mut filter: Filter,
+) -> Result<(Vec<Shown>, Option<(String, String)>), ApiError> {
+    if filter.environment.is_some() {
+        return Ok(state.store.catalog_page(kind, visible, &filter).await?);
+    }
+    let order = Order::of(state).await?;
+    let mut environments = state.store.catalog_environments(kind).await?;
+    environments.sort_by_cached_key(|name| (name.is_empty(), order.place(name)));
+    let limit = filter.limit;
+    let from = filter.from.take();
+    let mut found = Vec::new();
+    let begun = from.as_ref().map(|(environment, _)| (environment.is_empty(), order.place(environment)));
+    let mut environments = environments.into_iter().peekable();
+    while let Some(environment) = environments.next() {
+        let place = (environment.is_empty(), order.place(&environment));
+        if begun.as_ref().is_some_and(|begun| place < *begun) {
+            continue;
+        }
+        filter.from = from.clone().filter(|(of, _)| *of == environment);
+        filter.environment = Some(environment);
+        filter.limit = limit - found.len();
+        let (shown, next) = state.store.catalog_page(kind, visible, &filter).await?;
+        found.extend(shown);
+        if next.is_some() {
+            return Ok((found, next));
+        }
+        if found.len() == limit && environments.peek().is_some() {
+            // The next page begins behind the last of this one, wherever that is.
+            let last = found.last().map(|last: &Shown| (last.environment.clone(), last.name.clone()));
+            return Ok((found, last));
+        }
+    }
+    Ok((found, None))
 }
 
 async fn changes<T>(
@@ -445,8 +513,14 @@ fn assignment_of(shown: &Shown) -> Result<Item<AssignmentView>, ApiError> {
 }
 
 pub(super) fn is_own(repository: &RepositoryView, caller: &Caller) -> bool {
-    caller.role != Role::Application
-        || repository.workspaces.iter().any(|workspace| caller.workspaces.contains(workspace))
+    owns(&caller.visible(), repository)
+}
+
+pub(super) fn owns(visible: &Visible, repository: &RepositoryView) -> bool {
+    match visible {
+        Visible::All => true,
+        Visible::Workspaces(own) => repository.workspaces.iter().any(|workspace| own.contains(workspace)),
+    }
 }
 
 fn item<T: DeserializeOwned>(shown: &Shown) -> Result<Item<T>, ApiError> {

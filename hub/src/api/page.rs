@@ -30,6 +30,12 @@ pub struct Page<T> {
     pub next: Option<String>,
 }
 
+impl<T> Default for Page<T> {
+    fn default() -> Page<T> {
+        Page { items: Vec::new(), removed: Vec::new(), next: None }
+    }
+}
+
 /// Something that is no longer there.
 #[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Removed {

@@ -17,6 +17,7 @@ use utoipa::ToSchema;
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::fleet::chain;
 use super::page::moment;
 use super::rollouts::say::check_reason;
 use super::rollouts::view::WordView;
@@ -37,7 +38,7 @@ pub struct Promotions {
     /// Why the newest can't be read; the one before stays.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub broken: Option<PolicyView>,
-    /// In the order of the policy.
+    /// Along the promotion chain.
     pub items: Vec<EnvironmentPromotion>,
 }
 
@@ -162,8 +163,8 @@ pub async fn promotions(State(state): State<ApiState>, caller: Caller) -> Result
     let policies = state.store.policies().await?;
     let rows = state.store.promotions().await?;
     let policy = policies.in_force();
-    let items = policy.iter().flat_map(|policy| &policy.environments);
-    let items = items.map(|rules| environment_view(&policies, &rules.name, rows.get(&rules.name))).collect();
+    let names = policy.map(|policy| chain(policy)).unwrap_or_default();
+    let items = names.iter().map(|name| environment_view(&policies, name, rows.get(name))).collect();
     Ok(Json(Promotions {
         items,
         policy: policies.force.as_ref().filter(|row| row.policy.is_some()).map(policy_view),

@@ -18,6 +18,7 @@ use utoipa::IntoParams;
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::names::{self, Mentioned};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery};
 use crate::store::catalog::Visible;
 use crate::store::rollout::{RolloutFilter, StoredItem, StoredRollout};
@@ -54,6 +55,8 @@ pub struct RolloutsQuery {
     pub wait: Option<String>,
 }
 
+const STATES: [&str; 7] = ["Active", "Paused", "Stopped", "Complete", "RolledBack", "Aborted", "Superseded"];
+
 /// Rollouts, the newest first.
 #[utoipa::path(get, path = "/rollouts", tag = "rollouts", params(RolloutsQuery),
     responses((status = OK, body = Page<RolloutView>)))]
@@ -63,6 +66,7 @@ pub async fn rollouts(
     query: Result<Query<RolloutsQuery>, QueryRejection>,
 ) -> Result<Listed<RolloutView>, ApiError> {
     let query = query?.0;
+    names::word("state of a rollout", query.state.as_deref(), &STATES)?;
     let paging =
         PageQuery { limit: query.limit, cursor: query.cursor.clone(), after: query.after, wait: query.wait.clone() };
     let limit = paging.limit()?;
@@ -77,6 +81,15 @@ pub async fn rollouts(
     }
     let tick = state.ticks.current(&state.store).await?;
     let mut found = state.store.rollouts(&query.filter(before, limit + 1)).await?;
+    if found.is_empty() {
+        let mentioned = Mentioned {
+            environment: query.environment.as_deref(),
+            cluster_type: query.cluster_type.as_deref(),
+            workload: query.workload.as_deref(),
+            ..Mentioned::default()
+        };
+        names::check(&state, &caller, &mentioned).await?;
+    }
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).and_then(|last| page::cursor(&last.rollout.id.0));
@@ -133,7 +146,11 @@ pub(crate) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> R
     Ok(whole)
 }
 
-async fn seen(state: &ApiState, caller: &Caller, found: Vec<StoredRollout>) -> Result<Vec<RolloutView>, ApiError> {
+pub(super) async fn seen(
+    state: &ApiState,
+    caller: &Caller,
+    found: Vec<StoredRollout>,
+) -> Result<Vec<RolloutView>, ApiError> {
     let mut views = Vec::with_capacity(found.len());
     for stored in found {
         let all = state.store.rollout_items(stored.rollout.id).await?;

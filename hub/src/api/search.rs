@@ -203,14 +203,15 @@ fn problem(found: NameFound, text: &str) -> Option<FoundView> {
         kind: "problem".to_owned(),
         name: view.finding.code.clone(),
         detail: view.finding.message.clone(),
-        link: problem_link(&found.environment, &found.name),
+        link: problem_link(&found.environment, &view.finding.code, &found.name),
         environment: Some(found.environment),
     })
 }
 
-/// The list of an environment's problems, at one of them.
-fn problem_link(environment: &str, id: &str) -> String {
-    format!("{}#{}", links::query("/problems", &[("environment", environment)]), links::part(id))
+/// The list of an environment's findings, at one of them.
+fn problem_link(environment: &str, code: &str, id: &str) -> String {
+    let pairs = [("environment", environment), ("code", code)];
+    format!("{}#{}", links::query("/problems", &pairs), links::part(id))
 }
 
 #[cfg(test)]

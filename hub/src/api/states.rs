@@ -14,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::names::{self, Mentioned};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
 use crate::store::StoreError;
 use crate::store::api::states::{StateFilter, StateSeen};
@@ -139,6 +140,15 @@ pub async fn desired_states(
     }
     let tick = state.ticks.current(&state.store).await?;
     let mut found = state.store.newest_states(&caller.visible(), &filter).await?;
+    if found.is_empty() {
+        let mentioned = Mentioned {
+            environment: filter.environment.as_deref(),
+            cluster_type: filter.cluster_type.as_deref(),
+            ring: filter.ring.as_deref(),
+            ..Mentioned::default()
+        };
+        names::check(&state, &caller, &mentioned).await?;
+    }
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).and_then(|last| page::cursor(&last.stream));

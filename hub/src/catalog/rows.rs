@@ -286,6 +286,7 @@ impl<'a> Builder<'a> {
         Row {
             parent: assignment.unwrap_or_default().to_owned(),
             workspace: workspace.to_owned(),
+            labels: problem_labels(&view.finding),
             ..plain(Kind::Problem, &view.id, &view.finding.severity, json(&view))
         }
     }
@@ -380,6 +381,11 @@ pub fn plain(kind: Kind, name: &str, state: &str, body: String) -> Row {
         detail: String::new(),
         content: String::new(),
     }
+}
+
+/// What problems are counted by: the same code of the same stage is one kind of trouble.
+pub fn problem_labels(finding: &FindingView) -> String {
+    json(&BTreeMap::from([("code", &finding.code), ("stage", &finding.stage)]))
 }
 
 /// Our own views have text keys only and always become JSON.

@@ -2,6 +2,7 @@
 
 use kedge_model::wire::Timestamp;
 
+use crate::catalog::problem_labels;
 use crate::catalog::view::{FindingView, ProblemView};
 use crate::store::catalog::{Changes, Kind, Row};
 use crate::store::{Store, StoreError, Term};
@@ -41,7 +42,7 @@ pub(super) async fn show(
         parent: String::new(),
         workspace: String::new(),
         state: view.finding.severity.clone(),
-        labels: "{}".to_owned(),
+        labels: problem_labels(&view.finding),
         body: serde_json::to_string(&view).map_err(|error| StoreError::Corrupt(error.to_string()))?,
         detail: String::new(),
         content: String::new(),

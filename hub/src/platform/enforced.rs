@@ -150,7 +150,7 @@ impl Enforced {
 
     fn way_out(&self, refused: &Named) -> String {
         format!(
-            "wait until it has passed, name a commit that has, or override: `kedge promote {} --commit {} --override --reason …`",
+            "wait until it has passed, name a commit that has, or override: `kedge promote override {} --commit {} --reason …`",
             self.environment, refused.commit
         )
     }

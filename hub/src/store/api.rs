@@ -9,6 +9,8 @@ pub mod conditions;
 pub mod contents;
 pub mod drift;
 pub mod fleet;
+pub mod names;
+pub mod problems;
 pub mod rollouts;
 pub mod search;
 pub mod states;

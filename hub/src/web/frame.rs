@@ -15,6 +15,8 @@ pub struct Frame {
     pub csrf: String,
     /// What is in the search field.
     pub query: String,
+    /// How many problems there are; none: it isn't known just now.
+    pub problems: Option<u64>,
 }
 
 /// Who is logged in.
@@ -55,12 +57,23 @@ pub const SECTIONS: [(Section, &str, &str, char); 9] = [
 impl Frame {
     /// Of a page that nobody needs to be logged in for.
     pub fn bare(title: impl Into<String>, section: Section) -> Frame {
-        Frame { title: title.into(), section, who: None, csrf: String::new(), query: String::new() }
+        Frame { title: title.into(), section, who: None, csrf: String::new(), query: String::new(), problems: None }
     }
 
     pub fn of(viewer: &Viewer, title: impl Into<String>, section: Section) -> Frame {
         let who = Who { name: viewer.caller.name.clone(), role: viewer.caller.role.as_str() };
-        Frame { who: Some(who), csrf: viewer.csrf.clone(), ..Frame::bare(title, section) }
+        let problems = viewer.problems;
+        Frame { who: Some(who), csrf: viewer.csrf.clone(), problems, ..Frame::bare(title, section) }
+    }
+
+    /// What stands beside a section.
+    pub fn counted(&self, section: &Section) -> Option<u64> {
+        self.needs().filter(|_| *section == Section::Problems)
+    }
+
+    /// How many problems there are, where there are any.
+    pub fn needs(&self) -> Option<u64> {
+        self.problems.filter(|count| *count > 0)
     }
 
     pub fn style(&self) -> &'static str {

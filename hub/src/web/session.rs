@@ -33,6 +33,8 @@ pub struct Viewer {
     pub caller: Caller,
     /// Goes into every form.
     pub csrf: String,
+    /// How many problems there are, for every page's frame; none: it isn't known just now.
+    pub problems: Option<u64>,
 }
 
 /// A session that the database knows, of a token that is still good.
@@ -105,7 +107,12 @@ impl FromRequestParts<ApiState> for Viewer {
         if let Err(seconds) = state.limits.take(Whose::Token(caller.token.clone()), Instant::now()) {
             return Err(gate::too_many(seconds).into());
         }
-        Ok(Viewer { caller, csrf: secret.word_for_forms() })
+        // Who sends a form sees no frame, and a number isn't worth a page.
+        let problems = match parts.method {
+            axum::http::Method::GET => state.problems.count(state, &caller).await.ok(),
+            _ => None,
+        };
+        Ok(Viewer { caller, csrf: secret.word_for_forms(), problems })
     }
 }
 

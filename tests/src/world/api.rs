@@ -150,7 +150,7 @@ impl Api {
 
     /// What is wrong, as the hub tells it.
     pub fn problems(&self) -> Vec<Value> {
-        self.list("/api/v1/problems")
+        self.list("/api/v1/findings")
     }
 
     /// Whether a problem's text contains all of these.

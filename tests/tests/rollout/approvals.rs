@@ -72,15 +72,15 @@ fn an_override_needs_a_reason_and_the_platforms_role_and_is_in_the_evidence_for_
     assert!((400..500).contains(&empty.status), "{} {}", empty.status, empty.text);
     let old = plant.named("stage").unwrap();
     // Without an override it may only begin sooner, not before dev has passed it.
-    plant.world.kedge.try_run(["promote", "stage", "--commit", &bad, "--reason", "now"]);
+    plant.world.kedge.try_run(["promote", "start", "stage", "--commit", &bad, "--reason", "now"]);
     plant.stays_so("stage keeps what it has", A_WHILE, |plant| plant.named("stage").as_deref() == Some(&old));
 
     plant.world.kedge.run([
         "promote",
+        "override",
         "stage",
         "--commit",
         &bad,
-        "--override",
         "--reason",
         "stage is to be ill for the drill",
     ]);

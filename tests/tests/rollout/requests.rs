@@ -46,7 +46,7 @@ fn a_protected_branch_is_promoted_by_pull_request_which_people_merge_or_decline(
     assert_eq!(changed.trim(), "base-repo.yaml");
     plant.await_so("people are told to merge it", MOVED_WITHIN, |plant| trouble(plant).contains("/pulls/"));
     assert!(trouble(&plant).contains("merge the pull request"), "{}", trouble(&plant));
-    assert!(plant.world.kedge.run(["promote", "stage", "--show"]).contains("merge the pull request"));
+    assert!(plant.world.kedge.run(["promote", "stage"]).contains("merge the pull request"));
     plant.await_so("it is a problem to see", MOVED_WITHIN, |plant| {
         plant.world.api.has_problem(&["PromotionNotRecorded", "merge the pull request"])
     });

@@ -12,6 +12,22 @@ use crate::api::promotions::phase_word;
 use crate::store::catalog::Visible;
 use crate::store::promotion::PromotionRow;
 
+/// Where environments stand: in the order in which a commit reaches them; those that no policy names come last, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Order(Vec<String>);
+
+impl Order {
+    pub async fn of(state: &ApiState) -> Result<Order, ApiError> {
+        let policies = state.store.policies().await?;
+        Ok(Order(policies.in_force().map(|policy| chain(policy)).unwrap_or_default()))
+    }
+
+    /// To sort by.
+    pub fn place(&self, name: &str) -> (usize, String) {
+        (self.0.iter().position(|known| known == name).unwrap_or(self.0.len()), name.to_owned())
+    }
+}
+
 /// In the order in which a commit reaches them; those that no policy names come last.
 pub(super) async fn along_the_chain(
     state: &ApiState,
@@ -19,10 +35,9 @@ pub(super) async fn along_the_chain(
     environments: BTreeMap<String, FleetEnvironment>,
 ) -> Result<Vec<FleetEnvironment>, ApiError> {
     let policies = state.store.policies().await?;
-    let order = policies.in_force().map(|policy| chain(policy)).unwrap_or_default();
-    let place = |name: &str| order.iter().position(|known| known == name).unwrap_or(order.len());
+    let order = Order(policies.in_force().map(|policy| chain(policy)).unwrap_or_default());
     let mut found: Vec<FleetEnvironment> = environments.into_values().collect();
-    found.sort_by(|one, other| (place(&one.name), &one.name).cmp(&(place(&other.name), &other.name)));
+    found.sort_by_cached_key(|one| order.place(&one.name));
     let rows = if *visible == Visible::All { state.store.promotions().await? } else { BTreeMap::new() };
     for (order, environment) in found.iter_mut().enumerate() {
         environment.order = order;

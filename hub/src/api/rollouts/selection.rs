@@ -146,8 +146,9 @@ impl Selector {
         let known =
             state.store.catalog_row(Kind::Environment, &Visible::All, &self.environment, &self.environment).await?;
         if known.is_none() {
-            return Err(ApiError::not_found(format!("environment {}", self.environment))
-                .hint("`kedge get environments` lists them"));
+            let message = format!("there is no environment `{}`", self.environment);
+            let error = ApiError::new(axum::http::StatusCode::NOT_FOUND, "UnknownName", message);
+            return Err(error.hint("`kedge get environments` lists them"));
         }
         let policies = state.store.policies().await?;
         let all = rings_of(policies.in_force().map(|policy| &**policy), &self.environment);
@@ -158,7 +159,8 @@ impl Selector {
                 "UnknownRing",
                 format!("{} has no ring {ring}", self.environment),
                 format!("its rings are: {}", all.join(", ")),
-            )),
+            )
+            .near(ring, all.iter().map(String::as_str))),
         }
     }
 
@@ -169,7 +171,8 @@ impl Selector {
         {
             let types: Vec<&str> = scheduled.keys().map(String::as_str).collect();
             let message = format!("no assignment of {} is on cluster type {cluster_type}", self.environment);
-            return Err(unprocessable("UnknownClusterType", message, format!("there are: {}", types.join(", "))));
+            let error = unprocessable("UnknownClusterType", message, format!("there are: {}", types.join(", ")));
+            return Err(error.near(cluster_type, types));
         }
         if let Some(workload) = &self.workload {
             let known: BTreeSet<&str> =
@@ -177,7 +180,8 @@ impl Selector {
             if !known.contains(workload.as_str()) {
                 let names: Vec<&str> = known.into_iter().collect();
                 let message = format!("no workload {workload} is scheduled in {}", self.environment);
-                return Err(unprocessable("UnknownWorkload", message, format!("there are: {}", names.join(", "))));
+                let error = unprocessable("UnknownWorkload", message, format!("there are: {}", names.join(", ")));
+                return Err(error.near(workload, names));
             }
         }
         Ok(())

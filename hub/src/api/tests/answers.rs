@@ -3,6 +3,7 @@
 mod fleet;
 mod lists;
 mod numbers;
+mod problems;
 #[cfg(feature = "figures")]
 mod scale;
 mod search;

@@ -51,7 +51,7 @@ async fn an_application_team_sees_its_workspaces_only(hub: Hub) {
     ] {
         hub.get(&hub.team, path).await.refused(404, "NotFound");
     }
-    let problems = hub.get(&hub.team, "/problems").await.ok();
+    let problems = hub.get(&hub.team, "/findings").await.ok();
     let items = problems.body["items"].as_array().unwrap();
     assert!(!items.is_empty() && items.iter().all(|item| item["assignment"] == "large/hello-functional-test"));
     let environment = hub.get(&hub.team, "/environments/dev").await.ok();

@@ -96,7 +96,6 @@ async fn filters_narrow_a_list(hub: Hub) {
         ("labelSelector=!size", vec!["a-2", "b-1"]),
         ("labelSelector=region%3Dwe_st", vec!["b-1"]),
         ("clusterType=large", vec!["b-1"]),
-        ("environment=prod", vec![]),
         ("namePrefix=a-", vec!["a-1", "a-2"]),
         ("condition=Unknown", vec![]),
         ("condition=Known&environment=dev&ring=all", vec!["a-1", "a-2", "b-1"]),
@@ -121,7 +120,7 @@ async fn what_cannot_be_understood_is_named(hub: Hub) {
         ("/clusters?colour=red", "BadQuery"),
         ("/clusters?cursor=%25%25", "BadCursor"),
         ("/clusters?labelSelector=a%20b", "BadSelector"),
-        ("/clusters?condition=Happy", "BadCondition"),
+        ("/clusters?condition=Happy", "UnknownName"),
         ("/clusters?wait=30s", "BadWait"),
         ("/counts", "BadQuery"),
     ] {
@@ -281,4 +280,45 @@ on_each_database! {
     a_database_that_is_away_is_503_with_retry_after,
     hooks_are_heard_when_they_are_signed_and_small,
     metrics_are_open_metrics_for_who_may_see_all,
+}
+
+#[tokio::test]
+async fn names_that_there_are_not_are_errors_with_the_nearest() {
+    let hub = Hub::new().await;
+    for (path, status, nearest) in [
+        ("/clusters?environment=nope", 404, None),
+        ("/clusters?environment=dve", 404, Some("dev")),
+        ("/clusters?environment=dev&clusterType=dron", 404, Some("drone")),
+        ("/clusters?state=activ", 400, Some("active")),
+        ("/clusters?site=nowhere", 404, None),
+        ("/conditions?ring=al1", 404, None),
+        ("/conditions?condition=failed", 400, Some("Failed")),
+        ("/conditions?workload=helo", 404, Some("hello")),
+        ("/assignments?environment=dew", 404, Some("dev")),
+        ("/assignments?state=quarantine", 400, Some("quarantined")),
+        ("/assignments?workspace=harbor", 404, Some("harbour")),
+        ("/workloads?environment=dev&workspace=nobody", 404, None),
+        ("/findings?state=errors", 400, Some("error")),
+        ("/repositories?state=failed", 400, Some("failing")),
+        ("/rollouts?state=Stoped", 400, Some("Stopped")),
+        ("/rollouts?environment=nope", 404, None),
+        ("/drift?environment=dve", 404, Some("dev")),
+        ("/fleet?environment=dve", 404, Some("dev")),
+        ("/fleet?workload=helo", 404, Some("hello")),
+        ("/history?environment=dve", 404, Some("dev")),
+        ("/evidence?environment=dve", 404, Some("dev")),
+        ("/desired-states?environment=dve", 404, Some("dev")),
+    ] {
+        let answer = hub.get(&hub.viewer, path).await.refused(status, "UnknownName");
+        assert_eq!(answer.body["nearest"].as_str(), nearest, "{path}: {}", answer.text);
+        assert!(answer.body["hint"].is_string(), "{path}: {}", answer.text);
+    }
+    // What exists and has nothing is an empty list.
+    for path in ["/clusters?environment=dev", "/rollouts?environment=dev", "/conditions?environment=dev&workload=hello"]
+    {
+        assert_eq!(hub.get(&hub.viewer, path).await.ok().body["items"].as_array().map(Vec::len), Some(0), "{path}");
+    }
+    // A team isn't told names that aren't its own.
+    let answer = hub.get(&hub.team, "/conditions?workload=spu").await.refused(404, "UnknownName");
+    assert!(answer.body["nearest"].is_null() && !answer.text.contains("spy"), "{}", answer.text);
 }

@@ -182,6 +182,40 @@ impl Store {
         Ok(found)
     }
 
+    /// The environments that have anything of a kind.
+    pub async fn catalog_environments(&self, kind: Kind) -> Result<Vec<String>, StoreError> {
+        // From one to the next by the primary key, however many rows each has.
+        let mut found: Vec<String> = Vec::new();
+        loop {
+            let mut query = Statement::new("SELECT MIN(environment) AS next FROM catalog WHERE ");
+            query.text("kind = ?", kind.as_str());
+            if let Some(last) = found.last() {
+                query.text(" AND environment > ?", last);
+            }
+            let rows = query.fetch(self).await?;
+            let next = rows.first().and_then(|row| row.try_get::<Option<String>, _>("next").ok()).flatten();
+            match next {
+                Some(next) if found.last() != Some(&next) => found.push(next),
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    /// Names of a kind, of one environment or of all.
+    pub async fn described(
+        &self,
+        kind: Kind,
+        visible: &Visible,
+        environment: Option<&str>,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut query = Statement::new("SELECT DISTINCT name FROM catalog AS row_of WHERE ");
+        query.text("kind = ?", kind.as_str());
+        let filter = Filter { environment: environment.map(str::to_owned), ..Filter::default() };
+        narrow(&mut query, kind, visible, &filter);
+        query.number(" LIMIT ?", i64::try_from(MAX_LOOKED_AT).unwrap_or(i64::MAX));
+        query.fetch(self).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
     /// The environments that have an object of this name.
     pub async fn environments_with(&self, kind: Kind, name: &str) -> Result<Vec<String>, StoreError> {
         let mut query = Statement::new("SELECT e.name FROM catalog e WHERE e.kind = 'environment'");

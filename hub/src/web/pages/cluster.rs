@@ -22,7 +22,7 @@ use crate::api::states::{self, EntryView, GenerationQuery, StateView};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::said::Facts;
-use crate::web::part::{Chip, Mood, Pages, Said, When};
+use crate::web::part::{Chip, Pages, Said, When};
 use crate::web::{Show, Viewer, WebError, links};
 
 pub use hold::{ask, hold, release};
@@ -39,6 +39,8 @@ pub struct Cluster {
     contact: When,
     via: Option<Via>,
     promise: When,
+    /// Its check-in was missed then.
+    missed: Option<When>,
     looked_at: Option<When>,
     certificate: When,
     cloned: Option<When>,
@@ -150,6 +152,7 @@ pub async fn page(
             link: via.cluster.as_deref().map(links::cluster),
         }),
         promise: When::of(&cluster.promise_until),
+        missed: cluster.unknown_since.as_deref().map(When::clock),
         looked_at: When::maybe(cluster.looked_at.as_deref()),
         certificate: When::of(&cluster.certificate_until),
         cloned: cluster.cloned_since.as_deref().map(When::clock),
@@ -214,10 +217,10 @@ fn accepted(seen: &ClusterWhole, newest: &StateView) -> bool {
     u64::try_from(seen.cluster.generation).is_ok_and(|generation| generation >= newest.generation)
 }
 
-/// What runs and what should: what needs somebody first.
+/// What runs and what should, by name: a row stays where it is whatever becomes of it.
 fn rows(seen: &mut ClusterWhole, newest: Option<&StateView>) -> Vec<Row> {
     let mut conditions = std::mem::take(&mut seen.conditions);
-    conditions.sort_by_key(|condition| rank(Mood::of(&condition.condition)));
+    conditions.sort_by(|one, other| one.assignment.cmp(&other.assignment));
     let entries = newest.map(|newest| newest.entries.as_slice()).unwrap_or_default();
     let entry_of = |name: &str| entries.iter().find(|entry| entry.assignment == name);
     let missing: Vec<&EntryView> =
@@ -229,16 +232,8 @@ fn rows(seen: &mut ClusterWhole, newest: Option<&StateView>) -> Vec<Row> {
             row(seen, newest, Some(condition), entry_of(&condition.assignment), &condition.assignment)
         }),
     );
+    rows.sort_by(|one, other| one.assignment.cmp(&other.assignment));
     rows
-}
-
-fn rank(mood: Mood) -> u8 {
-    match mood {
-        Mood::Failed => 0,
-        Mood::Converging => 1,
-        Mood::Unknown => 2,
-        Mood::Converged => 3,
-    }
 }
 
 fn row(

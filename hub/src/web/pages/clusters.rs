@@ -163,11 +163,11 @@ impl Health {
         let amiss: Vec<(String, String)> = numbers.collect();
         let since = cluster.unknown_since.as_deref().map(When::clock);
         let (word, rest) = match (cluster.state.as_str(), silent, cluster.amiss) {
-            ("active", true, None) => (Mood::Unknown.state("no contact"), "; it has never reported"),
+            ("active", true, None) => (Mood::Unknown.state("offline"), "; it has never reported"),
             ("active", true, Some(_)) if amiss.is_empty() => {
-                (Mood::Unknown.state("no contact"), "; last known: all Converged")
+                (Mood::Unknown.state("offline"), "; last known: all Converged")
             }
-            ("active", true, Some(_)) => (Mood::Unknown.state("no contact"), "; last known: "),
+            ("active", true, Some(_)) => (Mood::Unknown.state("offline"), "; last known: "),
             ("active", false, None) => (Mood::Unknown.state("joined, and nothing is reported yet"), ""),
             ("active", false, Some(AmissView { failed: 1.., .. })) => (Mood::Failed.state(""), ""),
             ("active", false, Some(AmissView { converging: 1.., .. })) => (Mood::Converging.state(""), ""),

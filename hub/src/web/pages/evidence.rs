@@ -3,11 +3,14 @@
 use askama::Template;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
 use serde::Deserialize;
 
-use super::asked::{ROWS, some};
+use super::asked::{ROWS, answered, some};
 use crate::api::ApiState;
+use crate::api::answer::ApiError;
 use crate::api::evidence::{self, EvidenceQuery, EvidenceView};
+use crate::api::page::{Listed, Page};
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Chip, Filters, Pages, When};
 use crate::web::{Show, Viewer, WebError, links};
@@ -17,6 +20,7 @@ use crate::web::{Show, Viewer, WebError, links};
 pub struct EvidenceList {
     frame: Frame,
     filters: Filters,
+    wrong: Option<ApiError>,
     rows: Vec<Row>,
     pages: Pages,
 }
@@ -54,7 +58,7 @@ pub async fn list(
     State(state): State<ApiState>,
     viewer: Viewer,
     asked: Result<Query<Asked>, QueryRejection>,
-) -> Result<Show<EvidenceList>, WebError> {
+) -> Result<(StatusCode, Show<EvidenceList>), WebError> {
     let asked = asked?.0;
     let query = EvidenceQuery {
         environment: some(&asked.environment),
@@ -62,10 +66,13 @@ pub async fn list(
         limit: Some(ROWS),
         cursor: some(&asked.cursor),
     };
-    let listed = evidence::evidence(State(state), viewer.caller.clone(), Ok(Query(query))).await?;
+    let listed = evidence::evidence(State(state), viewer.caller.clone(), Ok(Query(query))).await;
+    let (listed, wrong, status) = answered(listed)?;
+    let listed = listed.unwrap_or_else(|| Listed { page: Page::default(), tick: 0 });
     let pairs = [("environment", asked.environment.as_str()), ("commit", asked.commit.as_str())];
     let cursor = Some(asked.cursor.as_str()).filter(|cursor| !cursor.is_empty());
-    Ok(Show(EvidenceList {
+    let page = EvidenceList {
+        wrong,
         frame: Frame::of(&viewer, "Evidence", Section::Rollouts),
         filters: Filters::of("/evidence").text("environment", "Environment", &asked.environment, "").text(
             "commit",
@@ -75,7 +82,8 @@ pub async fn list(
         ),
         pages: Pages::of("/evidence", &pairs, cursor, listed.page.next.as_deref()),
         rows: listed.page.items.into_iter().map(Row::of).collect(),
-    }))
+    };
+    Ok((status, Show(page)))
 }
 
 pub async fn page(

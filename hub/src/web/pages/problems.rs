@@ -1,5 +1,8 @@
-//! `/problems`: what is wrong with what Git describes, with the place and the way out: errors, warnings, repositories that
-//! can't be read, publishes that wait for a person.
+//! `/problems`: everything that needs somebody, by kind, each with its way out; and findings one by one where somebody asks for
+//! those of a code or an assignment.
+
+mod findings;
+mod repositories;
 
 use askama::Template;
 use axum::Json;
@@ -12,14 +15,14 @@ use serde::Deserialize;
 use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::fleet::{self, FleetQuery};
-use crate::api::objects::{self, FetchWish, Item, ObjectQuery, RepositorySeen};
-use crate::catalog::view::ProblemView;
+use crate::api::objects::{self, FetchWish};
+use crate::api::problems::{self, ProblemExample, ProblemKind, ProblemSeverity, ProblemSummary, ProblemsQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::place::bare;
-use crate::web::part::{Filters, Pages, Place, When};
+use crate::web::part::{Filters, Pages, Place, Text, When};
 use crate::web::{Confirmed, Show, Viewer, WebError, links};
+use findings::Findings;
+use repositories::Repository;
 
 #[derive(Template)]
 #[template(path = "problems.html")]
@@ -27,72 +30,59 @@ pub struct Problems {
     frame: Frame,
     filters: Filters,
     wrong: Option<ApiError>,
-    parts: Vec<Part>,
-    waiting: Vec<Waiting>,
+    /// What is shown in one sentence.
+    total: u64,
+    counted: String,
+    kinds: Vec<Group>,
+    pages: Pages,
+    findings: Option<Findings>,
     failing: Vec<Repository>,
     good: Vec<Repository>,
     /// More repositories than are shown.
     more: bool,
     may_fetch: bool,
-    may_confirm: bool,
-    /// Nothing at all is wrong.
-    calm: bool,
 }
 
-/// Errors, or warnings.
-struct Part {
-    error: bool,
+/// Problems of one kind.
+struct Group {
     title: &'static str,
-    /// Of the whole list, whatever assignment is asked for.
-    count: u64,
-    link: String,
+    about: &'static str,
     rows: Vec<Row>,
-    pages: Pages,
 }
 
 struct Row {
     key: String,
-    /// The place that a link leads to; of several environments the same problem may be listed twice.
-    id: Option<String>,
+    error: bool,
+    /// How it is told apart from an error.
+    tag: &'static str,
     code: String,
     message: String,
-    hint: Option<String>,
-    place: Option<Place>,
-    related: Vec<Place>,
-    environment: String,
-    environment_link: String,
-    assignment: Option<(String, String)>,
-    quarantines: bool,
-    since: When,
-}
-
-/// A publish that would remove more than half.
-struct Waiting {
-    environment: String,
-    cluster_type: String,
-    removed: usize,
-    confirmed: u64,
-    link: String,
-}
-
-struct Repository {
-    url: String,
-    shown: String,
-    page: Option<String>,
-    environment: String,
-    last_good: Option<When>,
-    error: String,
-    hint: Option<String>,
+    brings: Vec<String>,
+    environments: Vec<(String, String)>,
     since: Option<When>,
-    next_try: Option<When>,
-    forced: Vec<String>,
+    hint: Option<Text>,
+    command: String,
+    link: String,
+    examples: Vec<Example>,
+    /// More than are told.
+    more: u64,
+}
+
+struct Example {
+    id: Option<String>,
+    cluster: Option<String>,
+    assignment: Option<(String, String)>,
+    message: String,
+    place: Option<Place>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct Wanted {
     environment: String,
+    kind: String,
     state: String,
+    code: String,
     assignment: String,
     workspace: String,
     cursor: String,
@@ -109,59 +99,56 @@ pub async fn page(
     query: Result<Query<Wanted>, QueryRejection>,
 ) -> Result<(StatusCode, Show<Problems>), WebError> {
     let wanted = query?.0;
-    let (mut parts, mut wrong, mut status) = (Vec::new(), None, StatusCode::OK);
-    let glance = FleetQuery { environment: some(&wanted.environment), ..FleetQuery::default() };
-    let counts = match fleet::glance(&state, &viewer.caller, &glance).await {
-        Ok(fleet) => fleet.problems,
-        Err(error) if error.status == StatusCode::NOT_FOUND => {
-            (status, wrong) = (error.status, Some(error));
-            Default::default()
-        }
-        Err(error) => return Err(error.into()),
-    };
-    for (word, title, count) in [("error", "Errors", counts.errors), ("warning", "Warnings", counts.warnings)] {
-        if !wanted.state.is_empty() && wanted.state != word {
-            continue;
-        }
-        let (found, refused, code) = asked::answered(part(&state, &viewer, &wanted, word, title, count).await)?;
-        parts.extend(found);
-        if refused.is_some() {
-            (status, wrong) = (code, refused);
-        }
-    }
     let filters = Filters::of("/problems")
         .choice("environment", "Environment", &wanted.environment, asked::environments(&state, &viewer).await?)
-        .choice("state", "Severity", &wanted.state, ["error", "warning"])
-        .text("assignment", "Assignment", &wanted.assignment, "drone/hello-test");
-    let whole = wanted.state.is_empty() && wanted.assignment.is_empty() && wanted.cursor.is_empty();
-    let (mut failing, mut good, mut more, mut waiting) = (Vec::new(), Vec::new(), false, Vec::new());
-    if whole && wrong.is_none() {
-        (failing, more) = repositories(&state, &viewer, &wanted, "failing").await?;
-        let (read, others) = repositories(&state, &viewer, &wanted, "good").await?;
-        (good, more) = (read, more || others);
-        waiting = publishes(&state, &viewer, &wanted).await?;
+        .choice("kind", "Kind", &wanted.kind, ProblemKind::ALL.map(ProblemKind::as_str))
+        .choice("state", "State", &wanted.state, ProblemSeverity::ALL.map(ProblemSeverity::as_str))
+        .seldom()
+        .text("code", "Code of findings", &wanted.code, "TemplateFailed")
+        .text("assignment", "Findings of an assignment", &wanted.assignment, "drone/hello-test");
+    let mut page = Problems {
+        frame: Frame::of(&viewer, "Problems", Section::Problems),
+        filters,
+        wrong: None,
+        total: 0,
+        counted: String::new(),
+        kinds: Vec::new(),
+        pages: Pages::of("/problems", &[], None, None),
+        findings: None,
+        failing: Vec::new(),
+        good: Vec::new(),
+        more: false,
+        may_fetch: viewer.caller.role != Role::Viewer,
+    };
+    if !wanted.code.is_empty() || !wanted.assignment.is_empty() || !wanted.workspace.is_empty() {
+        let (found, wrong, status) = asked::answered(findings::list(&state, &viewer, &wanted).await)?;
+        (page.findings, page.wrong) = (found, wrong);
+        return Ok((status, Show(page)));
     }
-    let calm = whole
-        && wrong.is_none()
-        && failing.is_empty()
-        && waiting.is_empty()
-        && parts.iter().all(|part: &Part| part.rows.is_empty());
-    Ok((
-        status,
-        Show(Problems {
-            calm,
-            frame: Frame::of(&viewer, "Problems", Section::Problems),
-            filters,
-            wrong,
-            parts,
-            waiting,
-            failing,
-            good,
-            more,
-            may_fetch: viewer.caller.role != Role::Viewer,
-            may_confirm: viewer.caller.role == Role::Platform,
-        }),
-    ))
+    let asked = ProblemsQuery {
+        environment: some(&wanted.environment),
+        kind: some(&wanted.kind),
+        state: some(&wanted.state),
+        limit: Some(ROWS),
+        cursor: some(&wanted.cursor),
+    };
+    let (found, wrong, status) = asked::answered(problems::list(&state, &viewer.caller, &asked).await)?;
+    page.wrong = wrong;
+    if let Some(found) = found {
+        if !page.filters.narrowed() && wanted.cursor.is_empty() {
+            page.frame.problems = Some(found.total);
+        }
+        (page.total, page.counted) = (found.total, counted(found.errors, found.waiting, found.warnings));
+        let pairs = [("environment", wanted.environment.as_str()), ("kind", &wanted.kind), ("state", &wanted.state)];
+        page.pages = Pages::of("/problems", &pairs, asked.cursor.as_deref(), found.next.as_deref());
+        page.kinds = groups(found.items, viewer.caller.role == Role::Platform);
+        if wanted.kind.is_empty() || wanted.kind == ProblemKind::Git.as_str() {
+            let of = |word| repositories::repositories(&state, &viewer, &wanted.environment, word);
+            let ((failing, more), (good, others)) = (of("failing").await?, of("good").await?);
+            (page.failing, page.good, page.more) = (failing, good, more || others);
+        }
+    }
+    Ok((status, Show(page)))
 }
 
 /// The hub looks at a repository now.
@@ -173,110 +160,106 @@ pub async fn fetch(
     Ok(Redirect::to("/problems#repositories"))
 }
 
-impl Wanted {
-    fn query(&self, state: &str, limit: usize) -> ObjectQuery {
-        ObjectQuery {
-            environment: some(&self.environment),
-            assignment: some(&self.assignment),
-            workspace: some(&self.workspace),
-            state: some(state),
-            cursor: some(&self.cursor),
-            limit: Some(limit),
-            ..ObjectQuery::default()
+impl Problems {
+    /// Nobody is needed.
+    fn calm(&self) -> bool {
+        self.total == 0 && self.wrong.is_none() && self.findings.is_none()
+    }
+}
+
+/// In the order in which they came, which is by kind.
+fn groups(items: Vec<ProblemSummary>, platform: bool) -> Vec<Group> {
+    let mut groups: Vec<(ProblemKind, Group)> = Vec::new();
+    for item in items {
+        let kind = item.kind;
+        // Those stand in the table of repositories, with the button beside them.
+        if item.code == problems::REPOSITORY_FAILING {
+            continue;
+        }
+        if groups.last().is_none_or(|(last, _)| *last != kind) {
+            let (title, about) = titled(kind);
+            groups.push((kind, Group { title, about, rows: Vec::new() }));
+        }
+        if let Some((_, group)) = groups.last_mut() {
+            group.rows.push(row(item, platform));
         }
     }
+    groups.into_iter().map(|(_, group)| group).collect()
 }
 
-async fn part(
-    state: &ApiState,
-    viewer: &Viewer,
-    wanted: &Wanted,
-    word: &str,
-    title: &'static str,
-    count: u64,
-) -> Result<Part, ApiError> {
-    // Both together are as long as one alone.
-    let alone = !wanted.state.is_empty();
-    let query = wanted.query(word, if alone { ROWS } else { ROWS / 2 });
-    let listed = objects::problems(State(state.clone()), viewer.caller.clone(), Ok(Query(query))).await?;
-    let pairs = [
-        ("environment", wanted.environment.as_str()),
-        ("state", word),
-        ("assignment", &wanted.assignment),
-        ("workspace", &wanted.workspace),
-    ];
-    let cursor = some(&wanted.cursor);
-    let pages = Pages::of("/problems", &pairs, cursor.as_deref().filter(|_| alone), listed.page.next.as_deref());
-    let single = !wanted.environment.is_empty();
-    let rows = listed.page.items.into_iter().map(|item| row(item, single)).collect();
-    let count = if wanted.assignment.is_empty() && wanted.workspace.is_empty() { count } else { 0 };
-    Ok(Part { error: word == "error", title, count, link: links::query("/problems", &pairs), rows, pages })
+fn titled(kind: ProblemKind) -> (&'static str, &'static str) {
+    match kind {
+        ProblemKind::Approvals => ("Approvals", "Somebody's decision is all that is missing."),
+        ProblemKind::Rollouts => ("Rollouts", "Changes that don't go on by themselves."),
+        ProblemKind::Clusters => ("Clusters", "Hosts and what runs on them."),
+        ProblemKind::Delivery => ("Delivery", "Described, and not packed or published."),
+        ProblemKind::Schedule => ("Schedule", "Described in Git, and can't be used as it is."),
+        ProblemKind::Git => ("Git", "Repositories that can't be read: their last good commit stays in force."),
+        ProblemKind::Hub => ("Hub", "The hub itself."),
+    }
 }
 
-fn row(item: Item<ProblemView>, single: bool) -> Row {
-    let ProblemView { environment, id, assignment, quarantines, finding } = item.object;
+fn row(item: ProblemSummary, platform: bool) -> Row {
+    let environment = item.environments.first().cloned().unwrap_or_default();
+    let told = item.examples.len() as u64;
+    let finding = item.examples.iter().any(|example| example.id.is_some());
+    let listed = item.examples.iter().any(|example| example.id.is_some() || example.cluster.is_some());
+    // Only the platform team confirms.
+    let confirms = item.code == "PublishWaiting" && !platform;
     Row {
-        environment_link: links::environment(&environment),
-        assignment: assignment.map(|name| {
-            let link = links::assignment(&environment, &name);
+        error: item.severity == ProblemSeverity::Error,
+        tag: match item.severity {
+            ProblemSeverity::Error => "",
+            ProblemSeverity::Waiting => "waits for somebody",
+            ProblemSeverity::Warning => "warning",
+        },
+        link: if confirms { links::environment(&environment) } else { item.link },
+        hint: match confirms {
+            true => Some(Text::of("The platform team confirms it, or brings the files back in Git.")),
+            false => item.hint.as_deref().map(Text::of),
+        },
+        environments: item.environments.into_iter().map(|name| (name.clone(), links::environment(&name))).collect(),
+        since: item.since.as_deref().map(When::clock),
+        more: if listed { item.count.saturating_sub(told) } else { 0 },
+        // One finding is its own message.
+        message: if finding && item.count > 1 { String::new() } else { item.message },
+        examples: if listed {
+            item.examples.into_iter().map(|one| example(one, &environment, item.count)).collect()
+        } else {
+            Vec::new()
+        },
+        key: item.id,
+        code: item.code,
+        brings: item.brings,
+        command: item.command,
+    }
+}
+
+fn example(example: ProblemExample, environment: &str, count: u64) -> Example {
+    let finding = example.id.is_some();
+    Example {
+        id: example.id,
+        cluster: example.cluster,
+        assignment: example.assignment.map(|name| {
+            let link = links::assignment(environment, &name);
             (name, link)
         }),
-        place: Place::maybe(finding.origin.as_ref()),
-        related: finding.related.iter().map(Place::of).collect(),
-        since: When::of(&item.updated_at),
-        key: format!("{environment} {id}"),
-        id: single.then_some(id),
-        code: finding.code,
-        message: finding.message,
-        hint: finding.hint,
-        environment,
-        quarantines,
+        message: if finding && count == 1 { String::new() } else { example.message },
+        place: Place::maybe(example.origin.as_ref()),
     }
 }
 
-/// Those that can be read, or those that can't, and whether there are more.
-async fn repositories(
-    state: &ApiState,
-    viewer: &Viewer,
-    wanted: &Wanted,
-    word: &str,
-) -> Result<(Vec<Repository>, bool), WebError> {
-    let query = wanted.query(word, ROWS / 2);
-    let listed = objects::repositories(State(state.clone()), viewer.caller.clone(), Ok(Query(query))).await?;
-    let more = listed.page.next.is_some();
-    Ok((listed.page.items.into_iter().map(repository).collect(), more))
-}
-
-fn repository(item: Item<RepositorySeen>) -> Repository {
-    let RepositorySeen { environment, repository } = item.object;
-    let failing = repository.failing.unwrap_or_default();
-    Repository {
-        shown: bare(&repository.url),
-        page: links::repository(&repository.url),
-        last_good: When::maybe(repository.last_good.as_deref()),
-        since: some(&failing.since).as_deref().map(When::clock),
-        next_try: When::maybe(failing.next_try.as_deref()),
-        url: repository.url,
-        error: failing.error,
-        hint: failing.hint,
-        forced: repository.forced,
-        environment,
-    }
-}
-
-async fn publishes(state: &ApiState, viewer: &Viewer, wanted: &Wanted) -> Result<Vec<Waiting>, WebError> {
-    let query = ObjectQuery { environment: some(&wanted.environment), ..ObjectQuery::default() };
-    let listed = objects::environments(State(state.clone()), viewer.caller.clone(), Ok(Query(query))).await?;
-    let mut waiting = Vec::new();
-    for environment in listed.page.items {
-        let name = environment.object.name;
-        waiting.extend(environment.object.waiting.into_iter().map(|publish| Waiting {
-            link: links::confirm(&name, &publish.cluster_type),
-            environment: name.clone(),
-            removed: publish.removed.len(),
-            confirmed: publish.confirmed,
-            cluster_type: publish.cluster_type,
-        }));
-    }
-    Ok(waiting)
+/// `3 errors, 1 waits for somebody, 2 warnings`
+fn counted(errors: u64, waiting: u64, warnings: u64) -> String {
+    let word = |count: u64, one: &str, several: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {one}")),
+        count => Some(format!("{count} {several}")),
+    };
+    let parts = [
+        word(errors, "error", "errors"),
+        word(waiting, "waits for somebody", "wait for somebody"),
+        word(warnings, "warning", "warnings"),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

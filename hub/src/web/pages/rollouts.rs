@@ -5,11 +5,13 @@ mod chain;
 use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
-use crate::api::page::Listed;
+use crate::api::answer::ApiError;
+use crate::api::page::{Listed, Page};
 use crate::api::promotions::{self, PolicyView};
 use crate::api::rollouts::view::RolloutView;
 use crate::api::rollouts::{self, RolloutsQuery};
@@ -33,6 +35,7 @@ pub struct Rollouts {
     governed: bool,
     platform: bool,
     filters: Filters,
+    wrong: Option<ApiError>,
     rows: Vec<Row>,
     pages: Pages,
 }
@@ -74,7 +77,7 @@ pub async fn page(
     State(state): State<ApiState>,
     viewer: Viewer,
     asked: Result<Query<Asked>, QueryRejection>,
-) -> Result<Show<Rollouts>, WebError> {
+) -> Result<(StatusCode, Show<Rollouts>), WebError> {
     let wanted = asked?.0;
     let caller = &viewer.caller;
     let mut names = asked::environments(&state, &viewer).await?;
@@ -94,9 +97,12 @@ pub async fn page(
     };
     let first = promotions.as_ref().and_then(|all| all.items.iter().find(|item| item.after.is_empty()));
     let newest = first.and_then(|item| item.promotions.first());
-    let listed = rollouts::rollouts(State(state), viewer.caller.clone(), Ok(Query(wanted.query()))).await?;
+    let listed = rollouts::rollouts(State(state), viewer.caller.clone(), Ok(Query(wanted.query()))).await;
+    let (listed, wrong, status) = asked::answered(listed)?;
+    let listed = listed.unwrap_or_else(|| Listed { page: Page::default(), tick: 0 });
     let broken = |policy: &PolicyView| policy.reasons.clone();
-    Ok(Show(Rollouts {
+    let page = Rollouts {
+        wrong,
         frame: Frame::of(&viewer, "Rollouts", Section::Rollouts),
         chain,
         main: newest.map(|newest| (Chip::new(&newest.commit, &newest.subject), newest.subject.clone())),
@@ -107,7 +113,8 @@ pub async fn page(
         filters: wanted.filters(&names),
         pages: wanted.pages(&listed),
         rows: listed.page.items.into_iter().map(row).collect(),
-    }))
+    };
+    Ok((status, Show(page)))
 }
 
 impl Asked {

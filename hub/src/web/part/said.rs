@@ -40,7 +40,7 @@ impl Said {
             Mood::Converged => (facts.running(""), String::new()),
             Mood::Converging => ("changing".to_owned(), facts.running("still ")),
             Mood::Failed => (facts.reason.unwrap_or("no reason told").to_owned(), facts.running("still ")),
-            Mood::Unknown => ("no contact".to_owned(), facts.last()),
+            Mood::Unknown => ("offline".to_owned(), facts.last()),
         };
         Said { mood, text, since, rest }
     }
@@ -94,11 +94,11 @@ mod tests {
             ),
             (
                 Facts { condition: "Unknown", last_known: Some("Converged"), ..base },
-                "no contact since …; last known: running 1.4.1",
+                "offline since …; last known: running 1.4.1",
             ),
             (
                 Facts { condition: "Unknown", last_known: Some("Failed"), since: None, ..base },
-                "no contact; last known: Failed, running 1.4.1",
+                "offline; last known: Failed, running 1.4.1",
             ),
         ];
         for (facts, expected) in cases {

@@ -7,6 +7,7 @@ use kedge_status::Condition;
 use super::browser::Browser;
 use crate::api::tests::answers::{HELLO, Newcomer, SPY, Standing, drones, failed, join, report, wanted};
 use crate::api::tests::fixture::Hub;
+use crate::api::{ConditionSeen, TruthSeen};
 use crate::catalog;
 use crate::store::Term;
 
@@ -114,10 +115,61 @@ async fn every_number_leads_to_its_list() {
     assert!(failed.contains(&format!("/clusters/{cluster}")), "{failed}");
     assert!(failed.contains("HealthCheck") && failed.contains("still running 1.0-old"), "{failed}");
     let silent = browser.page("/conditions?condition=Unknown").await;
-    assert!(silent.contains("no contact since") && silent.contains("last known: running 1.0-new"), "{silent}");
+    assert!(silent.contains("offline since") && silent.contains("last known: running 1.0-new"), "{silent}");
     let clusters = browser.page("/clusters").await;
     assert!(clusters.contains(">1 assignment</a>") && clusters.contains("nothing is reported yet"), "{clusters}");
     assert!(clusters.contains("last known: all Converged"), "{clusters}");
+}
+
+#[tokio::test]
+async fn problems_are_never_green_while_something_fails() {
+    let hub = Hub::new().await;
+    fleet(&hub).await;
+    let mut browser = Browser::of(&hub, &hub.viewer).await;
+    let page = browser.page("/problems").await;
+    assert!(!page.contains("Nothing needs you"), "{page}");
+    for told in
+        ["AssignmentFailed", "ClusterOffline", "kedge get clusters -e dev --condition Unknown", "PublishWaiting"]
+    {
+        assert!(page.contains(told), "no {told}: {page}");
+    }
+    let total = hub.get(&hub.viewer, "/problems").await.ok().body["total"].as_u64().unwrap();
+    let counter = format!("Problems <span class=\"tag failed\">{total}</span>");
+    for path in ["/", "/problems", "/clusters"] {
+        let page = browser.page(path).await;
+        assert!(page.contains(&counter) && page.contains(&format!("<title>({total}) ")), "{path}: {page}");
+    }
+    // Only what fits is counted as nothing.
+    let none = browser.page("/problems?kind=approvals").await;
+    assert!(none.contains("Nothing needs you here"), "{none}");
+    let findings = browser.page("/problems?code=HandEdit").await;
+    assert!(findings.contains("was edited by hand"), "{findings}");
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_offline_shows_what_was_last_known() {
+    let hub = Hub::new().await;
+    wanted(&hub, 9).await;
+    let told = Some(vec![(HELLO, report(Condition::Converged, "new"))]);
+    let new = Newcomer { number: 7, name: "away", stream: drones(), standing: Standing::Silent, told };
+    let id = join(&hub, new).await;
+    let seen = ConditionSeen {
+        assignment: HELLO.to_owned(),
+        condition: "Unknown".to_owned(),
+        last_known: Some("Converged".to_owned()),
+        reason: None,
+        message: None,
+        desired: None,
+        running: Some("p".to_owned()),
+        since: "2026-11-01T00:00:00Z".to_owned(),
+        observed_at: None,
+        version: Some("1.4.1".to_owned()),
+        drift: None,
+    };
+    *hub.rooms.told.lock().unwrap() = Some(TruthSeen { conditions: vec![seen], ..TruthSeen::default() });
+    let page = Browser::of(&hub, &hub.viewer).await.page(&format!("/clusters/{id}")).await;
+    assert!(page.contains("last known: Converged, running 1.4.1") && !page.contains("not yet"), "{page}");
+    assert!(page.contains("<dt>Last heard</dt>") && page.contains("<dt>Missed check-in</dt>"), "{page}");
 }
 
 #[tokio::test]

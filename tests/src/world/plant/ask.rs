@@ -133,7 +133,7 @@ impl Plant {
     /// Everything that a reader of a failed test wants to know of rollouts.
     fn story(&self) -> String {
         let mut story = String::new();
-        for path in ["/api/v1/promotions", "/api/v1/rollouts", "/api/v1/problems"] {
+        for path in ["/api/v1/promotions", "/api/v1/rollouts", "/api/v1/findings"] {
             if let Ok(answer) = self.world.api.try_ask(http::Method::GET, path, None, &[]) {
                 story.push_str(&format!("{path}: {} {}\n", answer.status, answer.text));
             }

@@ -22,11 +22,18 @@ pub fn of(
     entry: Option<&EntryView>,
 ) -> Vec<Step> {
     let word = condition.map(|condition| Mood::of(&condition.condition));
+    // Of a cluster that is offline, the steps say what was last known.
+    let last = condition.and_then(|condition| condition.last_known.as_deref()).map(Mood::of);
     let accepted = newest.is_none_or(|newest| super::accepted(seen, newest));
     if word == Some(Mood::Converged) && accepted && condition.is_some_and(|condition| condition.drift.is_none()) {
         return Vec::new();
     }
-    vec![wanted(newest, entry), taken(seen, accepted), changed(seen, condition, word, accepted), ended(condition, word)]
+    let mut steps = vec![wanted(newest, entry), taken(seen, accepted)];
+    match last {
+        Some(last) => steps.extend([last_tried(last), last_ended(condition, last)]),
+        None => steps.extend([changed(seen, condition, word, accepted), ended(condition, word)]),
+    }
+    steps
 }
 
 fn wanted(newest: Option<&StateView>, entry: Option<&EntryView>) -> Step {
@@ -93,13 +100,38 @@ fn changed(seen: &ClusterWhole, condition: Option<&ConditionSeen>, word: Option<
     Step { mood, name: "Tried", text, chip: None, when: when.map(|when| When::of(when)) }
 }
 
-fn ended(condition: Option<&ConditionSeen>, word: Option<Mood>) -> Step {
-    let when = |condition: &ConditionSeen| Some(When::of(&condition.since)).filter(|_| !condition.since.is_empty());
-    let runs = |condition: &ConditionSeen| match (&condition.version, &condition.running) {
+/// What it was doing when it was last heard.
+fn last_tried(last: Mood) -> Step {
+    let text = match last {
+        Mood::Converging => "last known: it was changing",
+        Mood::Failed | Mood::Converged => "last known: the change was begun",
+        Mood::Unknown => "nothing is known of it",
+    };
+    Step { mood: Some(Mood::Unknown), name: "Tried", text: text.to_owned(), chip: None, when: None }
+}
+
+/// What it had come to when it was last heard.
+fn last_ended(condition: Option<&ConditionSeen>, last: Mood) -> Step {
+    let runs = condition.map(runs).unwrap_or_default();
+    let text = match last {
+        Mood::Converged => format!("last known: Converged, {runs}"),
+        Mood::Failed => format!("last known: Failed, {runs}"),
+        Mood::Converging => format!("last known: not ended, {runs}"),
+        Mood::Unknown => "nothing is known of it".to_owned(),
+    };
+    Step { mood: Some(Mood::Unknown), name: "Ended", text, chip: None, when: None }
+}
+
+fn runs(condition: &ConditionSeen) -> String {
+    match (&condition.version, &condition.running) {
         (Some(version), _) => format!("running {version}"),
         (None, Some(_)) => "what was there before runs".to_owned(),
         (None, None) => "nothing runs".to_owned(),
-    };
+    }
+}
+
+fn ended(condition: Option<&ConditionSeen>, word: Option<Mood>) -> Step {
+    let when = |condition: &ConditionSeen| Some(When::of(&condition.since)).filter(|_| !condition.since.is_empty());
     let (mood, text, when) = match (condition, word) {
         (Some(condition), Some(Mood::Failed)) => {
             let reason = condition.reason.as_deref().unwrap_or("no reason told");

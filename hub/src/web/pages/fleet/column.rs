@@ -83,7 +83,11 @@ impl Column {
             Group::of(&ring.name, String::new(), ring.clusters, ring.conditions, &pairs)
         };
         let mut types: Vec<_> = environment.types.iter().collect();
+        // Those that need somebody are among the shown, and each stays where it is while its numbers change.
         types.sort_by_key(|found| (std::cmp::Reverse(weight(found.conditions)), found.name.clone()));
+        let more_types = types.len().saturating_sub(TYPES);
+        types.truncate(TYPES);
+        types.sort_by(|one, other| one.name.cmp(&other.name));
         let cluster_type = |found: &&crate::api::fleet::FleetType| {
             let pairs = [("environment", name), ("clusterType", found.name.as_str())];
             let link = links::cluster_type(name, &found.name);
@@ -100,8 +104,8 @@ impl Column {
                 0 | 1 => Vec::new(),
                 _ => environment.rings.iter().map(ring).collect(),
             },
-            types: types.iter().take(TYPES).map(cluster_type).collect(),
-            more_types: types.len().saturating_sub(TYPES),
+            types: types.iter().map(cluster_type).collect(),
+            more_types,
             name: name.to_owned(),
         }
     }

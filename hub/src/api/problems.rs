@@ -1,0 +1,277 @@
+//! Everything that needs somebody, in one answer: what can't be read or rendered, what isn't delivered, clusters that fail or
+//! are offline, rollouts that stopped, approvals that are missing. Problems with one cause are one item, each with its way
+//! out. Made from counts, so that it costs the same for ten clusters and for a hundred thousand.
+
+mod changes;
+mod clusters;
+mod fold;
+mod inputs;
+mod known;
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query, State};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::conditions::{self, ConditionsQuery};
+use super::names;
+use super::page::{self, PageQuery, moment};
+use crate::catalog::view::PlaceView;
+use crate::store::now;
+pub(crate) use inputs::REPOSITORY_FAILING;
+pub use known::KnownProblems;
+
+/// What needs somebody.
+#[derive(Clone, Debug, Default, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProblemsView {
+    /// How many there are, with these filters. None: nobody is needed.
+    pub total: u64,
+    pub errors: u64,
+    pub warnings: u64,
+    /// Those that wait for a person's decision.
+    pub waiting: u64,
+    /// By kind, then along the promotion chain.
+    pub items: Vec<ProblemSummary>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// RFC 3339
+    pub at: String,
+}
+
+/// Something that needs somebody: one cause, with what it does and the way out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProblemSummary {
+    /// Stable as long as the problem is the same.
+    pub id: String,
+    pub kind: ProblemKind,
+    pub severity: ProblemSeverity,
+    /// A stable word for programs, such as `RolloutStopped`.
+    pub code: String,
+    /// Empty: it concerns the hub as a whole.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub environments: Vec<String>,
+    /// How many clusters, assignments or findings it is about.
+    pub count: u64,
+    pub message: String,
+    /// What it brings with it; those are no problems of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub brings: Vec<String>,
+    /// The way out, as a sentence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    /// The command that shows more or is the way out.
+    pub command: String,
+    /// The page of the hub that shows more.
+    pub link: String,
+    /// RFC 3339: since when; of several, the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// A few of those that it is about.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub examples: Vec<ProblemExample>,
+}
+
+/// One of those that a problem is about.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProblemExample {
+    /// Of a finding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assignment: Option<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub origin: Option<PlaceView>,
+}
+
+/// Where the cause is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ProblemKind {
+    /// Somebody's decision is all that is missing.
+    Approvals,
+    Rollouts,
+    Clusters,
+    /// Rendered, and can't be packed or published.
+    Delivery,
+    /// Described in Git, and can't be rendered.
+    Schedule,
+    /// Repositories that can't be read.
+    Git,
+    #[default]
+    Hub,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub enum ProblemSeverity {
+    #[default]
+    Error,
+    /// It waits for a person's decision.
+    Waiting,
+    Warning,
+}
+
+/// Which problems.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ProblemsQuery {
+    pub environment: Option<String>,
+    /// `approvals`, `rollouts`, `clusters`, `delivery`, `schedule`, `git` or `hub`
+    pub kind: Option<String>,
+    /// `error`, `waiting` or `warning`
+    pub state: Option<String>,
+    /// At most so many items, up to 500.
+    pub limit: Option<usize>,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
+}
+
+/// Items of a page whose clusters are named.
+const NAMED: usize = 20;
+/// Clusters that are named of each.
+const CLUSTERS: usize = 3;
+
+/// Everything that needs somebody.
+#[utoipa::path(get, path = "/problems", tag = "fleet", params(ProblemsQuery),
+    responses((status = OK, description = "what needs somebody", body = ProblemsView)))]
+pub async fn problems(
+    State(state): State<ApiState>,
+    caller: Caller,
+    query: Result<Query<ProblemsQuery>, QueryRejection>,
+) -> Result<Json<ProblemsView>, ApiError> {
+    list(&state, &caller, &query?.0).await.map(Json)
+}
+
+/// A page of them.
+pub(crate) async fn list(state: &ApiState, caller: &Caller, query: &ProblemsQuery) -> Result<ProblemsView, ApiError> {
+    let paging = PageQuery { limit: query.limit, cursor: query.cursor.clone(), ..PageQuery::default() };
+    let (limit, from) = (paging.limit()?, paging.from::<String>()?);
+    let kind = query.kind.as_deref().map(ProblemKind::named).transpose()?;
+    let severity = query.state.as_deref().map(ProblemSeverity::named).transpose()?;
+    names::environment(state, caller, query.environment.as_deref()).await?;
+    let all = state.problems.fresh(state, caller).await?;
+    let wanted = |one: &&ProblemSummary| {
+        kind.is_none_or(|kind| one.kind == kind)
+            && severity.is_none_or(|severity| one.severity == severity)
+            && query.environment.as_ref().is_none_or(|wanted| one.environments.contains(wanted))
+    };
+    let chosen: Vec<&ProblemSummary> = all.iter().filter(wanted).collect();
+    let of = |severity: ProblemSeverity| chosen.iter().filter(|one| one.severity == severity).count() as u64;
+    let begin = match from {
+        None => 0,
+        // What the page before ended with may be solved by now: the list begins again then.
+        Some(id) => chosen.iter().position(|one| one.id == id).map_or(0, |place| place + 1),
+    };
+    let mut items: Vec<ProblemSummary> = chosen.iter().skip(begin).take(limit).map(|one| (*one).clone()).collect();
+    let more = begin + items.len() < chosen.len();
+    let next = items.last().filter(|_| more).and_then(|last| page::cursor(&last.id));
+    name_clusters(state, caller, &mut items).await?;
+    Ok(ProblemsView {
+        total: chosen.len() as u64,
+        errors: of(ProblemSeverity::Error),
+        warnings: of(ProblemSeverity::Warning),
+        waiting: of(ProblemSeverity::Waiting),
+        items,
+        next,
+        at: moment(now().0),
+    })
+}
+
+impl ProblemKind {
+    pub const ALL: [ProblemKind; 7] = [
+        ProblemKind::Approvals,
+        ProblemKind::Rollouts,
+        ProblemKind::Clusters,
+        ProblemKind::Delivery,
+        ProblemKind::Schedule,
+        ProblemKind::Git,
+        ProblemKind::Hub,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProblemKind::Approvals => "approvals",
+            ProblemKind::Rollouts => "rollouts",
+            ProblemKind::Clusters => "clusters",
+            ProblemKind::Delivery => "delivery",
+            ProblemKind::Schedule => "schedule",
+            ProblemKind::Git => "git",
+            ProblemKind::Hub => "hub",
+        }
+    }
+
+    fn named(text: &str) -> Result<ProblemKind, ApiError> {
+        let found = ProblemKind::ALL.into_iter().find(|kind| kind.as_str() == text);
+        found.ok_or_else(|| names::no_such("kind of problem", text, ProblemKind::ALL.map(ProblemKind::as_str)))
+    }
+}
+
+impl ProblemSeverity {
+    pub const ALL: [ProblemSeverity; 3] = [ProblemSeverity::Error, ProblemSeverity::Waiting, ProblemSeverity::Warning];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ProblemSeverity::Error => "error",
+            ProblemSeverity::Waiting => "waiting",
+            ProblemSeverity::Warning => "warning",
+        }
+    }
+
+    fn named(text: &str) -> Result<ProblemSeverity, ApiError> {
+        let found = ProblemSeverity::ALL.into_iter().find(|severity| severity.as_str() == text);
+        let words = ProblemSeverity::ALL.map(ProblemSeverity::as_str);
+        found.ok_or_else(|| names::no_such("state of a problem", text, words))
+    }
+}
+
+/// On whom, and why, for those that are shown first.
+async fn name_clusters(state: &ApiState, caller: &Caller, items: &mut [ProblemSummary]) -> Result<(), ApiError> {
+    for item in items.iter_mut().filter(|item| item.code == clusters::FAILED).take(NAMED) {
+        let [example] = item.examples.as_slice() else { continue };
+        let query = ConditionsQuery {
+            environment: item.environments.first().cloned(),
+            assignment: example.assignment.clone(),
+            condition: Some("Failed".to_owned()),
+            limit: Some(CLUSTERS),
+            ..ConditionsQuery::default()
+        };
+        let found = conditions::list(state, caller, &query).await?.page.items;
+        if !found.is_empty() {
+            let assignment = example.assignment.clone();
+            item.since = found.iter().filter_map(|row| row.since.clone()).min();
+            item.examples = found
+                .into_iter()
+                .map(|row| ProblemExample {
+                    cluster: Some(row.cluster_name),
+                    assignment: assignment.clone(),
+                    message: told(row.reason, row.message),
+                    ..ProblemExample::default()
+                })
+                .collect();
+        }
+    }
+    Ok(())
+}
+
+/// The reason first.
+fn told(reason: Option<String>, message: Option<String>) -> String {
+    match (reason, message) {
+        (Some(reason), Some(message)) => format!("{reason}: {message}"),
+        (reason, message) => reason.or(message).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,156 @@
+//! Which problems are consequences of others, and in which order the rest is told. Pure.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{ProblemKind, ProblemSeverity, ProblemSummary};
+use crate::api::fleet::Order;
+
+/// Problems as they were found, and what ties them together.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub problems: Vec<ProblemSummary>,
+    /// Environments with a repository that can't be read, and the problem that says so.
+    pub failing: BTreeMap<String, String>,
+    /// Assignments that a stopped or rolled back rollout moves, as (environment, `<cluster type>/<target>`).
+    pub moved: BTreeMap<(String, String), String>,
+    /// Assignments in quarantine, and objects that are stale, by environment.
+    pub quarantined: BTreeMap<String, u64>,
+    pub stale: BTreeMap<String, u64>,
+}
+
+/// Findings that only repeat that a repository can't be read.
+const OF_REPOSITORIES: [&str; 4] = [super::REPOSITORY_FAILING, "RepositoryFailed", "SourceFailing", "SourceUnreadable"];
+
+impl Found {
+    pub fn add(&mut self, problem: ProblemSummary) {
+        self.problems.push(problem);
+    }
+}
+
+/// Causes with what they bring, by kind and along the chain.
+pub fn fold(mut found: Found, order: &Order) -> Vec<ProblemSummary> {
+    let mut kept: Vec<ProblemSummary> = Vec::new();
+    let mut brought: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for problem in std::mem::take(&mut found.problems) {
+        match cause(&found, &problem) {
+            Some(id) => brought.entry(id).or_default().push(consequence(&problem)),
+            None => kept.push(problem),
+        }
+    }
+    let mut kept = together(kept);
+    let told = |count| match count {
+        1 => "1 assignment is in quarantine: what is published and what runs stays".to_owned(),
+        count => format!("{count} assignments are in quarantine: what is published and what runs stays"),
+    };
+    spread(&mut kept, found.quarantined, told, quarantined);
+    let told = |count| match count {
+        1 => "1 object is stale: its last good version stays in force".to_owned(),
+        count => format!("{count} objects are stale: their last good versions stay in force"),
+    };
+    spread(&mut kept, found.stale, told, stale);
+    for problem in &mut kept {
+        problem.brings.extend(brought.remove(&problem.id).unwrap_or_default());
+    }
+    kept.sort_by_cached_key(|one| {
+        let place = one.environments.iter().map(|name| order.place(name)).min();
+        (one.kind, one.severity, place, one.environments.clone(), one.code.clone(), one.id.clone())
+    });
+    kept
+}
+
+/// The problem that this one is a consequence of.
+fn cause(found: &Found, problem: &ProblemSummary) -> Option<String> {
+    let environment = problem.environments.first()?;
+    if OF_REPOSITORIES.contains(&problem.code.as_str()) && problem.kind != ProblemKind::Hub {
+        return found.failing.get(environment).filter(|id| **id != problem.id).cloned();
+    }
+    if problem.code == super::clusters::FAILED {
+        let assignment = problem.examples.first()?.assignment.clone()?;
+        return found.moved.get(&(environment.clone(), assignment)).cloned();
+    }
+    None
+}
+
+fn consequence(problem: &ProblemSummary) -> String {
+    problem.message.clone()
+}
+
+/// The same findings in several environments are one: the same file was promoted to them.
+fn together(problems: Vec<ProblemSummary>) -> Vec<ProblemSummary> {
+    let mut kept: Vec<ProblemSummary> = Vec::new();
+    for problem in problems {
+        let told = |one: &ProblemSummary| one.examples.iter().map(|one| one.message.clone()).collect::<BTreeSet<_>>();
+        let finding = problem.examples.iter().any(|example| example.id.is_some());
+        let same = kept.iter_mut().find(|one| {
+            finding
+                && one.code == problem.code
+                && one.severity == problem.severity
+                && one.count == problem.count
+                && told(one) == told(&problem)
+        });
+        match same {
+            Some(one) => {
+                one.environments.extend(problem.environments);
+                one.since = one.since.take().into_iter().chain(problem.since).min();
+                one.link = crate::web::links::query("/problems", &[("code", &one.code)]);
+                one.command = "kedge get findings".to_owned();
+            }
+            None => kept.push(problem),
+        }
+    }
+    kept
+}
+
+/// Adds what a number means to the first error of the environment that can have caused it; where there is none, it is a
+/// problem of its own.
+fn spread(
+    kept: &mut Vec<ProblemSummary>,
+    counts: BTreeMap<String, u64>,
+    told: impl Fn(u64) -> String,
+    alone: impl Fn(&str) -> ProblemSummary,
+) {
+    for (environment, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
+        let causes = |one: &&mut ProblemSummary| {
+            matches!(one.kind, ProblemKind::Schedule | ProblemKind::Delivery | ProblemKind::Git)
+                && one.severity == ProblemSeverity::Error
+                && one.environments.contains(&environment)
+        };
+        match kept.iter_mut().find(causes) {
+            Some(cause) => cause.brings.push(told(count)),
+            None => {
+                let message = told(count);
+                kept.push(ProblemSummary {
+                    count,
+                    message,
+                    environments: vec![environment.clone()],
+                    ..alone(&environment)
+                });
+            }
+        }
+    }
+}
+
+fn quarantined(environment: &str) -> ProblemSummary {
+    let pairs = [("environment", environment), ("state", "error")];
+    ProblemSummary {
+        id: format!("schedule/{environment}/Quarantined"),
+        kind: ProblemKind::Schedule,
+        severity: ProblemSeverity::Error,
+        code: "Quarantined".to_owned(),
+        command: format!("kedge get assignments -e {environment} --state quarantined -o wide"),
+        link: crate::web::links::query("/problems", &pairs),
+        ..ProblemSummary::default()
+    }
+}
+
+fn stale(environment: &str) -> ProblemSummary {
+    ProblemSummary {
+        id: format!("git/{environment}/Stale"),
+        kind: ProblemKind::Git,
+        severity: ProblemSeverity::Warning,
+        code: "Stale".to_owned(),
+        command: format!("kedge get cluster-types -e {environment} -o wide"),
+        link: crate::web::links::environment(environment),
+        ..ProblemSummary::default()
+    }
+}
