@@ -175,17 +175,19 @@ fn cluster_condition(item: &Value) -> String {
         count => format!("{} ({count})", crate::condition::shaped(word)),
     };
     if item["state"] != "active" {
-        return String::new();
-    }
-    match () {
-        () if item["unknownSince"].is_string() => crate::condition::shaped("Unknown"),
-        () if !item["amiss"].is_object() => "nothing reported yet".to_owned(),
-        () if count("failed") > 0 => of("Failed", count("failed")),
-        () if count("converging") > 0 => of("Converging", count("converging")),
-        () if count("drifted") > 0 => {
-            format!("{}, {} drifted", crate::condition::shaped("Converged"), count("drifted"))
-        }
-        () => crate::condition::shaped("Converged"),
+        String::new()
+    } else if item["unknownSince"].is_string() {
+        crate::condition::shaped("Unknown")
+    } else if !item["amiss"].is_object() {
+        "nothing reported yet".to_owned()
+    } else if count("failed") > 0 {
+        of("Failed", count("failed"))
+    } else if count("converging") > 0 {
+        of("Converging", count("converging"))
+    } else if count("drifted") > 0 {
+        format!("{}, {} drifted", crate::condition::shaped("Converged"), count("drifted"))
+    } else {
+        crate::condition::shaped("Converged")
     }
 }
 
