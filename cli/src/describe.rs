@@ -1,5 +1,6 @@
 //! `kedge describe`: one object with everything that the hub knows of it. Called by `main`.
 
+mod configuration;
 pub mod text;
 
 use anyhow::Result;

@@ -34,6 +34,7 @@ pub(crate) mod promotions;
 pub(crate) mod publish;
 pub(crate) mod rollouts;
 pub(crate) mod rooms;
+pub(crate) mod running;
 pub(crate) mod search;
 pub(crate) mod states;
 pub(crate) mod tag;

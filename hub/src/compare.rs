@@ -38,13 +38,13 @@ pub struct Place {
     pub cluster_type: String,
     pub target: String,
     pub quarantined: bool,
-    /// What each ring should run; empty while nothing was packed.
+    /// What each ring runs; empty while nothing was delivered.
     pub runs: Vec<Run>,
     /// Its configuration: one, or several while rings have different ones. None: it can't be known.
     pub values: Option<Vec<Arc<Values>>>,
 }
 
-/// What a ring should run of a target.
+/// What a ring runs of a target.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Run {
     pub ring: String,
@@ -110,6 +110,12 @@ pub fn compare(left: &Side, right: &Side) -> Vec<WorkloadCompared> {
             (None, other) => alone(name, None, other, Difference::OnlyRight),
         })
         .collect()
+}
+
+impl Place {
+    fn name(&self) -> String {
+        format!("{}/{}", self.cluster_type, self.target)
+    }
 }
 
 impl Workload {

@@ -13,6 +13,7 @@ pub mod blobs;
 mod branch;
 mod build;
 mod builder;
+pub mod configurations;
 pub mod downloads;
 pub(crate) mod environment_file;
 mod fault;
@@ -41,6 +42,7 @@ use crate::git::Head;
 use crate::state::proof;
 use crate::store::{Store, StoreError, now};
 pub use blobs::{BlobError, Blobs, Collected};
+pub use configurations::{Configurations, Delivered};
 pub use downloads::{Downloads, Progress};
 pub use fault::PackError;
 pub use pins::Pins;
@@ -174,7 +176,8 @@ impl Packer {
         Ok(packed)
     }
 
-    /// Deletes packages that no current or previous pick names any more and didn't for the time they are kept.
+    /// Deletes packages that no current or previous pick names any more and didn't for the time they are kept. Platform packages
+    /// that a cluster was last known to run stay: their configuration is shown as what runs.
     pub async fn collect(&self) -> Result<Collected, PackError> {
         let keys: Vec<String> = {
             let shelves: Vec<Shelf> = {
@@ -189,7 +192,9 @@ impl Packer {
         };
         let keep = i64::try_from(self.keep.as_millis()).unwrap_or(i64::MAX);
         self.store.keep_packings(&keys, now(), now().0.saturating_sub(keep)).await?;
+        self.store.name_platforms().await?;
         let mut needed = self.store.picked_blobs().await?;
+        needed.extend(self.store.running_platforms().await?);
         needed.extend(self.store.rolling_blobs().await?);
         let (blobs, keep) = (self.blobs().clone(), self.keep);
         let swept = tokio::task::spawn_blocking(move || blobs.collect(&needed, keep, SystemTime::now())).await;

@@ -27,7 +27,7 @@ use crate::git::Mirrors;
 use crate::keys::Keys;
 use crate::metrics::own::Own;
 use crate::metrics::{At, Metrics};
-use crate::pack::Blobs;
+use crate::pack::{Blobs, Configurations};
 use crate::platform::PlatformReader;
 use crate::promotion::{self, Branches};
 use crate::publish::Publisher;
@@ -231,6 +231,7 @@ impl Hub {
             publisher: Arc::clone(&rooms.publisher),
             branches: Branches::new(Arc::new(rooms.mirrors.clone()), config),
             trials: Trials::new(rooms.reader.clone(), self.store.clone()),
+            configurations: Configurations::new(rooms.blobs.clone()),
             rollouts: rooms.rollouts.nudge.clone(),
             webhook_secret: config.git.webhook_secret_file.clone(),
         };

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+use super::configuration;
 use crate::get::columns::{labels, list, moment, place, text as plain};
 use crate::output::Table;
 
@@ -11,10 +12,27 @@ use crate::output::Table;
 const VALUE_LIMIT: usize = 120;
 
 /// Fields that are shown as tables, with their columns.
-const TABLES: [(&str, &str, &[&str]); 16] = [
+const TABLES: [(&str, &str, &[&str]); 17] = [
     ("conditions", "Conditions", &["assignment", "condition", "version", "reason", "since", "message", "drift"]),
     ("holds", "Held", &["assignment", "by", "writer", "since", "obeyed", "reason"]),
     ("counts", "Clusters", &["ring", "packages", "condition", "count"]),
+    (
+        "running",
+        "Running, as the clusters reported it",
+        &[
+            "ring",
+            "version",
+            "commit",
+            "platformCommit",
+            "count",
+            "converged",
+            "converging",
+            "failed",
+            "unknown",
+            "offlineSince",
+            "asDesired",
+        ],
+    ),
     ("desired", "Desired", &["ring", "generation", "mode", "version", "platform", "workload", "expectedCommit"]),
     ("entries", "Entries", &["assignment", "mode", "version", "platform", "workload", "expectedCommit"]),
     ("quarantine", "Quarantined, it keeps what is published", &["stage", "code", "message", "origin", "hint"]),
@@ -36,6 +54,9 @@ pub fn of(document: &Value) -> String {
     let mut tables = Vec::new();
     let mut scalars = Table::default();
     for (key, value) in ordered(fields) {
+        if configuration::is_part(key, document) {
+            continue;
+        }
         if key == "via" {
             // Whoever brought it: what counts is when it was said.
             let observed = moment(&document["lastContact"]);
@@ -46,6 +67,9 @@ pub fn of(document: &Value) -> String {
     }
     text.push_str(&scalars.to_text(""));
     for (title, table) in tables {
+        let _ = write!(text, "\n{title}\n{}", table.to_text("  "));
+    }
+    for (title, table) in configuration::of(document) {
         let _ = write!(text, "\n{title}\n{}", table.to_text("  "));
     }
     text
@@ -63,7 +87,6 @@ fn ordered(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
 fn gather(key: &str, value: &Value, scalars: &mut Table, tables: &mut Vec<(&'static str, Table)>) {
     match (key, value) {
         (_, Value::Null) => {}
-        ("configuration", Value::Array(values)) => tables.push(("Configuration", configuration(values))),
         ("provenance", Value::Object(inner)) => {
             for (key, value) in inner {
                 gather(key, value, scalars, tables);
@@ -82,22 +105,6 @@ fn gather(key: &str, value: &Value, scalars: &mut Table, tables: &mut Vec<(&'sta
         ("policies", Value::Array(_)) => {}
         _ => scalars.row([spaced(key), cell(value)]),
     }
-}
-
-fn configuration(values: &[Value]) -> Table {
-    let mut table = Table::default();
-    for value in values {
-        let secret = if value["secret"] == true { " (secret)" } else { "" };
-        table.row([format!("{}{secret}", plain(&value["key"])), "=".to_owned(), cut(&value["value"].to_string())]);
-        for candidate in value["candidates"].as_array().into_iter().flatten() {
-            table.row([
-                format!("  {}", plain(&candidate["effect"])),
-                plain(&candidate["configMap"]),
-                place(&candidate["origin"]),
-            ]);
-        }
-    }
-    table
 }
 
 fn table(rows: &[Value], columns: &[&str]) -> Table {
@@ -153,7 +160,7 @@ fn spaced(key: &str) -> String {
     text
 }
 
-fn cut(text: &str) -> String {
+pub(super) fn cut(text: &str) -> String {
     match text.char_indices().nth(VALUE_LIMIT) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -19,7 +19,8 @@ pub fn of(document: &Value) -> String {
     let moving: Vec<String> = rollouts().filter(|rollout| !is_stopped(rollout)).map(|one| rollout("◐", one)).collect();
     let waiting: Vec<String> = environments.iter().filter_map(|environment| waits(environment)).collect();
     section(&mut out, "Moving", moving.into_iter().chain(waiting).collect());
-    let mut wrong: Vec<String> = rollouts().filter(is_stopped).map(|one| rollout("▲", one)).collect();
+    let mut wrong: Vec<String> = environments.iter().flat_map(|environment| notices(environment)).collect();
+    wrong.extend(rollouts().filter(is_stopped).map(|one| rollout("▲", one)));
     wrong.extend(failures(document, &environments));
     for environment in &environments {
         wrong.extend(silent(environment));
@@ -48,12 +49,45 @@ fn table(environments: &[&Value]) -> String {
             0 => "-".to_owned(),
             count => count.to_string(),
         };
-        let commit = short(&environment["promotedCommit"]);
-        let commit = if commit.is_empty() { "-".to_owned() } else { commit };
-        let cells = [text(&environment["name"]), commit, text(&clusters["total"]), silent];
+        let cells = [text(&environment["name"]), running(environment), text(&clusters["total"]), silent];
         table.row(cells.into_iter().chain(counts(&environment["conditions"])));
     }
     table.to_text("")
+}
+
+/// The commit that runs; several while rings have different ones.
+fn running(environment: &Value) -> String {
+    let commits: Vec<String> = environment["running"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .map(|one| {
+            let commit = if text(&one["commit"]).is_empty() { "?".to_owned() } else { short(&one["commit"]) };
+            let rings: Vec<String> = one["rings"].as_array().into_iter().flatten().map(text).collect();
+            if rings.is_empty() { commit } else { format!("{commit} ({})", rings.join(", ")) }
+        })
+        .collect();
+    if commits.is_empty() { "-".to_owned() } else { commits.join(", ") }
+}
+
+/// Why an environment doesn't run what Git says; stopped and paused rollouts are told apart.
+fn notices(environment: &Value) -> Vec<String> {
+    let (name, git) = (text(&environment["name"]), short(&environment["promotedCommit"]));
+    let mut lines = Vec::new();
+    for notice in environment["notices"].as_array().into_iter().flatten() {
+        let kind = text(&notice["kind"]);
+        let (shape, way) = match kind.as_str() {
+            "rolledBack" | "aborted" => ("▲", format!("kedge rollout show {}", text(&notice["rollout"]))),
+            "held" => ("○", format!("kedge get clusters -e {name}")),
+            "publish" | "stale" => ("!", format!("kedge describe environment {name}")),
+            _ => continue,
+        };
+        lines.push(format!("{shape} {name}: {}  > {way}", text(&notice["text"])));
+        if shape == "▲" && !git.is_empty() {
+            lines.push(format!("    Git names {git}; {} runs", running(environment)));
+        }
+    }
+    lines
 }
 
 fn section(out: &mut String, title: &str, lines: Vec<String>) {
@@ -205,6 +239,21 @@ mod tests {
         let names: Vec<String> = (1..6).map(|number| format!("c{number}")).collect();
         assert_eq!(listed(&names), "c1, c2, c3 and 2 more");
         assert_eq!(listed(&names[..2]), "c1, c2");
+    }
+
+    #[test]
+    fn a_rolled_back_environment_says_so_first_and_shows_what_runs() {
+        let environment = json!({"name": "prod", "clusters": {"total": 2, "unknown": 0}, "promotedCommit": "b".repeat(40),
+            "running": [{"commit": "a".repeat(40), "rings": []}],
+            "notices": [{"kind": "rolledBack", "text": "bbbbbbbbbb “Say Bonjour” was rolled back: no", "rollout": 7}],
+            "conditions": {"converged": 4, "converging": 0, "failed": 0, "unknown": 0}, "problems": {"errors": 0}});
+        assert_eq!(
+            of(&json!({"environments": [environment]})),
+            "ENVIRONMENT  COMMIT      CLUSTERS  SILENT  CONVERGED  CONVERGING  FAILED  UNKNOWN\n\
+             prod         aaaaaaaaaa  2         -       ● 4        -           -       -\n\n\
+             Wrong:\n  ▲ prod: bbbbbbbbbb “Say Bonjour” was rolled back: no  > kedge rollout show 7\n      \
+             Git names bbbbbbbbbb; aaaaaaaaaa runs\n"
+        );
     }
 
     #[test]

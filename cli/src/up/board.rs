@@ -175,6 +175,11 @@ fn summary(picture: &Picture, width: usize) -> Vec<String> {
         row.add(&format!("{} ", short(&environment.commit)), Style::new().bold());
         row.add(&environment.subject, Style::new());
         lines.push(row.text);
+        for notice in &environment.notices {
+            let mut row = Row::new(width);
+            row.add(&format!("         ▲ {notice}"), AnsiColor::Red.on_default());
+            lines.push(row.text);
+        }
         if let Some(next) = &environment.next {
             let mut row = Row::new(width);
             row.add(&format!("         → {} {} ", short(&next.commit), next.subject), Style::new());
@@ -211,6 +216,7 @@ fn in_line(picture: &Picture) -> String {
         }
         let at =
             if environment.commit.is_empty() { String::new() } else { format!(" at {}", short(&environment.commit)) };
+        let at = environment.notices.iter().fold(at, |at, notice| format!("{at} ({notice})"));
         let moving: String = environment.rollouts.iter().map(|rollout| format!(" {}", said_of(rollout))).collect();
         let next = environment.next.as_ref();
         let next = next.map(|next| format!(" ({} {})", short(&next.commit), said_of_next(next))).unwrap_or_default();
@@ -263,6 +269,7 @@ mod tests {
             subject: "Describe the platform".to_owned(),
             state: "Passed".to_owned(),
             rollouts: vec![rollout],
+            notices: Vec::new(),
             next: Some(next),
         };
         Picture { environments: vec![environment] }
@@ -279,6 +286,15 @@ mod tests {
                  → bbbbbbb Say moin waits for an approval
                  → Say ahoy (rollout 7: canary passed, rest rolling)
         ");
+    }
+
+    #[test]
+    fn an_environment_that_was_rolled_back_says_so() {
+        let mut picture = picture();
+        picture.environments[0].notices = vec!["aaaaaaaaaa “Say ahoy” was rolled back: no; ccccccc runs".to_owned()];
+        let text = plain(&summary(&picture, 120));
+        assert!(text.contains("▲ aaaaaaaaaa “Say ahoy” was rolled back: no; ccccccc runs"), "{text}");
+        assert!(in_line(&picture).contains("was rolled back"));
     }
 
     #[test]

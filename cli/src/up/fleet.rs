@@ -32,6 +32,8 @@ pub(super) struct Environment {
     pub state: String,
     /// What is on its way or waits.
     pub rollouts: Vec<Rollout>,
+    /// Why something else runs than that commit.
+    pub notices: Vec<String>,
     /// The commit that wants to come in.
     pub next: Option<Next>,
 }
@@ -78,6 +80,7 @@ impl Picture {
         let promotions = api.get(&["promotions"], &[])?.document;
         let rollouts = api.get(&["rollouts"], &[("unfinished", Some("true".to_owned()))])?.document;
         let assignments = api.get(&["assignments"], &[("limit", Some("500".to_owned()))])?.document;
+        let fleet = api.get(&["fleet"], &[])?.document;
         let mut picture = Picture::default();
         for name in ENVIRONMENTS {
             let counts = api.get(&["counts"], &[("environment", Some(name.to_owned()))])?.document;
@@ -91,6 +94,7 @@ impl Picture {
                 commit,
                 subject: text(&of["subject"]),
                 state: text(&of["state"]),
+                notices: notices(&fleet, name),
                 next: Next::of(promotion),
                 rollouts: items(&rollouts).filter(|item| item["environment"] == name).map(Rollout::of).collect(),
             });
@@ -136,6 +140,17 @@ impl Environment {
             "converged": converged, "converging": converging, "failed": failed, "unknown": unknown,
         })
     }
+}
+
+/// Rollouts that went back or were aborted, and what runs instead.
+fn notices(fleet: &Value, name: &str) -> Vec<String> {
+    let environments = fleet["environments"].as_array().into_iter().flatten();
+    let Some(environment) = environments.into_iter().find(|one| one["name"] == name) else { return Vec::new() };
+    let runs = environment["running"].as_array().into_iter().flatten().map(|one| text(&one["commit"]));
+    let runs: Vec<String> = runs.map(|commit| commit.chars().take(7).collect()).collect();
+    let told = environment["notices"].as_array().into_iter().flatten();
+    let told = told.filter(|notice| notice["kind"] == "rolledBack" || notice["kind"] == "aborted");
+    told.map(|notice| format!("{}; {} runs", text(&notice["text"]), runs.join(", "))).collect()
 }
 
 impl Next {

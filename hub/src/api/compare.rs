@@ -2,6 +2,7 @@
 //! now, from states and published files for an earlier time.
 
 mod gather;
+mod reported;
 mod states;
 
 use std::collections::BTreeSet;
@@ -51,8 +52,6 @@ pub async fn compare(
     let paging = PageQuery { limit: query.limit, cursor: query.cursor.clone(), ..PageQuery::default() };
     let (limit, from) = (paging.limit()?, paging.from::<String>()?);
     let (left, right) = (parse(&query.left)?, parse(&query.right)?);
-    // Published files are compared with published files only.
-    let published = left.at.is_some() || right.at.is_some();
     let (left, right) = (Known::of(&state, &caller, left).await?, Known::of(&state, &caller, right).await?);
     let mut names: BTreeSet<&str> = left.workloads().chain(right.workloads()).collect();
     names.retain(|name| from.as_deref().is_none_or(|from| *name > from));
@@ -60,8 +59,8 @@ pub async fn compare(
     let more = names.len() > limit;
     let names: BTreeSet<String> = names.into_iter().take(limit).map(str::to_owned).collect();
     let next = names.last().filter(|_| more).and_then(page::cursor);
-    let one = left.side(&state, &caller, &names, published).await?;
-    let other = right.side(&state, &caller, &names, published).await?;
+    let one = left.side(&state, &caller, &names).await?;
+    let other = right.side(&state, &caller, &names).await?;
     let mut workloads = compare::compare(&one, &other);
     let totals = CompareTotals::of(&workloads);
     if query.differing == Some(true) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use kedge_model::wire::{Mode, Stream};
+use kedge_model::wire::{Digest, Mode, Stream};
 use tokio::sync::Mutex;
 
 use super::answer::ApiError;
@@ -41,6 +41,9 @@ pub struct WantedEntry {
     /// Of the platform's package and of the workload's; of an observed one the commit that it should reach.
     pub platform_commit: Option<String>,
     pub workload_commit: Option<String>,
+    /// Its packages; none: another reconciler applies it.
+    pub platform: Option<Digest>,
+    pub workload: Option<Digest>,
 }
 
 impl Desired {
@@ -87,6 +90,8 @@ fn wanted(envelope: &[u8]) -> Result<Wanted, ApiError> {
             Mode::Apply(pair) => WantedEntry {
                 packages,
                 version: pair.version,
+                platform: Some(pair.platform.digest),
+                workload: Some(pair.workload.digest),
                 platform_commit: Some(pair.platform.commit),
                 workload_commit: Some(pair.workload.commit),
             },
@@ -95,6 +100,8 @@ fn wanted(envelope: &[u8]) -> Result<Wanted, ApiError> {
                 version: None,
                 platform_commit: observation.expected_commit,
                 workload_commit: None,
+                platform: None,
+                workload: None,
             },
         };
         (entry.assignment, wanted)

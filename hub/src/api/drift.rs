@@ -344,12 +344,17 @@ pub(super) async fn contents(
     desired: &Streams,
 ) -> Result<BTreeMap<String, Content>, ApiError> {
     let mut found = state.store.contents(packages).await?;
-    if packages.iter().all(|packages| found.contains_key(packages)) {
+    let whole = |found: &BTreeMap<String, Content>, packages: &String| {
+        found.get(packages).is_some_and(|content| content.platform.is_some())
+    };
+    if packages.iter().all(|packages| whole(&found, packages)) {
         return Ok(found);
     }
     for entry in desired.values().flat_map(|wanted| wanted.entries.values()) {
-        if entry.workload_commit.is_some() && !found.contains_key(&entry.packages) {
+        if entry.workload_commit.is_some() && !whole(&found, &entry.packages) {
             let content = Content {
+                platform: entry.platform,
+                workload: entry.workload,
                 version: entry.version.clone(),
                 platform_commit: entry.platform_commit.clone().unwrap_or_default(),
                 workload_commit: entry.workload_commit.clone().unwrap_or_default(),

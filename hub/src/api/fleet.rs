@@ -2,6 +2,7 @@
 //! length of a list: of `/conditions`, `/clusters`, `/rollouts`, `/assignments`, `/problems` or `/repositories`.
 
 mod chain;
+mod standing;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use crate::store::{StoreError, now};
 use crate::truth::tally::{Presence, Word};
 use chain::along_the_chain;
 pub(crate) use chain::{Order, chain};
+pub use standing::{RunningCommit, StandingNotice};
 
 /// Everything at a glance.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
@@ -41,7 +43,13 @@ pub struct FleetView {
 #[serde(rename_all = "camelCase")]
 pub struct FleetEnvironment {
     pub name: String,
-    /// The commit of `main` that it is read at; not for application teams.
+    /// The commits of `main` that its rings run; several while a rollout is on its way. Not for application teams.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub running: Vec<RunningCommit>,
+    /// Why it doesn't run what Git says, or might not: what needs somebody most comes first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<StandingNotice>,
+    /// The commit of `main` that Git names for it; not for application teams.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub promoted_commit: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,7 +230,7 @@ pub(crate) async fn glance(state: &ApiState, caller: &Caller, query: &FleetQuery
             found.problems.add(&what, count);
         }
     }
-    let environments = along_the_chain(state, &visible, environments).await?;
+    let environments = along_the_chain(state, &visible, environments, filter.workload.as_deref()).await?;
     let repositories = repositories(state, caller, &filter).await?;
     Ok(FleetView { environments, problems, repositories, at: moment(now().0) })
 }
@@ -281,8 +289,10 @@ async fn environments(
     let mut found = BTreeMap::new();
     for Shown { name, body, .. } in shown {
         let view: EnvironmentView = serde_json::from_str(&body).map_err(corrupt)?;
-        let promoted_commit = view.promoted_commit.filter(|_| *visible == Visible::All);
-        found.insert(name.clone(), FleetEnvironment { name, promoted_commit, ..FleetEnvironment::default() });
+        let all = *visible == Visible::All;
+        let notices = if all { standing::described(&view) } else { Vec::new() };
+        let promoted_commit = view.promoted_commit.filter(|_| all);
+        found.insert(name.clone(), FleetEnvironment { name, promoted_commit, notices, ..FleetEnvironment::default() });
     }
     if filter.workload.is_none() {
         let (types, _) = state.store.catalog_page(Kind::ClusterType, visible, &asked).await?;

@@ -16,6 +16,7 @@ use super::names::{self, Mentioned};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, Removed, moment};
 use super::rollouts::about::{self, AboutView, PinnedView};
 use super::rooms::{CountQuery, CountSeen};
+use super::running::{self, Asked, ConfigurationView, Git, RingRunning, Running};
 use super::states::{EntryView, entry_of};
 use crate::catalog::StoredValue;
 use crate::catalog::view::{
@@ -83,9 +84,14 @@ pub struct AssignmentWhole {
     #[serde(flatten)]
     pub assignment: AssignmentView,
     pub provenance: AssignmentDetail,
+    /// What Git says, with where each value comes from. What runs is in `running` and `configurations`.
     pub configuration: Vec<ValueView>,
     /// What each ring should run.
     pub desired: Vec<RingView>,
+    /// What runs in each ring, as clusters reported it.
+    pub running: Vec<RingRunning>,
+    /// The configurations that run or should, as they were delivered.
+    pub configurations: Vec<ConfigurationView>,
     /// How many clusters are in which condition.
     pub counts: Vec<CountSeen>,
     /// The rollouts that move it, or last did.
@@ -103,6 +109,9 @@ pub struct AssignmentWhole {
 pub struct RingView {
     pub ring: String,
     pub generation: u64,
+    /// One of `configurations`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
     #[serde(flatten)]
     pub entry: EntryView,
 }
@@ -282,6 +291,15 @@ pub async fn assignment(
         stream.cluster_type == cluster_type && assignment == target
     });
     let pinned = pinned.await?;
+    let provenance: AssignmentDetail =
+        if known.detail.is_empty() { AssignmentDetail::default() } else { parse(&known.detail)? };
+    let git = Git { values: stored.clone(), files: provenance.files.clone() };
+    let asked = Asked { environment: &environment, cluster_type: &cluster_type, target: &target };
+    let runs = running::of(&state, &caller, asked, &git).await?;
+    let mut desired = rings(&state, &stream, &target).await?;
+    for ring in &mut desired {
+        ring.configuration = runs.delivered.get(&ring.ring).cloned();
+    }
     let counts = CountQuery {
         environment,
         cluster_type: Some(cluster_type),
@@ -289,9 +307,11 @@ pub async fn assignment(
         ..CountQuery::default()
     };
     Ok(Json(AssignmentWhole {
-        provenance: if known.detail.is_empty() { AssignmentDetail::default() } else { parse(&known.detail)? },
+        provenance,
         configuration: stored.into_iter().map(|value| value.view(caller.sees_secrets())).collect(),
-        desired: rings(&state, &stream, &target).await?,
+        desired,
+        running: runs.rings,
+        configurations: runs.configurations,
         counts: state.rooms.counts(&counts).await?,
         rollouts,
         pinned,
@@ -300,17 +320,24 @@ pub async fn assignment(
     }))
 }
 
-/// The configuration of one assignment, as the caller may see it; empty where there is no such assignment.
-pub(crate) async fn values_of(
+/// What runs of one assignment, as the caller may see it, and what Git says of it; nothing where there is no such assignment.
+pub(crate) async fn running_of(
     state: &ApiState,
     caller: &Caller,
     environment: &str,
     name: &str,
-) -> Result<Vec<ValueView>, ApiError> {
+) -> Result<(Running, Vec<ValueView>), ApiError> {
     let found = state.store.catalog_row(Kind::Assignment, &caller.visible(), environment, name).await?;
-    let Some(known) = found.filter(|known| !known.values.is_empty()) else { return Ok(Vec::new()) };
-    let stored: Vec<StoredValue> = parse(&known.values)?;
-    Ok(stored.into_iter().map(|value| value.view(caller.sees_secrets())).collect())
+    let (Some(known), Some((cluster_type, target))) = (found, name.split_once('/')) else {
+        return Ok((Running::default(), Vec::new()));
+    };
+    let values: Vec<StoredValue> = if known.values.is_empty() { Vec::new() } else { parse(&known.values)? };
+    let detail: AssignmentDetail =
+        if known.detail.is_empty() { AssignmentDetail::default() } else { parse(&known.detail)? };
+    let git = Git { values, files: detail.files };
+    let running = running::of(state, caller, Asked { environment, cluster_type, target }, &git).await?;
+    let shown = git.values.into_iter().map(|value| value.view(caller.sees_secrets()));
+    Ok((running, shown.collect()))
 }
 
 /// What is wrong with what Git describes, one by one; `/problems` tells everything that needs somebody.
@@ -487,7 +514,7 @@ async fn rings(state: &ApiState, stream: &Stream, target: &str) -> Result<Vec<Ri
     for seen in state.store.newest_states(&Visible::All, &filter).await? {
         if let Some(entry) = entry_of(&seen, target)? {
             let generation = u64::try_from(seen.generation).unwrap_or_default();
-            rings.push(RingView { ring: seen.stream.ring, generation, entry });
+            rings.push(RingView { ring: seen.stream.ring, generation, configuration: None, entry });
         }
     }
     Ok(rings)

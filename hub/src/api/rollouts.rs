@@ -140,6 +140,7 @@ pub(crate) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> R
     let held = state.store.running_rollout(id).await?;
     let before = |item: &Item| held.as_ref().and_then(|held| held.version_before(item));
     let mut whole = RolloutWhole::of(&stored, items, before, behind.filter(|waiting| waiting.behind == id));
+    whole.rollout.settle(&state.store.blocked_rollouts().await?);
     if partial {
         whole.rollout.narrow();
     }
@@ -152,12 +153,14 @@ pub(super) async fn seen(
     found: Vec<StoredRollout>,
 ) -> Result<Vec<RolloutView>, ApiError> {
     let mut views = Vec::with_capacity(found.len());
+    let blocked = state.store.blocked_rollouts().await?;
     for stored in found {
         let all = state.store.rollout_items(stored.rollout.id).await?;
         let of = all.len();
         let items = own(state, caller, &stored, all).await?;
         if !items.is_empty() || caller.visible() == Visible::All {
             let mut view = RolloutView::of(&stored, items.len());
+            view.settle(&blocked);
             if items.len() < of {
                 view.narrow();
             }

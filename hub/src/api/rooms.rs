@@ -1,12 +1,12 @@
 //! What `api` asks of the other rooms: to sign, to count, to publish, to fetch. `run` gives the real ones, tests a fake.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use axum::http::HeaderMap;
 use bytes::Bytes;
 use kedge_model::Labels;
-use kedge_model::wire::{ClusterId, Envelope, HoldEntry, Timestamp};
+use kedge_model::wire::{ClusterId, Digest, Envelope, HoldEntry, Timestamp};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -15,6 +15,7 @@ use super::caller::Caller;
 use super::rollouts::start::WrittenView;
 use crate::airgap::{Export, Import, Order};
 use crate::compare::rendered::Rendered;
+use crate::pack::Delivered;
 use crate::store::Tx;
 use crate::trial::view::PlanView;
 use crate::trial::{Audience, Wish};
@@ -238,6 +239,9 @@ pub trait Rooms: Send + Sync + 'static {
         commit: &str,
         folders: &[String],
     ) -> Result<Option<BTreeMap<String, Option<Rendered>>>, ApiError>;
+
+    /// The configuration inside platform packages.
+    async fn delivered(&self, packages: &BTreeSet<Digest>) -> Result<BTreeMap<Digest, Delivered>, ApiError>;
 
     /// What a change would do. Reads, and writes nothing.
     async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError>;

@@ -30,5 +30,7 @@ mod history;
 mod roles;
 pub(crate) mod rollouts;
 mod routes;
+pub(crate) mod running;
 mod sites;
+mod standing;
 mod watching;

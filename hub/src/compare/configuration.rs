@@ -105,11 +105,21 @@ fn found<'a>(places: &[&'a Place], key: &str) -> Found<'a> {
         for values in place.values.iter().flatten() {
             let values: &'a Values = values;
             let value = values.get(key);
-            let exact = value.map(|value| value.exact.to_string());
+            let exact = value.map(|value| canonical(&value.exact));
             found.entry(exact).or_insert_with(|| (value, BTreeSet::new())).1.insert(&place.target);
         }
     }
     found
+}
+
+/// Git has numbers and structures where a file that was made from it has text.
+fn canonical(value: &serde_json::Value) -> String {
+    let serde_json::Value::String(text) = value else { return value.to_string() };
+    if !text.contains([':', '-', '{', '[']) {
+        return text.clone();
+    }
+    let inside = kedge_goyaml::decode(text).ok().filter(kedge_goyaml::Value::is_collection);
+    inside.map_or_else(|| text.clone(), |inside| kedge_scheduler::json::value_to_json(&inside).to_string())
 }
 
 /// As people see it, and whether something is hidden.

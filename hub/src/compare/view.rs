@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::Workload;
+use super::{Place, Workload};
 
 /// `GET /compare`
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -68,7 +68,7 @@ pub struct WorkloadCompared {
     pub configuration_unknown: bool,
 }
 
-/// What a side should run of a workload.
+/// What a side runs of a workload, as its clusters reported it; where none has, and at an earlier time, what was delivered.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SideRun {
@@ -83,14 +83,17 @@ pub struct SideRun {
     pub commit: Option<String>,
     /// The packages, as `counts` names them.
     pub packages: Vec<String>,
-    /// Every version with where it should run.
+    /// Every version with where it runs.
     pub versions: Vec<VersionRun>,
+    /// Assignments that nothing was delivered of yet: their configuration is what Git says.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only_in_git: Vec<String>,
     /// Assignments that keep what is published because they can't be rendered or packed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quarantined: Vec<String>,
 }
 
-/// A version, and where it should run.
+/// A version, and where it runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionRun {
@@ -145,11 +148,8 @@ impl SideRun {
             version: only(runs().map(|(_, run)| run.version.clone())),
             commit: only(runs().map(|(_, run)| run.commit.clone())),
             packages: list(runs().map(|(_, run)| run.packages.clone())),
-            quarantined: list(
-                places()
-                    .filter(|place| place.quarantined)
-                    .map(|place| format!("{}/{}", place.cluster_type, place.target)),
-            ),
+            only_in_git: list(places().filter(|place| place.runs.is_empty()).map(Place::name)),
+            quarantined: list(places().filter(|place| place.quarantined).map(Place::name)),
             versions: versions
                 .into_iter()
                 .map(|((version, repo, commit), places)| VersionRun {

@@ -3,7 +3,7 @@
 mod change;
 mod files;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use kedge_model::Labels;
 use kedge_model::kinds::RepoRef;
-use kedge_model::wire::{ClusterId, Envelope, HoldEntry, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, Digest, Envelope, HoldEntry, Stream, Timestamp};
 use kedge_status::{Condition, Hold, Report, Status};
 
 use crate::agents::{Changes, Fleet, FleetError, SignOrder, Signed, TokenOrder};
@@ -24,6 +24,7 @@ use crate::api::{
 use crate::compare::rendered::Rendered;
 use crate::git::webhook::{self, HookError};
 use crate::git::{Mirrors, Trust};
+use crate::pack::{Configurations, Delivered};
 use crate::promotion::{At, BranchError, Branches, Edit, Wrote};
 use crate::publish::{PublishError, Publisher, shown_repo};
 use crate::rollout::Nudge;
@@ -46,6 +47,7 @@ pub struct People {
     pub publisher: Arc<Publisher>,
     pub branches: Branches,
     pub trials: Trials,
+    pub configurations: Configurations,
     /// Wakes who moves rollouts.
     pub rollouts: Nudge,
     /// Read anew for each webhook, so that it can be changed.
@@ -240,6 +242,10 @@ impl Rooms for People {
         let folders = folders.to_vec();
         let reading = tokio::task::spawn_blocking(move || change::published(&mirrors, &repo, &commit, folders));
         reading.await.map_err(|_| ApiError::unavailable("the hub stops"))
+    }
+
+    async fn delivered(&self, packages: &BTreeSet<Digest>) -> Result<BTreeMap<Digest, Delivered>, ApiError> {
+        Ok(self.configurations.read(packages).await)
     }
 
     async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError> {

@@ -219,6 +219,12 @@ impl Store {
         rows.bind(environment).fetch_all(self.pool()).await?.iter().map(blocked).collect()
     }
 
+    /// Rollouts that went back or were aborted, and whose content Git still asks for.
+    pub async fn blocked_rollouts(&self) -> Result<BTreeSet<RolloutId>, StoreError> {
+        let found = sqlx::query_scalar::<_, i64>("SELECT DISTINCT rollout FROM rollout_blocked");
+        found.fetch_all(self.pool()).await?.into_iter().map(id).collect()
+    }
+
     /// Assignments whose head is this commit of an application's source: also where it changed nothing.
     pub async fn sources_at(&self, environment: Option<&str>, commit: &str) -> Result<Vec<SourceRow>, StoreError> {
         let mut statement = Statement::new(

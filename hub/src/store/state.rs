@@ -220,14 +220,18 @@ impl Tx {
     async fn name_content(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let Mode::Apply(packages) = &entry.mode else { return Ok(()) };
         let named = sqlx::query(
-            "INSERT INTO contents (packages, version, platform_commit, workload_commit) VALUES ($1, $2, $3, $4) \
-             ON CONFLICT (packages) DO NOTHING",
+            "INSERT INTO contents (packages, version, platform_commit, workload_commit, platform, workload) \
+             VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (packages) DO UPDATE SET platform = excluded.platform, \
+             workload = excluded.workload \
+             WHERE contents.platform <> excluded.platform",
         );
         named
             .bind(entry.packages_key().to_string())
             .bind(packages.version.as_deref())
             .bind(packages.platform.commit.as_str())
             .bind(packages.workload.commit.as_str())
+            .bind(packages.platform.digest.to_string())
+            .bind(packages.workload.digest.to_string())
             .execute(self.connection())
             .await?;
         Ok(())

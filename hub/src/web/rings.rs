@@ -11,6 +11,7 @@ use super::links;
 use super::part::{Bar, Check, Four, Mood, Step, When};
 use crate::api::answer::ApiError;
 use crate::api::page::moment;
+use crate::api::promotions::PromotionView;
 use crate::api::rollouts::status::{LineView, RolloutStatus, StatusQuery, rollout_status};
 use crate::api::rollouts::view::{CountsView, RingProgress, RolloutWhole, ring_word};
 use crate::api::{ApiState, Caller};
@@ -139,6 +140,24 @@ pub fn mood_of(state: &str) -> Option<Mood> {
         "Active" | "Entered" => Some(Mood::Converging),
         "Stopped" | "Failed" | "Reopened" => Some(Mood::Failed),
         _ => None,
+    }
+}
+
+/// What a rollout's state looks like: one that went back needs somebody until Git asks for something else.
+pub fn mood_of_rollout(state: &str, settled: bool) -> Option<Mood> {
+    match state {
+        "RolledBack" | "Aborted" => (!settled).then_some(Mood::Failed),
+        other => mood_of(other),
+    }
+}
+
+/// What a promotion looks like among others of its environment, the newest first: a failure that a newer commit has overcome is past.
+pub fn mood_of_promotion(promotions: &[PromotionView], commit: &str) -> Option<Mood> {
+    let at = promotions.iter().position(|one| one.commit == commit)?;
+    let overcome = promotions.iter().take(at).any(|newer| matches!(newer.state.as_str(), "Passed" | "Adopted"));
+    match mood_of(&promotions.get(at)?.state) {
+        Some(Mood::Failed) if overcome => None,
+        mood => mood,
     }
 }
 

@@ -8,5 +8,6 @@ mod changes;
 mod doors;
 mod glances;
 mod outside;
+mod running;
 mod sessions;
 mod words;

@@ -22,4 +22,5 @@ mod promotion;
 mod requests;
 mod rings;
 mod several;
+mod shown;
 mod status;

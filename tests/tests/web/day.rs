@@ -68,6 +68,15 @@ fn a_day_with_the_page() {
     plant.await_state("dev", Lane::Source, "RolledBack");
     plant.await_converged("dev");
     browser.open(&format!("{base}/"));
+    browser.await_text("Not all is right");
+    browser.await_text("was rolled back");
+    if let Some(picture) = scene::picture("day-rolled-back") {
+        browser.picture(&picture);
+    }
+
+    // A fix passes, and nothing is left to do.
+    let fix = plant.push_app("dev", "version 3");
+    plant.await_rollout("dev", &fix, "Complete");
     browser.await_text("All is right");
 
     // What differs, and what happened.

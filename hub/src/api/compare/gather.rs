@@ -3,7 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::states::{self, Opened};
+use kedge_model::wire::Digest;
+
+use super::reported::{self, Reported};
+use super::states::{self, Opened, Published};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
@@ -12,6 +15,7 @@ use crate::catalog::StoredValue;
 use crate::compare::rendered::{self, Hidden, Rendered};
 use crate::compare::view::SideView;
 use crate::compare::{Place, Side, SideName, Value, Values, Workload};
+use crate::pack::Delivered;
 use crate::store::StoreError;
 use crate::store::api::compare::AssignmentLine;
 use crate::store::catalog::{Kind, Visible};
@@ -108,14 +112,8 @@ impl Known {
         }
     }
 
-    /// These workloads; `published`: with the configuration as it was written to the branch.
-    pub async fn side(
-        &self,
-        state: &ApiState,
-        caller: &Caller,
-        names: &BTreeSet<String>,
-        published: bool,
-    ) -> Result<Side, ApiError> {
+    /// These workloads, with what runs of each and with which configuration. At an earlier time: with what was delivered.
+    pub async fn side(&self, state: &ApiState, caller: &Caller, names: &BTreeSet<String>) -> Result<Side, ApiError> {
         let mut side = Side {
             environment: self.name.environment.clone(),
             cluster_type: self.name.cluster_type.clone(),
@@ -127,11 +125,16 @@ impl Known {
             side.workloads.insert(workload.clone(), Workload { targets: targets.clone(), places: Vec::new() });
             owner.extend(targets.iter().map(|target| (target.as_str(), workload.as_str())));
         }
-        let mut places = self.places(&owner);
-        match published {
-            false => self.add_composed(state, caller, &mut places).await?,
-            true => self.add_rendered(state, caller, &mut places).await?,
-        }
+        let reported = match self.name.at {
+            None => {
+                let targets = owner.keys().map(|target| (*target).to_owned()).collect();
+                reported::of(state, &self.name, targets).await?
+            }
+            Some(_) => Reported::default(),
+        };
+        let mut places = self.places(&owner, &reported);
+        self.add_composed(state, caller, &mut places).await?;
+        self.add_delivered(state, caller, &mut places).await?;
         for (place, _) in places {
             let workload = owner.get(place.target.as_str()).and_then(|name| side.workloads.get_mut(*name));
             if let Some(workload) = workload {
@@ -141,8 +144,8 @@ impl Known {
         Ok(side)
     }
 
-    /// Each target on each cluster type, with the commits that its files were published in (now: what names its values).
-    fn places(&self, owner: &BTreeMap<&str, &str>) -> Vec<(Place, Whence)> {
+    /// Each target on each cluster type, with what its rings run, and where its configuration is read.
+    fn places(&self, owner: &BTreeMap<&str, &str>, reported: &Reported) -> Vec<(Place, Whence)> {
         let mut found: BTreeMap<(&str, &str), (Place, Whence)> = BTreeMap::new();
         let empty = |cluster_type: &str, target: &str| Place {
             cluster_type: cluster_type.to_owned(),
@@ -151,7 +154,7 @@ impl Known {
         };
         for line in self.lines.iter().filter(|line| owner.contains_key(line.target.as_str())) {
             let place = Place { quarantined: line.quarantined, ..empty(&line.cluster_type, &line.target) };
-            let whence = Whence { content: line.content.clone(), commits: BTreeSet::new() };
+            let whence = Whence { content: line.content.clone(), published: Vec::new() };
             found.insert((&line.cluster_type, &line.target), (place, whence));
         }
         for one in &self.states {
@@ -163,14 +166,16 @@ impl Known {
                 }
                 let (place, whence) =
                     found.entry(key).or_insert_with(|| (empty(&one.cluster_type, target), Whence::default()));
-                place.runs.push(published.run.clone());
-                whence.commits.extend(published.commit.clone());
+                for published in reported.of(&one.cluster_type, target, published) {
+                    place.runs.push(published.run.clone());
+                    whence.published.push(published);
+                }
             }
         }
         found.into_values().collect()
     }
 
-    /// The values that are composed now.
+    /// What Git says, where nothing was delivered yet.
     async fn add_composed(
         &self,
         state: &ApiState,
@@ -178,16 +183,24 @@ impl Known {
         places: &mut [(Place, Whence)],
     ) -> Result<(), ApiError> {
         let with_secrets = caller.sees_secrets();
-        let values = composed(state, &self.name.environment, places.iter().map(|(_, whence)| &whence.content)).await?;
+        let fresh: Vec<String> = {
+            let fresh = places.iter().filter(|(place, _)| self.is_only_in_git(place));
+            fresh.map(|(_, whence)| whence.content.clone()).collect()
+        };
+        let values = composed(state, &self.name.environment, fresh.iter()).await?;
         let values: BTreeMap<&String, Arc<Values>> =
             values.iter().map(|(digest, stored)| (digest, Arc::new(shown(stored, with_secrets)))).collect();
-        for (place, whence) in places {
+        for (place, whence) in places.iter_mut().filter(|(place, _)| self.is_only_in_git(place)) {
             place.values = match whence.content.is_empty() {
                 true => Some(vec![Arc::default()]),
                 false => values.get(&whence.content).map(|values| vec![Arc::clone(values)]),
             };
         }
         Ok(())
+    }
+
+    fn is_only_in_git(&self, place: &Place) -> bool {
+        self.name.at.is_none() && place.runs.is_empty()
     }
 
     /// Where its files are published. States of types that Kedge delivers don't say it.
@@ -198,42 +211,67 @@ impl Known {
         }
     }
 
-    /// The values that were published.
-    async fn add_rendered(
+    /// The values inside the packages that were delivered; where a package is gone, as they were written to the branch.
+    async fn add_delivered(
         &self,
         state: &ApiState,
         caller: &Caller,
         places: &mut [(Place, Whence)],
     ) -> Result<(), ApiError> {
-        let Some((repo, branch)) = self.branch(state).await? else { return Ok(()) };
         let hidden = self.hidden(state, caller, places).await?;
-        let mut wanted: BTreeMap<&String, Vec<String>> = BTreeMap::new();
-        let mut files = 0;
+        let packages: BTreeSet<Digest> = {
+            let all = places.iter().flat_map(|(_, whence)| &whence.published);
+            all.filter_map(platform_package).take(MAX_FILES).collect()
+        };
+        let delivered = state.rooms.delivered(&packages).await?;
+        let read = |one: &Published| match delivered.get(&platform_package(one)?)? {
+            Delivered::Read(file) => Some(file.clone()),
+            Delivered::Gone | Delivered::Unreadable(_) => None,
+        };
+        let mut missing: Vec<(String, String)> = Vec::new();
         for (place, whence) in places.iter() {
-            for commit in &whence.commits {
-                files += 1;
-                if files <= MAX_FILES && (wanted.len() < MAX_COMMITS || wanted.contains_key(commit)) {
-                    wanted.entry(commit).or_default().push(folder(place));
-                }
-            }
+            let gone = whence.published.iter().filter(|one| read(one).is_none());
+            missing.extend(gone.filter_map(|one| Some((one.commit.clone()?, folder(place)))));
         }
-        let mut texts: BTreeMap<String, BTreeMap<String, Option<Rendered>>> = BTreeMap::new();
-        for (commit, folders) in wanted {
-            if let Some(found) = state.rooms.rendered(&repo, &branch, commit, &folders).await? {
-                texts.insert(commit.clone(), found);
-            }
-        }
-        for (place, whence) in places {
+        let texts = self.published(state, missing).await?;
+        for (place, whence) in places.iter_mut().filter(|(_, whence)| !whence.published.is_empty()) {
             let at = folder(place);
-            let of = |commit: &String| {
-                let text = texts.get(commit)?.get(&at)?;
-                rendered::values(text.as_ref(), &hidden).map(Arc::new)
+            let of = |one: &Published| match read(one) {
+                Some(file) => rendered::values(file.as_deref(), &hidden).map(Arc::new),
+                None => {
+                    let text = texts.get(one.commit.as_ref()?)?.get(&at)?;
+                    rendered::values(text.as_ref(), &hidden).map(Arc::new)
+                }
             };
-            let values: Option<Vec<Arc<Values>>> = whence.commits.iter().map(of).collect();
-            // Nothing was published: nothing is known of its configuration.
-            place.values = values.filter(|values| !values.is_empty());
+            place.values = whence.published.iter().map(of).collect();
         }
         Ok(())
+    }
+
+    /// Configuration files of commits of the branch, by commit and folder.
+    async fn published(
+        &self,
+        state: &ApiState,
+        missing: Vec<(String, String)>,
+    ) -> Result<BTreeMap<String, BTreeMap<String, Option<Rendered>>>, ApiError> {
+        let mut wanted: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (commit, folder) in missing.into_iter().take(MAX_FILES) {
+            if wanted.len() < MAX_COMMITS || wanted.contains_key(&commit) {
+                wanted.entry(commit).or_default().insert(folder);
+            }
+        }
+        let mut texts = BTreeMap::new();
+        if wanted.is_empty() {
+            return Ok(texts);
+        }
+        let Some((repo, branch)) = self.branch(state).await? else { return Ok(texts) };
+        for (commit, folders) in wanted {
+            let folders: Vec<String> = folders.into_iter().collect();
+            if let Some(found) = state.rooms.rendered(&repo, &branch, &commit, &folders).await? {
+                texts.insert(commit, found);
+            }
+        }
+        Ok(texts)
     }
 
     /// What a caller doesn't see of published values: also what the catalog hides of the same workloads.
@@ -251,11 +289,11 @@ impl Known {
     }
 }
 
-/// Where the configuration of a place is.
+/// Where the configuration of a place is: what Git says, and what was delivered to each ring and runs there.
 #[derive(Clone, Debug, Default)]
 struct Whence {
     content: String,
-    commits: BTreeSet<String>,
+    published: Vec<Published>,
 }
 
 /// Whose a target is, as far as the caller may know.
@@ -330,4 +368,10 @@ fn shown(stored: &[StoredValue], with_secrets: bool) -> Values {
 
 fn folder(place: &Place) -> String {
     format!("{}/{}", place.cluster_type, place.target)
+}
+
+/// The package that holds its configuration; none: another reconciler applies it.
+fn platform_package(one: &Published) -> Option<Digest> {
+    one.run.content.as_ref()?;
+    one.run.platform.as_ref()?.parse().ok()
 }

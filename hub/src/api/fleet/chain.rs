@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use kedge_model::kinds::PromotionPolicy;
+use kedge_model::wire::Stream;
 
 use super::{FleetEnvironment, FleetRing, NextView};
 use crate::api::ApiState;
@@ -33,6 +34,7 @@ pub(super) async fn along_the_chain(
     state: &ApiState,
     visible: &Visible,
     environments: BTreeMap<String, FleetEnvironment>,
+    workload: Option<&str>,
 ) -> Result<Vec<FleetEnvironment>, ApiError> {
     let policies = state.store.policies().await?;
     let order = Order(policies.in_force().map(|policy| chain(policy)).unwrap_or_default());
@@ -53,6 +55,11 @@ pub(super) async fn along_the_chain(
         if let Some(row) = rows.get(&environment.name) {
             environment.promote(row);
         }
+        let rings: Vec<String> = match rules {
+            Some(rules) => rules.rings.iter().map(|ring| ring.name.clone()).collect(),
+            None => vec![Stream::ALL.to_owned()],
+        };
+        environment.stand(state, visible, &rings, workload).await?;
     }
     Ok(found)
 }

@@ -9,7 +9,7 @@ use kedge_model::{Origin, Source, Spec};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::view::ring_word;
+use super::view::{is_settled, ring_word};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::rollout::change::Held;
@@ -24,6 +24,9 @@ pub struct AboutView {
     pub rollout: u64,
     pub lane: String,
     pub state: String,
+    /// It was rolled back or aborted, and Git doesn't ask for its content any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
     /// `canary passed, rest rolling`
     pub rings: String,
     pub commit: String,
@@ -107,6 +110,7 @@ async fn newest(
     ring: Option<&str>,
 ) -> Result<Vec<AboutView>, ApiError> {
     let (mut shown, mut lanes) = (Vec::new(), Vec::new());
+    let blocked = state.store.blocked_rollouts().await?;
     for stored in state.store.rollouts(filter).await? {
         let rollout = &stored.rollout;
         let lane = rollout.lane.to_string();
@@ -121,6 +125,7 @@ async fn newest(
         let rings = rings.map(|progress| format!("{} {}", progress.ring, ring_word(progress.state)));
         shown.push(AboutView {
             rollout: rollout.id.0,
+            settled: is_settled(state_word(&rollout.phase), rollout.id, &blocked),
             state: state_word(&rollout.phase).to_owned(),
             rings: rings.collect::<Vec<_>>().join(", "),
             commit: rollout.cause.commit.clone(),

@@ -1,10 +1,11 @@
 //! Rollouts as people see them.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
 use kedge_rollout::rollout::stop_words;
 use kedge_rollout::version::compare;
-use kedge_rollout::{Cause, Counts, Item, Phase, Progress, RingState, Rollout, Say, Word};
+use kedge_rollout::{Cause, Counts, Item, Phase, Progress, RingState, Rollout, RolloutId, Say, Word};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -25,6 +26,9 @@ pub struct RolloutView {
     /// Who paused or aborted it, why it stopped, what took its place.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
+    /// It was rolled back or aborted, and Git doesn't ask for its content any more: there is nothing left to do.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub settled: bool,
     #[serde(flatten)]
     pub cause: CauseView,
     /// How many assignments of cluster types it moves, as far as the caller may see.
@@ -152,6 +156,7 @@ impl RolloutView {
             lane: rollout.lane.to_string(),
             state: state_word(&rollout.phase).to_owned(),
             why: why(&rollout.phase),
+            settled: false,
             cause: CauseView::of(&rollout.cause),
             moves,
             partial: false,
@@ -163,6 +168,11 @@ impl RolloutView {
         }
     }
 
+    /// `blocked` are those that went back, and whose content Git still asks for.
+    pub fn settle(&mut self, blocked: &BTreeSet<RolloutId>) {
+        self.settled = is_settled(&self.state, RolloutId(self.id), blocked);
+    }
+
     /// For a team that sees a part of it: numbers and sentences about the rest aren't its business.
     pub fn narrow(&mut self) {
         self.partial = true;
@@ -172,6 +182,11 @@ impl RolloutView {
         }
         narrow_rings(&mut self.rings);
     }
+}
+
+/// Whether a rollout that went back or was aborted has nothing left to do.
+pub fn is_settled(state: &str, id: RolloutId, blocked: &BTreeSet<RolloutId>) -> bool {
+    matches!(state, "RolledBack" | "Aborted") && !blocked.contains(&id)
 }
 
 /// Numbers and sentences that are about other teams too aren't told.

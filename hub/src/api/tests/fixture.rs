@@ -1,6 +1,6 @@
 //! A hub's API with a small platform in its catalog.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
 use kedge_model::Labels;
 use kedge_model::wire::{
-    ClusterId, DesiredState, Envelope, Generation, HoldEntry, PlatformSource, SigningKey, Stream, Timestamp,
+    ClusterId, DesiredState, Digest, Envelope, Generation, HoldEntry, PlatformSource, SigningKey, Stream, Timestamp,
 };
 use kedge_scheduler::ConfigFile;
 use serde_json::Value;
@@ -31,6 +31,7 @@ use crate::compare::rendered::Rendered;
 use crate::config;
 use crate::connections::proxies::Proxies;
 use crate::metrics::Metrics;
+use crate::pack::Delivered;
 use crate::store::tokens::Role;
 use crate::store::{Store, Term, Tx, trial};
 use crate::trial::view::PlanView;
@@ -63,6 +64,8 @@ pub struct FakeRooms {
     pub told: Mutex<Option<TruthSeen>>,
     /// What every assignment's configuration was in a commit.
     pub rendered: Mutex<BTreeMap<String, String>>,
+    /// The configuration inside platform packages, by their digests.
+    pub delivered: Mutex<BTreeMap<Digest, String>>,
 }
 
 impl Hub {
@@ -411,6 +414,15 @@ impl Rooms for FakeRooms {
         let Some(text) = texts.get(commit) else { return Ok(None) };
         let file = |folder: &String| (folder.clone(), Some(Rendered { file: ConfigFile::Yaml, text: text.clone() }));
         Ok(Some(folders.iter().map(file).collect()))
+    }
+
+    async fn delivered(&self, packages: &BTreeSet<Digest>) -> Result<BTreeMap<Digest, Delivered>, ApiError> {
+        let texts = self.delivered.lock().unwrap();
+        let of = |digest: &Digest| match texts.get(digest) {
+            Some(text) => Delivered::Read(Some(Arc::new(Rendered { file: ConfigFile::Yaml, text: text.clone() }))),
+            None => Delivered::Gone,
+        };
+        Ok(packages.iter().map(|digest| (*digest, of(digest))).collect())
     }
 
     async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError> {

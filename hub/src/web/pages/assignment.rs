@@ -12,13 +12,14 @@ use axum::extract::{Path, Query, State};
 use crate::api::drift::{self, DriftGroup, DriftQuery};
 use crate::api::objects::{self, AssignmentWhole, RingView};
 use crate::api::rollouts::about::{AboutView, PinnedView};
+use crate::api::running::{ConfigurationView, RingRunning};
 use crate::api::states::PackageView;
 use crate::api::{ApiState, CountSeen};
 use crate::catalog::view::FindingView;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Bar, Chip, Four, Mood, Place, When, place};
 use crate::web::{Show, Viewer, WebError, links, rings};
-use configuration::Value;
+use configuration::Values;
 pub use configuration::plain;
 
 #[derive(Template)]
@@ -44,7 +45,7 @@ pub struct AssignmentPage {
     drifted_link: String,
     rollouts: Vec<About>,
     pinned: Vec<PinnedView>,
-    values: Vec<Value>,
+    values: Values,
     secrets: bool,
     policies: Vec<Policy>,
     target_origin: Option<Place>,
@@ -76,12 +77,17 @@ struct Package {
     repo: Option<String>,
 }
 
-/// What runs on so many clusters.
+/// What runs on so many clusters of a ring.
 struct Running {
+    ring: String,
     version: String,
     chip: Option<Chip>,
+    configuration: Option<Chip>,
+    /// What Git says of its configuration: nothing when that isn't known.
+    git: &'static str,
     count: u64,
-    unknown: u64,
+    offline: u64,
+    offline_since: Option<When>,
     desired: bool,
     link: String,
 }
@@ -142,8 +148,18 @@ impl AssignmentPage {
         group: &DriftGroup,
         sees_secrets: bool,
     ) -> AssignmentPage {
-        let AssignmentWhole { assignment, provenance, configuration, desired, counts, rollouts, pinned, updated_at } =
-            whole;
+        let AssignmentWhole {
+            assignment,
+            provenance,
+            configuration,
+            desired,
+            running,
+            configurations,
+            counts,
+            rollouts,
+            pinned,
+            updated_at,
+        } = whole;
         let pairs = [
             ("environment", environment.as_str()),
             ("clusterType", cluster_type.as_str()),
@@ -153,23 +169,11 @@ impl AssignmentPage {
             let all: Vec<(&str, &str)> = pairs.iter().copied().chain(std::iter::once((key, value))).collect();
             links::query("/conditions", &all)
         };
-        let running = group.running.iter().map(|running| Running {
-            version: match (&running.version, running.packages.is_empty()) {
-                (Some(version), _) => version.clone(),
-                (None, true) => "nothing".to_owned(),
-                (None, false) => "without a version".to_owned(),
-            },
-            chip: running.commit.as_deref().map(|commit| Chip::new(commit, "")),
-            count: running.count,
-            unknown: running.unknown,
-            desired: running.packages == group.desired_packages
-                || group.rings.iter().any(|ring| ring.packages == running.packages),
-            link: with("reality", if running.packages == group.desired_packages { "asDesired" } else { "differs" }),
-        });
         let stream = |ring: &str| {
             format!("/types/{}/{}", links::part(&environment), links::part(&cluster_type)) + "#" + &links::part(ring)
         };
-        let values = configuration.into_iter().map(Value::of).collect::<Vec<_>>();
+        let values = Values::of(configuration, &configurations, &running);
+        let running = running.into_iter().map(|one| Running::of(one, &configurations, &pairs));
         AssignmentPage {
             frame,
             environment_link: links::environment(&environment),
@@ -186,7 +190,7 @@ impl AssignmentPage {
             drifted_link: with("drift", "true"),
             rollouts: rollouts.into_iter().map(About::of).collect(),
             pinned,
-            secrets: !sees_secrets && values.iter().any(|value| value.secret),
+            secrets: !sees_secrets && values.rows.iter().any(|value| value.secret),
             values,
             policies: provenance.policies.iter().map(Policy::of).collect(),
             target_origin: provenance.target_origin.as_ref().map(Place::of),
@@ -206,9 +210,43 @@ impl AssignmentPage {
     }
 }
 
+impl Running {
+    fn of(one: RingRunning, configurations: &[ConfigurationView], pairs: &[(&str, &str)]) -> Running {
+        let found = one.configuration.as_ref().and_then(|id| configurations.iter().find(|known| known.id == *id));
+        let reality = match (one.conditions.unknown == one.count, one.as_desired) {
+            (true, _) => "unknown",
+            (false, true) => "asDesired",
+            (false, false) => "differs",
+        };
+        let narrowed = [("ring", one.ring.as_str()), ("reality", reality)];
+        let narrowed: Vec<(&str, &str)> = pairs.iter().copied().chain(narrowed).collect();
+        Running {
+            link: links::query("/conditions", &narrowed),
+            version: match (&one.version, one.packages.is_empty()) {
+                (Some(version), _) => version.clone(),
+                (None, true) => "nothing".to_owned(),
+                (None, false) => "without a version".to_owned(),
+            },
+            chip: one.commit.as_deref().map(|commit| Chip::new(commit, "")),
+            configuration: one.platform_commit.as_deref().map(|commit| Chip::new(commit, "")),
+            git: match found {
+                Some(found) if found.unknown.is_some() => "can't be shown",
+                Some(found) if found.as_in_git => "as in Git",
+                Some(_) => "Git says otherwise",
+                None => "",
+            },
+            count: one.count,
+            offline: one.conditions.unknown,
+            offline_since: When::maybe(one.offline_since.as_deref()),
+            desired: one.as_desired,
+            ring: one.ring,
+        }
+    }
+}
+
 impl Ring {
     fn of(ring: RingView, counts: &[CountSeen], pairs: &[(&str, &str)], stream: &dyn Fn(&str) -> String) -> Ring {
-        let RingView { ring: name, generation, entry } = ring;
+        let RingView { ring: name, generation, entry, .. } = ring;
         let narrowed: Vec<(&str, &str)> =
             pairs.iter().copied().chain(std::iter::once(("ring", name.as_str()))).collect();
         Ring {
@@ -243,7 +281,7 @@ impl About {
         About {
             link: links::rollout(about.rollout),
             id: about.rollout,
-            mood: rings::mood_of(&about.state),
+            mood: rings::mood_of_rollout(&about.state, about.settled),
             state: rings::said(&about.state).to_owned(),
             rings: about.rings,
             chip: Chip::new(&about.commit, &about.subject),

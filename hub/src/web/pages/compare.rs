@@ -59,7 +59,7 @@ struct Row {
     unknown: bool,
 }
 
-/// What a side should run of a workload.
+/// What a side runs of a workload.
 struct Run {
     versions: Vec<Version>,
     targets: String,

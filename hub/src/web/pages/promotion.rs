@@ -267,7 +267,7 @@ impl Row {
             subject: promotion.subject.clone(),
             author: rings::person(&promotion.author),
             state: rings::said(&promotion.state).to_owned(),
-            mood: rings::mood_of(&promotion.state),
+            mood: rings::mood_of_promotion(&view.promotions, &promotion.commit),
             why: promotion.why.clone(),
             when: When::of(at),
             waits_for: promotion.waits_for.clone(),

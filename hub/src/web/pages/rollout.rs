@@ -104,7 +104,7 @@ pub async fn page(
         id,
         environment_link: links::environment(&environment),
         state: rings::said(&view.state).to_owned(),
-        mood: rings::mood_of(&view.state),
+        mood: rings::mood_of_rollout(&view.state, view.settled),
         why: view.why,
         headline: status.headline.clone(),
         chip: Chip::new(&view.cause.commit, &view.cause.subject),

@@ -181,7 +181,7 @@ fn row(view: RolloutView) -> Row {
     Row {
         id: view.id,
         link: links::rollout(view.id),
-        mood: rings::mood_of(&view.state),
+        mood: rings::mood_of_rollout(&view.state, view.settled),
         state: rings::said(&view.state).to_owned(),
         why: view.why,
         environment_link: links::environment(&view.environment),

@@ -172,7 +172,7 @@ async fn rollout(state: &ApiState, viewer: &Viewer, about: AboutView) -> Result<
         chip: Chip::new(&about.commit, &about.subject),
         subject: about.subject,
         word: rings::said(&about.state).to_owned(),
-        mood: rings::mood_of(&about.state),
+        mood: rings::mood_of_rollout(&about.state, about.settled),
         steps,
     })
 }

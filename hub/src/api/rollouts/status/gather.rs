@@ -12,7 +12,7 @@ use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
 use crate::api::page::MAX_CHANGES;
 use crate::api::rollouts::selection::{self, Scheduled, Selector};
-use crate::api::rollouts::view::{CauseView, CountsView, RingProgress, narrow_rings, waits_for};
+use crate::api::rollouts::view::{CauseView, CountsView, RingProgress, is_settled, narrow_rings, waits_for};
 use crate::rollout::running::state_word;
 use crate::store::api::states::StateFilter;
 use crate::store::catalog::{Filter, Kind, Visible};
@@ -243,7 +243,14 @@ impl<'a> Environment<'a> {
             }
         };
         let (mut lanes, mut chosen) = (BTreeSet::new(), Vec::new());
+        let named = query.rollout.is_some() || query.source_commit.is_some() || query.main_commit.is_some();
+        let blocked = self.state.store.blocked_rollouts().await?;
         for stored in found {
+            // Went back, and Git doesn't ask for it any more: who asks how things are isn't told of it.
+            let settled = is_settled(state_word(&stored.rollout.phase), stored.rollout.id, &blocked);
+            if settled && !named {
+                continue;
+            }
             // What newer content took over is told of only if nothing else is known of a commit.
             let superseded = matches!(stored.rollout.phase, Phase::Superseded { .. });
             if lanes.contains(&stored.rollout.lane.to_string()) || (superseded && query.rollout.is_none()) {

@@ -2,13 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::fleet::{ConditionCounts, FleetEnvironment, PresenceCounts};
+use crate::api::fleet::{ConditionCounts, FleetEnvironment, PresenceCounts, RunningCommit, StandingNotice};
 use crate::web::links;
 use crate::web::part::{Bar, Chip, Four, Text, When};
 
 pub struct Column {
     pub name: String,
     pub link: String,
+    /// What its rings run, where that isn't the one commit that Git names.
+    pub running: Vec<Runs>,
+    /// Why.
+    pub notices: Vec<Notice>,
     pub promoted: Option<Promoted>,
     pub next: Option<Next>,
     pub trouble: Option<String>,
@@ -21,6 +25,22 @@ pub struct Column {
     pub more_types: usize,
 }
 
+/// A commit that rings run.
+pub struct Runs {
+    pub chip: Option<Chip>,
+    pub subject: String,
+    /// Empty: all.
+    pub rings: String,
+}
+
+pub struct Notice {
+    pub text: String,
+    pub link: Option<String>,
+    pub since: Option<When>,
+    pub failed: bool,
+}
+
+/// The commit that Git names.
 pub struct Promoted {
     pub chip: Chip,
     pub subject: String,
@@ -74,6 +94,11 @@ impl Column {
                 state: environment.promotion.clone().unwrap_or_default(),
             }
         });
+        let as_named = |one: &RunningCommit| Some(&one.commit) == environment.promoted_commit.as_ref();
+        let running = match environment.running.as_slice() {
+            [one] if as_named(one) => Vec::new(),
+            some => some.iter().map(Runs::of).collect(),
+        };
         let next = environment.next.as_ref().map(|next| Next {
             chip: chip(&next.commit, &next.subject),
             waits_for: next.waits_for.iter().map(|why| Text::of(why)).collect(),
@@ -95,6 +120,8 @@ impl Column {
         };
         Column {
             link: links::environment(name),
+            running,
+            notices: environment.notices.iter().map(Notice::of).collect(),
             promoted,
             next,
             trouble: environment.trouble.clone(),
@@ -107,6 +134,27 @@ impl Column {
             types: types.iter().map(cluster_type).collect(),
             more_types,
             name: name.to_owned(),
+        }
+    }
+}
+
+impl Runs {
+    fn of(one: &RunningCommit) -> Runs {
+        Runs {
+            chip: (!one.commit.is_empty()).then(|| Chip::new(&one.commit, &one.subject)),
+            subject: one.subject.clone(),
+            rings: one.rings.join(", "),
+        }
+    }
+}
+
+impl Notice {
+    fn of(notice: &StandingNotice) -> Notice {
+        Notice {
+            text: notice.text.clone(),
+            link: notice.rollout.map(links::rollout),
+            since: When::maybe(notice.since.as_deref()),
+            failed: !matches!(notice.kind.as_str(), "held" | "paused"),
         }
     }
 }

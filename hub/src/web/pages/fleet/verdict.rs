@@ -34,7 +34,7 @@ impl Verdict {
         let (mood, text) = if needs.iter().any(|need| need.mood == Mood::Failed) {
             (Mood::Failed, "Not all is right.".to_owned())
         } else if !needs.is_empty() {
-            (Mood::Unknown, "What is heard of is right; not all is known.".to_owned())
+            (Mood::Unknown, "What is heard of is right; not all is known, or somebody holds it.".to_owned())
         } else if sum.converging > 0 || moving > 0 {
             (Mood::Converging, "All is right, and something moves.".to_owned())
         } else if total == 0 {
@@ -58,6 +58,19 @@ fn needs(fleet: &FleetView) -> Vec<Need> {
     for environment in &fleet.environments {
         let name = environment.name.as_str();
         let (failed, rollouts) = (environment.conditions.failed, environment.rollouts);
+        for (index, notice) in environment.notices.iter().enumerate() {
+            // Stopped and paused rollouts are counted below.
+            let mood = match notice.kind.as_str() {
+                "rolledBack" | "aborted" | "publish" | "stale" => Mood::Failed,
+                "held" => Mood::Unknown,
+                _ => continue,
+            };
+            let link = match notice.rollout {
+                Some(rollout) => links::rollout(rollout),
+                None => links::environment(name),
+            };
+            add(format!("{} {name} {index}", notice.kind), mood, format!("{name}: {}", notice.text), link);
+        }
         if failed > 0 {
             let link = links::query("/conditions", &[("environment", name), ("condition", "Failed")]);
             add(format!("failed {name}"), Mood::Failed, format!("{failed} Failed in {name}"), link);
@@ -118,7 +131,7 @@ pub fn counted(count: u64, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::api::fleet::{FleetEnvironment, PresenceCounts, RepositoryCounts};
+    use crate::api::fleet::{FleetEnvironment, PresenceCounts, RepositoryCounts, StandingNotice};
 
     fn environment(conditions: ConditionCounts) -> FleetEnvironment {
         FleetEnvironment { name: "dev".to_owned(), conditions, ..FleetEnvironment::default() }
@@ -142,6 +155,22 @@ mod tests {
         let clusters = PresenceCounts { known: 3, unknown: 1, total: 4, joined: 0 };
         let (mood, _, needs) = said(FleetEnvironment { clusters, ..environment(heard) });
         assert_eq!((mood, needs), (Mood::Unknown, 1));
+    }
+
+    #[test]
+    fn an_environment_that_was_rolled_back_is_never_all_right() {
+        let all = ConditionCounts { converged: 4, ..ConditionCounts::default() };
+        let notice = |kind: &str| StandingNotice {
+            kind: kind.to_owned(),
+            text: "1479e351da “Say Bonjour” was rolled back: customers complain".to_owned(),
+            rollout: Some(7),
+            since: None,
+        };
+        for (kind, mood) in [("rolledBack", Mood::Failed), ("stale", Mood::Failed), ("held", Mood::Unknown)] {
+            let (found, text, needs) = said(FleetEnvironment { notices: vec![notice(kind)], ..environment(all) });
+            assert_eq!((found, needs), (mood, 1), "{kind}");
+            assert!(!text.contains("All is right"), "{text}");
+        }
     }
 
     #[test]

@@ -136,7 +136,7 @@ async fn lane(
         title: super::lane(&view.lane),
         chip: moving.chip(&view.cause.commit, &view.cause.subject, &key),
         word: rings::said(&view.state).to_owned(),
-        mood: rings::mood_of(&view.state),
+        mood: rings::mood_of_rollout(&view.state, view.settled),
         when: When::of(view.ended_at.as_deref().unwrap_or(&view.updated_at)),
         subject: view.cause.subject,
         why: view.why,

@@ -1,9 +1,10 @@
-//! The configuration of a workload next to each other: keys from top to bottom, environments from left to right.
+//! The configuration of a workload next to each other: keys from top to bottom, environments from left to right. What runs, and what
+//! Git says where that is something else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::api::answer::ApiError;
-use crate::api::objects::values_of;
+use crate::api::objects::running_of;
 use crate::api::overview::WorkloadEnvironment;
 use crate::api::{ApiState, Caller};
 use crate::web::pages::assignment::plain;
@@ -25,8 +26,17 @@ pub struct Row {
 
 pub struct Cell {
     pub environment: String,
-    /// Each value, and the cluster types that have it where there are several.
-    pub values: Vec<(String, String)>,
+    pub values: Vec<Shown>,
+}
+
+/// A value of some cluster types.
+pub struct Shown {
+    /// None: it isn't set there.
+    pub text: Option<String>,
+    /// Which cluster types and rings, where there are several values.
+    pub on: String,
+    /// Nobody runs it: Git says so.
+    pub git: bool,
 }
 
 /// So many assignments of an environment are read: the page stays small and soon there.
@@ -37,8 +47,11 @@ const KEYS: usize = 60;
 /// So much of a value; the assignment's page has all of it.
 const LENGTH: usize = 160;
 
-/// By key and environment: each value with the cluster types that have it.
-type Found = BTreeMap<String, (bool, BTreeMap<String, BTreeMap<String, Vec<String>>>)>;
+/// Each value, whether only Git says it, and the places that have it.
+type Places = BTreeMap<(bool, Option<String>), BTreeSet<String>>;
+
+/// By key and environment.
+type Found = BTreeMap<String, (bool, BTreeMap<String, Places>)>;
 
 impl Values {
     pub async fn of(
@@ -50,11 +63,39 @@ impl Values {
         for environment in environments {
             more += environment.assignments.len().saturating_sub(READ);
             for assignment in environment.assignments.iter().take(READ) {
-                for value in values_of(state, caller, &environment.name, &assignment.name).await? {
-                    let (secret, places) = found.entry(value.key).or_default();
-                    *secret |= value.secret;
-                    let of = places.entry(environment.name.clone()).or_default();
-                    of.entry(shortened(plain(&value.value))).or_default().push(assignment.cluster_type.clone());
+                let name = &environment.name;
+                let (running, git) = running_of(state, caller, name, &assignment.name).await?;
+                let mut add = |key: &str, secret: bool, git: bool, text: Option<String>, place: String| {
+                    let (hidden, places) = found.entry(key.to_owned()).or_default();
+                    *hidden |= secret;
+                    let places = places.entry(name.clone()).or_default();
+                    places.entry((git, text.map(shortened))).or_default().insert(place);
+                };
+                let mut told = false;
+                for view in &running.configurations {
+                    let groups = || running.rings.iter().filter(|one| one.configuration.as_ref() == Some(&view.id));
+                    let rings: Vec<&str> = groups().map(|one| one.ring.as_str()).collect();
+                    if rings.is_empty() || view.unknown.is_some() {
+                        continue;
+                    }
+                    told = true;
+                    let place = match running.configurations.len() {
+                        1 => assignment.cluster_type.clone(),
+                        _ => format!("{} ({})", assignment.cluster_type, rings.join(", ")),
+                    };
+                    for value in &view.values {
+                        add(&value.key, value.secret, false, value.value.as_ref().map(plain), place.clone());
+                        if value.differs {
+                            let git = value.git.as_ref().map(plain);
+                            add(&value.key, value.secret, true, git, assignment.cluster_type.clone());
+                        }
+                    }
+                }
+                if !told {
+                    for value in git {
+                        let place = assignment.cluster_type.clone();
+                        add(&value.key, value.secret, true, Some(plain(&value.value)), place);
+                    }
                 }
             }
         }
@@ -69,11 +110,11 @@ impl Values {
 }
 
 impl Cell {
-    fn of(environment: &str, values: BTreeMap<String, Vec<String>>) -> Cell {
+    fn of(environment: &str, values: Places) -> Cell {
         let several = values.len() > 1;
-        let value = |(text, types): (String, Vec<String>)| {
-            let on = if several { format!("on {}", types.join(", ")) } else { String::new() };
-            (text, on)
+        let value = |((git, text), places): ((bool, Option<String>), BTreeSet<String>)| {
+            let places = places.into_iter().collect::<Vec<_>>().join(", ");
+            Shown { text, git, on: if several { format!("on {places}") } else { String::new() } }
         };
         Cell { environment: environment.to_owned(), values: values.into_iter().map(value).collect() }
     }

@@ -1,0 +1,238 @@
+//! What clusters run of an assignment, ring by ring, as they reported it: the packages, and the configuration inside the platform's
+//! package, beside what Git says. Git may be ahead after a rollback, between rings, or while something fails.
+
+mod configuration;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kedge_model::wire::{Digest, Stream};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::ApiState;
+use super::answer::ApiError;
+use super::caller::Caller;
+use super::desired::{Streams, WantedEntry};
+use super::drift::contents;
+use super::fleet::ConditionCounts;
+use super::page::moment;
+use super::rollouts::selection;
+use crate::catalog::StoredValue;
+use crate::compare::rendered::Hidden;
+use crate::pack::Delivered;
+use crate::store::api::conditions::MemberFilter;
+use crate::store::api::contents::Content;
+use crate::store::catalog::Visible;
+pub use configuration::ConfigurationView;
+pub(crate) use configuration::Git;
+
+/// So many clusters of a ring run the same of an assignment.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct RingRunning {
+    pub ring: String,
+    /// As clusters report them; empty: nothing runs.
+    pub packages: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Of the workload's source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Of the environment's GitOps branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub platform_commit: Option<String>,
+    /// One of `configurations`; absent: nothing runs, or the hub never delivered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub configuration: Option<String>,
+    /// Whether the ring should run it.
+    pub as_desired: bool,
+    pub count: u64,
+    #[serde(flatten)]
+    pub conditions: ConditionCounts,
+    /// RFC 3339: since when the cluster of this ring that is offline the longest is. What runs there is what it last reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offline_since: Option<String>,
+}
+
+/// What runs of an assignment.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Running {
+    /// By ring, the most frequent first.
+    pub rings: Vec<RingRunning>,
+    /// What each ring should run is among them too.
+    pub configurations: Vec<ConfigurationView>,
+    /// The configuration that each ring was given.
+    pub delivered: BTreeMap<String, String>,
+}
+
+/// Whose.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked<'a> {
+    pub environment: &'a str,
+    pub cluster_type: &'a str,
+    pub target: &'a str,
+}
+
+/// Where a configuration is read.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Package(Digest),
+    /// Another reconciler applies the branch: the commit that it should have reached.
+    Branch {
+        ring: String,
+    },
+}
+
+impl Place {
+    fn id(&self) -> String {
+        match self {
+            Place::Package(digest) => digest.to_string(),
+            Place::Branch { ring } => format!("branch of {ring}"),
+        }
+    }
+}
+
+/// What runs of an assignment that the caller may see.
+pub(crate) async fn of(state: &ApiState, caller: &Caller, asked: Asked<'_>, git: &Git) -> Result<Running, ApiError> {
+    let Asked { environment, cluster_type, target } = asked;
+    let desired = state.desired.streams(&state.store).await?;
+    let wanted = wanted(&desired, asked);
+    let filter = MemberFilter {
+        environment: Some(environment.to_owned()),
+        cluster_type: Some(cluster_type.to_owned()),
+        assignments: Some(vec![target.to_owned()]),
+        ..MemberFilter::default()
+    };
+    let sums = state.store.running_sums(&Visible::All, &filter).await?;
+    let mut groups: BTreeMap<(String, String), RingRunning> = BTreeMap::new();
+    for sum in sums {
+        let key = (sum.stream.ring.clone(), sum.running.clone());
+        let group = groups.entry(key).or_insert_with(|| RingRunning {
+            ring: sum.stream.ring,
+            packages: sum.running,
+            ..RingRunning::default()
+        });
+        group.count += sum.count;
+        group.conditions.add(sum.condition, sum.count);
+    }
+    let named: BTreeSet<&String> = groups.values().map(|group| &group.packages).collect();
+    let named: Vec<String> = named.into_iter().filter(|name| !name.is_empty()).cloned().collect();
+    let contents = contents(state, &named, &desired).await?;
+    // Each place once, with the commit that it came from.
+    let mut places: BTreeMap<Place, Option<String>> = BTreeMap::new();
+    let mut delivered = BTreeMap::new();
+    for (ring, entry) in &wanted {
+        let place = place(entry, ring);
+        delivered.insert(ring.clone(), place.id());
+        places.insert(place, entry.platform_commit.clone());
+    }
+    let mut rings: Vec<RingRunning> = Vec::new();
+    for mut group in groups.into_values() {
+        let entry = wanted.get(&group.ring);
+        group.as_desired = entry.is_some_and(|entry| entry.packages == group.packages)
+            || (entry.is_none() && group.packages.is_empty());
+        let found = known(&group, entry, &contents);
+        if let Some((content, at)) = found {
+            group.version = content.version;
+            group.commit = Some(content.workload_commit).filter(|commit| !commit.is_empty());
+            let commit = Some(content.platform_commit).filter(|commit| !commit.is_empty());
+            group.platform_commit.clone_from(&commit);
+            group.configuration = at.as_ref().map(Place::id);
+            places.extend(at.map(|at| (at, commit)));
+        }
+        if group.conditions.unknown > 0 {
+            let stream = Stream::new(environment, cluster_type, &group.ring);
+            group.offline_since = state.store.offline_since(&stream).await?.map(|since| moment(since.0));
+        }
+        rings.push(group);
+    }
+    let order = |ring: &str| desired_order(&wanted, ring);
+    rings.sort_by(|one, other| {
+        (order(&one.ring), &one.ring).cmp(&(order(&other.ring), &other.ring)).then(other.count.cmp(&one.count))
+    });
+    let configurations = read(state, caller, asked, git, places).await?;
+    Ok(Running { rings, configurations, delivered })
+}
+
+/// What the rings of a cluster type should run of an assignment.
+fn wanted<'a>(desired: &'a Streams, asked: Asked<'_>) -> BTreeMap<String, &'a WantedEntry> {
+    let own = desired
+        .iter()
+        .filter(|(stream, _)| stream.environment == asked.environment && stream.cluster_type == asked.cluster_type);
+    own.filter_map(|(stream, state)| Some((stream.ring.clone(), state.entries.get(asked.target)?))).collect()
+}
+
+fn place(entry: &WantedEntry, ring: &str) -> Place {
+    match entry.platform {
+        Some(digest) => Place::Package(digest),
+        None => Place::Branch { ring: ring.to_owned() },
+    }
+}
+
+/// What a group's packages are, and where their configuration is.
+fn known(
+    group: &RingRunning,
+    entry: Option<&&WantedEntry>,
+    contents: &BTreeMap<String, Content>,
+) -> Option<(Content, Option<Place>)> {
+    if let Some(content) = contents.get(&group.packages) {
+        return Some((content.clone(), content.platform.map(Place::Package)));
+    }
+    let entry = entry.filter(|entry| entry.packages == group.packages && !group.packages.is_empty())?;
+    let content = Content { platform_commit: entry.platform_commit.clone().unwrap_or_default(), ..Content::default() };
+    Some((content, Some(place(entry, &group.ring))))
+}
+
+/// Rings that are in force come before those that are left over.
+fn desired_order(wanted: &BTreeMap<String, &WantedEntry>, ring: &str) -> usize {
+    usize::from(!wanted.contains_key(ring))
+}
+
+async fn read(
+    state: &ApiState,
+    caller: &Caller,
+    asked: Asked<'_>,
+    git: &Git,
+    places: BTreeMap<Place, Option<String>>,
+) -> Result<Vec<ConfigurationView>, ApiError> {
+    let packages: BTreeSet<Digest> = places
+        .keys()
+        .filter_map(|place| match place {
+            Place::Package(digest) => Some(*digest),
+            Place::Branch { .. } => None,
+        })
+        .collect();
+    let delivered = state.rooms.delivered(&packages).await?;
+    let hidden = git.hidden(caller);
+    let mut views = Vec::new();
+    for (place, commit) in places {
+        let (content, commit) = match &place {
+            Place::Package(digest) => (delivered.get(digest).cloned().unwrap_or(Delivered::Gone), commit),
+            Place::Branch { ring } => on_branch(state, asked, ring).await?,
+        };
+        views.push(git.view(place.id(), commit, content, &hidden));
+    }
+    Ok(views)
+}
+
+/// What the branch says that another reconciler reads, at the commit that the ring's state names.
+async fn on_branch(state: &ApiState, asked: Asked<'_>, ring: &str) -> Result<(Delivered, Option<String>), ApiError> {
+    let stream = Stream::new(asked.environment, asked.cluster_type, ring);
+    let Some(seen) = state.store.state_of(&stream, None).await? else { return Ok((Delivered::Gone, None)) };
+    let Some(source) = selection::desired(&seen.envelope)?.source else { return Ok((Delivered::Gone, None)) };
+    let folder = format!("{}/{}", asked.cluster_type, asked.target);
+    let folders = [folder.clone()];
+    let found = state.rooms.rendered(&source.repo, &source.branch, &source.commit, &folders).await?;
+    let read = found.and_then(|mut found| found.remove(&folder));
+    let delivered = read.map_or(Delivered::Gone, |file| Delivered::Read(file.map(std::sync::Arc::new)));
+    Ok((delivered, Some(source.commit)))
+}
+
+/// What the catalog hides from a caller.
+fn hides(stored: &[StoredValue], caller: &Caller) -> Hidden {
+    if caller.sees_secrets() {
+        return Hidden { nothing: true, ..Hidden::default() };
+    }
+    let secret = stored.iter().filter(|value| value.is_secret());
+    Hidden { keys: secret.map(|value| value.key().to_owned()).collect(), ..Hidden::default() }
+}

@@ -1,0 +1,55 @@
+//! The pages of an assignment and of its workload show what runs, and what Git says beside it.
+
+use kedge_status::Condition;
+
+use super::browser::Browser;
+use crate::api::tests::answers::{HELLO, Standing, failed};
+use crate::api::tests::fixture::Hub;
+use crate::api::tests::running::{deliver, drone, entry, name, runs};
+
+/// The part of a page that is about configuration values.
+fn values(page: &str) -> &str {
+    let (_, values) = page.split_once("id=\"values\"").unwrap();
+    values.split_once("</tbody>").unwrap().0
+}
+
+#[tokio::test]
+async fn the_pages_of_an_assignment_and_its_workload_show_what_runs_and_not_what_git_says() {
+    let hub = Hub::new().await;
+    deliver(&hub, "old", "south", "0815");
+    deliver(&hub, "new", "west", "4711");
+    hub.state_of("dev", "drone", 1, 1_000_000, &entry("old")).await;
+    hub.state_of("dev", "drone", 2, 2_000_000, &entry("old")).await;
+    name(&hub, "old").await;
+    drone(&hub, 1, Standing::InContact, runs(Condition::Converged, "old")).await;
+    for token in [&hub.platform, &hub.viewer, &hub.team] {
+        let mut browser = Browser::of(&hub, token).await;
+        let page = browser.page(&format!("/assignments/dev/drone/{HELLO}")).await;
+        let table = values(&page);
+        let (runs, git) = (table.find("south").expect("what runs"), table.find("west").expect("what Git says"));
+        assert!(runs < git && table.contains("Git says"), "{table}");
+        assert!(page.contains("Git is ahead of what runs"), "{page}");
+        assert_eq!(page.contains("0815"), token == &hub.platform, "{table}");
+        let page = browser.page("/workloads/hello").await;
+        let table = values(&page);
+        assert!(table.contains("<code>south</code>") && table.contains("Git says</span> <code>west"), "{table}");
+    }
+}
+
+#[tokio::test]
+async fn clusters_of_a_ring_that_run_different_ones_are_told_apart() {
+    let hub = Hub::new().await;
+    deliver(&hub, "old", "south", "0815");
+    deliver(&hub, "new", "west", "4711");
+    hub.state_of("dev", "drone", 1, 1_000_000, &entry("old")).await;
+    hub.state_of("dev", "drone", 2, 2_000_000, &entry("new")).await;
+    name(&hub, "old").await;
+    drone(&hub, 1, Standing::InContact, runs(Condition::Converged, "new")).await;
+    drone(&hub, 2, Standing::InContact, runs(failed(), "old")).await;
+    drone(&hub, 3, Standing::Silent, runs(Condition::Converged, "old")).await;
+    let mut browser = Browser::of(&hub, &hub.viewer).await;
+    let page = browser.page(&format!("/assignments/dev/drone/{HELLO}")).await;
+    let table = values(&page);
+    assert!(table.contains("all: 2 clusters, 1 of them offline") && table.contains("all: 1 cluster<"), "{table}");
+    assert!(page.contains("1 of them offline since"), "{page}");
+}
