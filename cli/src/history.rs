@@ -223,7 +223,8 @@ fn steps(way: &Value) -> String {
 
 /// `commit=3f2a branch=dev`
 fn details(detail: &Value) -> String {
-    let pairs = detail.as_object().into_iter().flatten();
+    let told = |value: &Value| !value.is_null() && value.as_array().is_none_or(|list| !list.is_empty());
+    let pairs = detail.as_object().into_iter().flatten().filter(|(_, value)| told(value));
     pairs.map(|(key, value)| format!("{key}={}", text(value))).collect::<Vec<_>>().join(" ")
 }
 

@@ -27,7 +27,7 @@ pub struct AuditView {
     pub environment: String,
     pub detail: serde_json::Value,
     pub address: String,
-    /// `done`, or why it was refused.
+    /// `done`, `refused: …` with the reason, or that it waits for the leader.
     pub result: String,
 }
 

@@ -237,7 +237,7 @@ pub async fn approve_policy(
     };
     let word = spoken(&caller, Say::Approve { ring: None }, &reason);
     let number = state.store.say_on_promotion(&About::Policy, &word).await?;
-    let detail = json!({"commit": waiting.commit, "looser": waiting.reasons, "reason": reason});
+    let detail = json!({"commit": waiting.commit, "looser": waiting.reasons, "reason": reason, "word": number});
     state.store.audit(&caller.did("policy.approve", &waiting.commit, "", detail)).await?;
     let status = taken(&state, number).await?;
     Ok((status, promotions(State(state), caller).await?))
@@ -264,7 +264,7 @@ async fn speak(
     let about = About::Promotion { environment: environment.clone(), commit: commit.clone() };
     let number = state.store.say_on_promotion(&about, &word).await?;
     let object = commit.as_deref().unwrap_or("the one that waits");
-    let detail = json!({"reason": reason});
+    let detail = json!({"reason": reason, "word": number});
     state.store.audit(&caller.did(&format!("promotion.{verb}"), object, &environment, detail)).await?;
     let status = taken(state, number).await?;
     Ok((status, Json(one(state, &environment).await?)))

@@ -31,7 +31,8 @@ pub struct Way {
 #[serde(rename_all = "camelCase")]
 pub struct WayStep {
     pub environment: String,
-    /// `pushed`, `promoted`, `read`, `scheduled`, `published`, `packed`, `issued`, `firstConverged`, `converged`, `gatePassed`
+    /// `pushed`, `waiting`, `promoted`, `read`, `scheduled`, `published`, `packed`, `issued`, `firstConverged`, `converged`,
+    /// `gatePassed`, `stopped`, `rolledBack`, `aborted`, `failed`
     pub step: String,
     /// When it was done.
     pub at: String,
@@ -56,6 +57,8 @@ struct Passage {
     /// The commits on its branch that this one became.
     published: BTreeSet<String>,
     issued: Vec<Recorded>,
+    /// What people said to let it in, and who.
+    said: BTreeSet<(String, String)>,
 }
 
 /// More entries of one commit than this are told by their first ones.
@@ -77,6 +80,19 @@ pub async fn of(store: &Store, reader: &Reader, commit: &str) -> Result<Option<W
         passage.take(entry);
     }
     passages.remove("");
+    if *reader == Reader::All {
+        for (environment, row) in store.promotions().await? {
+            let waits = |promotion: &&kedge_rollout::Promotion| {
+                promotion.commit == commit && promotion.phase == kedge_rollout::PromotionPhase::Waiting
+            };
+            if let Some(promotion) = row.standing.promotions.iter().find(waits) {
+                subject = subject.or_else(|| Some(promotion.subject.clone()).filter(|subject| !subject.is_empty()));
+                let detail = json!({"waitsFor": promotion.waits_for});
+                let waiting = Found { step: "waiting", at: promotion.created_at.0, took_ms: None, detail };
+                passages.entry(environment).or_default().found.push(waiting);
+            }
+        }
+    }
     if passages.is_empty() {
         return Ok(None);
     }
@@ -138,14 +154,26 @@ impl Passage {
                 let detail = json!({"published": published, "branch": branch, "subject": subject});
                 self.found.push(Found { step: "published", at, took_ms: None, detail });
             }
-            Some(What::Promotion { phase, author, .. }) => match phase.as_str() {
+            Some(What::Promotion { phase, author, why, .. }) => match phase.as_str() {
                 "entered" | "adopted" => {
                     let detail = json!({"author": author, "phase": phase});
                     self.found.push(Found { step: "promoted", at, took_ms: None, detail });
                 }
                 "passed" => self.found.push(Found { step: "gatePassed", at, took_ms: None, detail: json!({}) }),
+                "failed" | "reopened" => {
+                    self.found.push(Found { step: "failed", at, took_ms: None, detail: json!({"why": why}) });
+                }
                 _ => {}
             },
+            // Who wrote a commit didn't let it in: those who did said so.
+            Some(What::Word { about, say, refused: None, .. }) if about == "promotion" => {
+                self.said.extend(entry.who.map(|who| (say, who)));
+            }
+            Some(What::Rollout { rollout, phase, why, .. }) if ended(&phase).is_some() => {
+                let step = ended(&phase).unwrap_or_default();
+                let detail = json!({"rollout": rollout, "why": why});
+                self.found.push(Found { step, at, took_ms: None, detail });
+            }
             Some(What::Rollout { rollout, phase, .. }) if phase == "complete" => {
                 self.found.push(Found { step: "gatePassed", at, took_ms: None, detail: json!({"rollout": rollout}) });
             }
@@ -205,6 +233,13 @@ impl Passage {
 
     /// In the order of time; of a step that came several times, the first.
     fn steps(mut self, environment: &str) -> Vec<(i64, WayStep)> {
+        let (approved, overridden): (Vec<_>, Vec<_>) = self.said.into_iter().partition(|(say, _)| say != "override");
+        let names = |said: Vec<(String, String)>| said.into_iter().map(|(_, who)| who).collect::<BTreeSet<String>>();
+        let (approved, overridden) = (names(approved), names(overridden));
+        for found in self.found.iter_mut().filter(|found| found.step == "promoted") {
+            found.detail["approvedBy"] = json!(approved);
+            found.detail["overriddenBy"] = json!(overridden);
+        }
         // What the walk measured and what the log saw of the same step are one.
         self.found.sort_by_key(|found| (found.at, rank(found.step)));
         let mut known: BTreeMap<&str, Found> = BTreeMap::new();
@@ -240,8 +275,9 @@ impl Passage {
     }
 }
 
-const ORDER: [&str; 10] = [
+const ORDER: [&str; 15] = [
     "pushed",
+    "waiting",
     "promoted",
     "read",
     "scheduled",
@@ -251,7 +287,16 @@ const ORDER: [&str; 10] = [
     "firstConverged",
     "converged",
     "gatePassed",
+    "stopped",
+    "rolledBack",
+    "aborted",
+    "failed",
 ];
+
+/// How a rollout ends that didn't complete.
+fn ended(phase: &str) -> Option<&'static str> {
+    ["stopped", "rolledBack", "aborted"].into_iter().find(|known| *known == phase)
+}
 
 fn rank(step: &str) -> usize {
     ORDER.iter().position(|known| *known == step).unwrap_or(ORDER.len())

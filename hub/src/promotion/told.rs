@@ -25,7 +25,16 @@ pub(super) fn promotion(environment: &str, promotion: &Promotion, now: Timestamp
         why,
         rollout: promotion.rollout.map(|rollout| rollout.0),
     };
-    Entry::new(at, Place::environment(environment), what).commit(&promotion.commit).by(&promotion.author)
+    let entry = Entry::new(at, Place::environment(environment), what).commit(&promotion.commit);
+    // Who wrote it didn't let it in.
+    match promotion.phase {
+        PromotionPhase::Entered => {
+            let names: std::collections::BTreeSet<&str> =
+                promotion.words.iter().map(|word| word.who.as_str()).collect();
+            entry.by(&names.into_iter().collect::<Vec<_>>().join(", "))
+        }
+        _ => entry,
+    }
 }
 
 /// A branch names what may not come in.

@@ -82,7 +82,7 @@ pub(super) async fn tell(
         Say::Approve { ring } | Say::Override { ring } => ring.clone(),
         _ => None,
     };
-    let detail = json!({"reason": word.reason, "ring": ring, "lane": rollout.lane.to_string()});
+    let detail = json!({"reason": word.reason, "ring": ring, "lane": rollout.lane.to_string(), "word": number});
     tx.audit(&caller.did(&action, &format!("rollout {id}"), &rollout.environment, detail)).await?;
     tx.commit().await?;
     state.rooms.spoken();

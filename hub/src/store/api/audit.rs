@@ -7,6 +7,11 @@ use crate::history::{Entry, Place, What};
 use crate::store::statement::Statement;
 use crate::store::{Store, StoreError, Tx, now};
 
+/// How a write ended that was done.
+const DONE: &str = "done";
+/// The leader hasn't looked at it yet.
+const NOT_YET: &str = "waits for the leader";
+
 /// Who did what, from where, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AuditEntry {
@@ -98,7 +103,36 @@ impl Store {
         }
         query.push(" ORDER BY tick DESC");
         query.number(" LIMIT ?", i64::try_from(filter.limit).unwrap_or(i64::MAX));
-        query.fetch(self).await?.iter().map(audited).collect()
+        let mut found: Vec<Audited> =
+            query.fetch(self).await?.iter().map(audited).collect::<Result<_, StoreError>>()?;
+        for one in &mut found {
+            if let Some(ended) = self.ended(one).await? {
+                one.entry.result = ended;
+            }
+        }
+        Ok(found)
+    }
+
+    /// A word on a rollout or a promotion is written down before the leader takes or refuses it: what became of it since.
+    async fn ended(&self, audited: &Audited) -> Result<Option<String>, StoreError> {
+        let entry = &audited.entry;
+        if entry.result != DONE {
+            return Ok(None);
+        }
+        // Entries of before don't say which word it was: a rollout's came just before its entry.
+        let number = entry.detail["word"].as_i64().unwrap_or(audited.number - 1);
+        let table = match entry.action.split_once('.').map(|(of, _)| of) {
+            Some("rollout") => "SELECT taken_at, refused FROM rollout_words WHERE id = $1",
+            Some("promotion" | "policy") => "SELECT taken_at, refused FROM promotion_words WHERE id = $1",
+            _ => return Ok(None),
+        };
+        let Some(row) = sqlx::query(table).bind(number).fetch_optional(self.pool()).await? else { return Ok(None) };
+        let (taken, refused): (Option<i64>, Option<String>) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(match (taken, refused) {
+            (_, Some(why)) => Some(format!("refused: {why}")),
+            (None, None) => Some(NOT_YET.to_owned()),
+            (Some(_), None) => None,
+        })
     }
 }
 

@@ -118,6 +118,11 @@ impl Step {
             "converged" => "all converged",
             "gatePassed" => "gate passed",
             "promoted" => "let in",
+            "waiting" => "waits to come in",
+            "stopped" => "stopped",
+            "rolledBack" => "rolled back",
+            "aborted" => "aborted",
+            "failed" => "failed",
             other => other,
         };
         let number = |key: &str| step.detail[key].as_u64();
@@ -128,15 +133,15 @@ impl Step {
                 counts.map(|(count, of)| format!("{count} of {of} now"))
             }
             "published" => step.detail["branch"].as_str().map(|branch| format!("branch {branch}")),
-            "promoted" => {
-                let author = step.detail["author"].as_str().filter(|author| !author.is_empty());
-                author.map(|author| format!("by {}", rings::person(author)))
-            }
+            "promoted" => Some(let_in(&step.detail)),
+            "waiting" => Some(names(&step.detail["waitsFor"]).join("; ")),
+            "stopped" | "rolledBack" | "aborted" | "failed" => step.detail["why"].as_str().map(str::to_owned),
             _ => None,
         };
         Step {
             mood: match step.step.as_str() {
                 "converged" | "gatePassed" => Some(Mood::Converged),
+                "stopped" | "rolledBack" | "aborted" | "failed" => Some(Mood::Failed),
                 _ => None,
             },
             name: name.to_owned(),
@@ -145,6 +150,29 @@ impl Step {
             detail: detail.unwrap_or_default(),
         }
     }
+}
+
+/// Who let a commit in; nobody has to, where the policy asks nobody.
+fn let_in(detail: &serde_json::Value) -> String {
+    let (approved, overridden) = (names(&detail["approvedBy"]), names(&detail["overriddenBy"]));
+    let mut said = Vec::new();
+    if !approved.is_empty() {
+        said.push(format!("approved by {}", approved.join(", ")));
+    }
+    if !overridden.is_empty() {
+        said.push(format!("overridden by {}", overridden.join(", ")));
+    }
+    if said.is_empty() {
+        said.push("by the policy".to_owned());
+    }
+    if let Some(author) = detail["author"].as_str().filter(|author| !author.is_empty()) {
+        said.push(format!("written by {}", rings::person(author)));
+    }
+    said.join("; ")
+}
+
+fn names(list: &serde_json::Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(|name| name.as_str().map(str::to_owned)).collect()
 }
 
 /// How long something took, as people say it.
@@ -185,6 +213,16 @@ mod tests {
         };
         assert_eq!(names(&[]), ["dev", "stage", "prod"]);
         assert_eq!(names(&["prod", "stage", "dev"]), ["prod", "stage", "dev"], "the chain counts more");
+    }
+
+    #[test]
+    fn the_author_of_a_commit_is_never_credited_with_letting_it_in() {
+        let said = |approved: &[&str], overridden: &[&str]| {
+            let_in(&serde_json::json!({"author": "Ann <ann@h>", "approvedBy": approved, "overriddenBy": overridden}))
+        };
+        assert_eq!(said(&[], &[]), "by the policy; written by Ann");
+        assert_eq!(said(&["bob", "eve"], &[]), "approved by bob, eve; written by Ann");
+        assert_eq!(said(&[], &["otto"]), "overridden by otto; written by Ann");
     }
 
     #[test]
