@@ -19,7 +19,11 @@ pub fn of(document: &Value) -> Vec<(String, Table)> {
     let groups = |view: &Value| running().filter(|group| group["configuration"] == view["id"]).collect::<Vec<_>>();
     let runs: Vec<(&Value, Vec<&Value>)> =
         views.into_iter().map(|view| (view, groups(view))).filter(|(_, groups)| !groups.is_empty()).collect();
-    let same = !runs.is_empty() && runs.iter().all(|(view, _)| view["asInGit"] == true);
+    let strange: Vec<String> = running()
+        .filter(|group| group["configuration"].is_null() && !plain(&group["packages"]).is_empty())
+        .map(clusters)
+        .collect();
+    let same = strange.is_empty() && !runs.is_empty() && runs.iter().all(|(view, _)| view["asInGit"] == true);
     if same {
         return vec![("Configuration that runs, as in Git".to_owned(), sources(git))];
     }
@@ -31,6 +35,11 @@ pub fn of(document: &Value) -> Vec<(String, Table)> {
             (format!("Configuration that runs on {}{git}", on.join("; ")), delivered(view))
         })
         .collect();
+    if !strange.is_empty() {
+        let mut table = Table::default();
+        table.row(["can't be shown: this hub doesn't know the packages that they report".to_owned()]);
+        tables.push((format!("Configuration that runs on {}", strange.join("; ")), table));
+    }
     let title = match tables.is_empty() {
         true => "Configuration in Git; no cluster has reported that it runs",
         false => "Configuration in Git",

@@ -66,6 +66,10 @@ impl Values {
             let why = view.unknown.as_ref()?;
             Some(format!("What runs can't be shown ({}): {why}.", if on.is_empty() { "everywhere" } else { on }))
         }));
+        let strange = running.iter().filter(|group| !group.packages.is_empty() && group.configuration.is_none());
+        notes.extend(strange.map(|group| {
+            format!("What runs can't be shown ({}): this hub doesn't know the packages that they report.", on(group))
+        }));
         let mut own: BTreeMap<String, ValueView> = git.into_iter().map(|value| (value.key.clone(), value)).collect();
         let delivered = shown.iter().flat_map(|(view, _)| view.values.iter().map(|value| value.key.clone()));
         let keys: BTreeSet<String> = own.keys().cloned().chain(delivered).collect();
