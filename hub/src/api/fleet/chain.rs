@@ -23,6 +23,11 @@ impl Order {
         Ok(Order(policies.in_force().map(|policy| chain(policy)).unwrap_or_default()))
     }
 
+    /// Those that a policy names.
+    pub fn names(&self) -> &[String] {
+        &self.0
+    }
+
     /// To sort by.
     pub fn place(&self, name: &str) -> (usize, String) {
         (self.0.iter().position(|known| known == name).unwrap_or(self.0.len()), name.to_owned())

@@ -23,7 +23,7 @@ fn policy() -> PromotionPolicy {
     PromotionPolicy { promoter: Promoter::Kedge, environments }
 }
 
-async fn promote(hub: &Hub) {
+pub async fn promote(hub: &Hub) {
     let row = PolicyRow {
         policy: Some(policy().into()),
         digest: "d".to_owned(),

@@ -115,6 +115,17 @@ on_each_database! {
 }
 
 #[tokio::test]
+async fn an_environment_that_only_the_policy_names_is_no_mistake() {
+    let hub = Hub::new().await;
+    super::fleet::promote(&hub).await;
+    assert_eq!(hub.get(&hub.viewer, "/rollouts?environment=prod").await.ok().body["items"], json!([]));
+    hub.get(&hub.viewer, "/rollouts?environment=prd").await.refused(404, "UnknownName");
+    let names = hub.get(&hub.viewer, "/promotions").await.ok();
+    let items = names.body["items"].as_array().unwrap().iter().map(|item| item["environment"].as_str().unwrap());
+    assert_eq!(items.collect::<Vec<_>>(), ["dev", "stage", "prod"], "along the chain, however the policy lists them");
+}
+
+#[tokio::test]
 async fn a_word_that_is_no_kind_is_refused_with_the_nearest() {
     let hub = Hub::new().await;
     let answer = hub.get(&hub.viewer, "/problems?kind=rolouts").await.refused(400, "UnknownName");
