@@ -57,6 +57,9 @@ pub struct Mirrors {
     inner: Arc<Inner>,
 }
 
+/// A commit, whose it is, and who asked for it.
+type WantedCommit = (RepoKey, Reader, String);
+
 #[derive(Debug)]
 struct Inner {
     around: Arc<Surroundings>,
@@ -66,7 +69,7 @@ struct Inner {
     repositories: Mutex<BTreeMap<(RepoKey, Reader), Followed>>,
     servers: Mutex<BTreeMap<String, Arc<Semaphore>>>,
     /// Commits that couldn't be had, and when they were asked for.
-    missing: Mutex<BTreeMap<(RepoKey, Reader, String), (std::time::Instant, Failure)>>,
+    missing: Mutex<BTreeMap<WantedCommit, (std::time::Instant, Failure)>>,
 }
 
 #[derive(Debug)]
