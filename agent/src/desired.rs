@@ -17,7 +17,7 @@ use kedge_model::wire::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::identity::Identity;
+use crate::identity::{Identity, keep_floors, raise};
 use crate::paths::Paths;
 use judge::Giver;
 
@@ -25,6 +25,9 @@ use judge::Giver;
 #[derive(Debug)]
 pub struct Memory {
     ledger: Ledger<Remembered>,
+    /// Where the identity is: the floors are kept there too.
+    disk: Arc<dyn Disk>,
+    paths: Paths,
     remembered: Remembered,
     membership: Membership,
     state: Option<DesiredState>,
@@ -102,6 +105,7 @@ impl Memory {
     /// What was remembered of this identity; what the join said if there is nothing, or nothing that can be read.
     pub fn open(disk: Arc<dyn Disk>, paths: &Paths, identity: &Identity) -> Result<OpenedMemory, MemoryError> {
         let mut healed = Vec::new();
+        let kept_on = Arc::clone(&disk);
         let opened = match Ledger::<Remembered>::open(Arc::clone(&disk), &path(paths)) {
             Err(why @ (LedgerError::Broken { .. } | LedgerError::Json { .. })) => {
                 healed.push(format!("{}; it begins again with what the join said", sentence(&why)));
@@ -112,6 +116,8 @@ impl Memory {
         };
         healed.extend(opened.healed);
         let mut remembered = Remembered::of(identity, opened.value);
+        // Lost or older than what the identity knows: nothing below that is taken again.
+        raise(&mut remembered.generations, identity.floors());
         let membership: Membership = read(&remembered.membership)
             .ok_or_else(|| MemoryError::Origin("the membership is unreadable".to_owned()))?;
         if membership.cluster != identity.cluster() {
@@ -125,10 +131,24 @@ impl Memory {
         if holds.is_none() && remembered.holds.take().is_some() {
             healed.push("the remembered holds of the hub can't be read; the hub is asked again".to_owned());
         }
-        Ok(OpenedMemory {
-            memory: Memory { ledger: opened.ledger, remembered, membership, state, offered: None, holds },
+        let grew = remembered.generations != identity.floors();
+        let opened = OpenedMemory {
+            memory: Memory {
+                ledger: opened.ledger,
+                disk: kept_on,
+                paths: paths.clone(),
+                remembered,
+                membership,
+                state,
+                offered: None,
+                holds,
+            },
             healed,
-        })
+        };
+        if grew {
+            opened.memory.keep_floors();
+        }
+        Ok(opened)
     }
 
     /// For who only looks: membership and state.
@@ -179,7 +199,11 @@ impl Memory {
         if changed || late {
             let next = Remembered { hub_time: answer.time, ..judged.remembered };
             self.ledger.write(&next)?;
+            let grew = next.generations != self.remembered.generations;
             self.remembered = next;
+            if grew {
+                self.keep_floors();
+            }
         }
         if let Some(membership) = judged.membership {
             self.membership = membership;
@@ -204,6 +228,14 @@ impl Memory {
             }
         }
         Ok(judged.accepted)
+    }
+
+    /// Beside the identity too. What can't be kept now is kept with the next state: the memory has it.
+    fn keep_floors(&self) {
+        let kept = keep_floors(&self.disk, &self.paths, self.membership.cluster, &self.remembered.generations);
+        if let Err(error) = kept {
+            tracing::warn!(%error, "the last generations can't be kept beside the identity");
+        }
     }
 
     pub fn keys(&self) -> &KeySet {

@@ -2,6 +2,7 @@
 //! the hub's) and people at other agents of the site (signed by theirs). All are in force together. The commands `hold` and `unhold`
 //! and the daemon write the ledger `holds`, one at a time; it also has what this agent holds on others, for peers to carry.
 
+mod age;
 mod site;
 
 use std::collections::BTreeMap;
@@ -9,6 +10,7 @@ use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use kedge_durable::{Disk, FileLock, Ledger, LedgerError, RealDisk};
 use kedge_model::wire::{
@@ -17,6 +19,7 @@ use kedge_model::wire::{
 use serde::{Deserialize, Serialize};
 
 use crate::paths::Paths;
+use age::Age;
 pub use site::Elsewhere;
 
 #[cfg(test)]
@@ -38,6 +41,8 @@ pub struct Held {
     pub reason: String,
     pub since: Timestamp,
     pub writer: Writer,
+    /// Of a peer: how long it is still obeyed. None: until it is taken back.
+    pub ends_in: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,6 +103,9 @@ struct Kept {
     /// What of those a technician here set aside: not obeyed if it was said until then.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     set_aside: BTreeMap<ClusterId, BTreeMap<String, Timestamp>>,
+    /// How long what those hold has been obeyed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    ages: BTreeMap<ClusterId, BTreeMap<String, Age>>,
     /// What this agent holds on others.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     outgoing: BTreeMap<ClusterId, Envelope>,
@@ -253,15 +261,17 @@ impl Holds {
 impl Kept {
     fn held(&self) -> Vec<Held> {
         let written = [(Writer::Technician, self.technician.as_ref()), (Writer::Hub, self.hub.as_ref())];
-        let peers = self.peers.iter().map(|(writer, envelope)| (Writer::Peer(*writer), Some(envelope)));
-        let entries = written.into_iter().chain(peers).flat_map(|(writer, envelope)| {
+        let entries = written.into_iter().flat_map(|(writer, envelope)| {
             let holds = content(envelope).map(|document| document.holds).unwrap_or_default();
-            holds.into_iter().filter(move |entry| !self.is_set_aside(writer, entry)).map(move |entry| (writer, entry))
+            holds.into_iter().map(move |entry| held(writer, entry, None))
         });
-        let held =
-            |(writer, HoldEntry { assignment, by, reason, since })| Held { assignment, by, reason, since, writer };
-        entries.map(held).collect()
+        entries.chain(self.held_by_peers()).collect()
     }
+}
+
+fn held(writer: Writer, entry: HoldEntry, ends_in: Option<Duration>) -> Held {
+    let HoldEntry { assignment, by, reason, since } = entry;
+    Held { assignment, by, reason, since, writer, ends_in }
 }
 
 impl Held {

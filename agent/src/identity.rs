@@ -12,6 +12,7 @@ use kedge_durable::{Disk, Ledger, LedgerError};
 use kedge_model::wire::{ClusterId, Digest, Envelope, KeySet, SigningKey, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::desired::StreamGeneration;
 use crate::paths::Paths;
 use certificate::Validity;
 use key::HostKey;
@@ -22,6 +23,7 @@ pub struct Identity {
     joined: Joined,
     key: HostKey,
     validity: Validity,
+    floors: Vec<StreamGeneration>,
 }
 
 /// What the ledger holds.
@@ -29,6 +31,10 @@ pub struct Identity {
 #[serde(rename_all = "camelCase", default)]
 pub struct Stored {
     pub joined: Option<Joined>,
+    /// The last accepted generation of each stream, beside what the host can't do without: who loses both copies of the memory doesn't
+    /// take an old state again.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub floors: Vec<StreamGeneration>,
     /// A key that a join is using: kept before the request is sent, so that a lost answer can be asked for again.
     pub pending: Option<Pending>,
 }
@@ -81,20 +87,24 @@ impl Identity {
     /// Reads it and heals a broken copy; none before a join. The sentence says what was healed.
     pub fn open(disk: &Arc<dyn Disk>, paths: &Paths) -> Result<(Option<Identity>, Option<String>), IdentityError> {
         let opened = Ledger::<Stored>::open(Arc::clone(disk), &path(paths))?;
-        let joined = opened.value.and_then(|stored| stored.joined);
-        Ok((joined.map(Identity::of).transpose()?, opened.healed))
+        Ok((opened.value.map(Identity::stored).transpose()?.flatten(), opened.healed))
     }
 
     /// For who only looks.
     pub fn read(disk: &dyn Disk, paths: &Paths) -> Result<Option<Identity>, IdentityError> {
         let stored = Ledger::<Stored>::read(disk, &path(paths))?;
-        stored.and_then(|stored| stored.joined).map(Identity::of).transpose()
+        Ok(stored.map(Identity::stored).transpose()?.flatten())
+    }
+
+    fn stored(stored: Stored) -> Result<Option<Identity>, IdentityError> {
+        let Some(joined) = stored.joined else { return Ok(None) };
+        Ok(Some(Identity { floors: stored.floors, ..Identity::of(joined)? }))
     }
 
     pub fn of(joined: Joined) -> Result<Identity, IdentityError> {
         let key = HostKey::from_pem(&joined.key)?;
         let validity = fitting(&joined.certificate, &key)?;
-        Ok(Identity { joined, key, validity })
+        Ok(Identity { joined, key, validity, floors: Vec::new() })
     }
 
     pub fn cluster(&self) -> ClusterId {
@@ -141,6 +151,11 @@ impl Identity {
         (&self.joined.keys, &self.joined.membership, self.joined.time)
     }
 
+    /// What was accepted last, of each stream.
+    pub fn floors(&self) -> &[StreamGeneration] {
+        &self.floors
+    }
+
     /// Whether this is still the machine that joined. One without an id is believed.
     pub fn is_of_this_machine(&self, paths: &Paths) -> bool {
         same_machine(self.joined.machine, machine::digest(paths))
@@ -170,6 +185,37 @@ impl Identity {
         opened.ledger.write(&stored)?;
         self.validity = validity;
         Ok(())
+    }
+}
+
+/// Keeps what was accepted last of each stream, durably. It only grows. Nothing happens when another identity has taken this one's place.
+pub fn keep_floors(
+    disk: &Arc<dyn Disk>,
+    paths: &Paths,
+    cluster: ClusterId,
+    accepted: &[StreamGeneration],
+) -> Result<(), IdentityError> {
+    let mut opened = Ledger::<Stored>::open(Arc::clone(disk), &path(paths))?;
+    let Some(mut stored) = opened.value.take() else { return Ok(()) };
+    let Some(joined) = &stored.joined else { return Ok(()) };
+    if HostKey::from_pem(&joined.key)?.cluster() != cluster {
+        return Ok(());
+    }
+    let before = stored.floors.clone();
+    raise(&mut stored.floors, accepted);
+    if stored.floors != before {
+        opened.ledger.write(&stored)?;
+    }
+    Ok(())
+}
+
+/// The higher of both, for each stream.
+pub fn raise(floors: &mut Vec<StreamGeneration>, accepted: &[StreamGeneration]) {
+    for one in accepted {
+        match floors.iter_mut().find(|known| known.stream == one.stream) {
+            Some(known) => known.generation = known.generation.max(one.generation),
+            None => floors.push(one.clone()),
+        }
     }
 }
 
@@ -240,7 +286,7 @@ mod tests {
             |disk| {
                 disk.make_folder(&paths.state()).unwrap();
                 let mut ledger = Ledger::open(Arc::new(disk.clone()), &path(&paths)).unwrap().ledger;
-                ledger.write(&Stored { joined: Some(old.clone()), pending: None }).unwrap();
+                ledger.write(&Stored { joined: Some(old.clone()), pending: None, ..Stored::default() }).unwrap();
             },
             |disk| Identity::of(old.clone()).unwrap().renew(&disk, &paths, renewed.clone(), now()),
             |disk, power| {
@@ -262,7 +308,9 @@ mod tests {
         hand_over(&disk, &paths, node, cluster).unwrap();
         let joined = hub.identity("https://hub:1", &Stream::new("dev", "drone", "all")).joined;
         let mut ledger = Ledger::open(Arc::clone(&disk), &path(&paths)).unwrap().ledger;
-        ledger.write(&Stored { joined: Some(Joined { machine: node, ..joined }), pending: None }).unwrap();
+        ledger
+            .write(&Stored { joined: Some(Joined { machine: node, ..joined }), pending: None, ..Stored::default() })
+            .unwrap();
         hand_over(&disk, &paths, other, cluster).unwrap();
         assert_eq!(Identity::read(&*disk, &paths).unwrap().unwrap().joined().machine, node);
         hand_over(&disk, &paths, node, cluster).unwrap();

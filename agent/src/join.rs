@@ -116,7 +116,7 @@ pub async fn join(
     };
     Identity::of(joined.clone())?;
     // One write makes it a member: key, certificate and what the hub said come together.
-    ledger.write(&Stored { joined: Some(joined), pending: None }).map_err(JoinError::Ledger)?;
+    ledger.write(&Stored { joined: Some(joined), pending: None, ..Stored::default() }).map_err(JoinError::Ledger)?;
     options.token.use_up(paths);
     let welcome = Welcome { cluster: key.cluster(), name: membership.name, hub: token.hub, stream: membership.stream };
     tracing::info!(cluster = %welcome.cluster, name = welcome.name, hub = welcome.hub, stream = %welcome.stream, "joined");

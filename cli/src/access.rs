@@ -14,15 +14,16 @@ use crate::token::print_made;
 /// Make, list and revoke access tokens for people and programs.
 ///
 /// A viewer reads everything but secrets, an application team what belongs to its workspaces, the platform team does
-/// everything. A token is good for a year unless you give it another time. Tokens for new clusters are made with `kedge token`.
+/// everything but tokens, an administrator makes people and tokens. A token is good for a year unless you give it another time.
+/// Tokens for new clusters are made with `kedge token`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   For a dashboard; it is good for a year:
-    kedge access create --name dashboard --role viewer > dashboard.token
+    kedge access create --person anna --name dashboard --role viewer > dashboard.token
 
   For an application team, for three months:
-    kedge access create --name 'team harbour' --role application --workspace harbour --expires 90d
+    kedge access create --person 'team harbour' --role application --workspace harbour --expires 90d
 
   Who has one? Take one back:
     kedge access list
@@ -49,9 +50,13 @@ enum AccessCommand {
 
 #[derive(Clone, Debug, clap::Args)]
 struct CreateArgs {
-    /// Whose it is; stands in the audit log
+    /// Whose it is: a person's name or id, from `kedge person list`
+    #[arg(long, value_name = "PERSON")]
+    person: String,
+
+    /// Tells the person's tokens apart [default: the person's name]
     #[arg(long, value_name = "NAME")]
-    name: String,
+    name: Option<String>,
 
     /// What it may do
     #[arg(long, value_enum, value_name = "ROLE")]
@@ -72,8 +77,10 @@ enum RoleName {
     Viewer,
     /// Sees and does what belongs to its workspaces
     Application,
-    /// Everything
+    /// Everything but people and their tokens
     Platform,
+    /// People and their tokens; approves and moves nothing
+    Administrator,
 }
 
 #[derive(Clone, Debug, clap::Args)]
@@ -98,9 +105,10 @@ pub fn run(args: &AccessArgs) -> Result<Exit> {
                 RoleName::Viewer => "viewer",
                 RoleName::Application => "application",
                 RoleName::Platform => "platform",
+                RoleName::Administrator => "administrator",
             };
             let body = json!({
-                "name": create.name, "role": role, "workspaces": create.workspace, "expires": create.expires,
+                "person": create.person, "name": create.name, "role": role, "workspaces": create.workspace, "expires": create.expires,
             });
             let made = hub.post(&["access-tokens"], &body)?.document;
             print_made(&made)?;
@@ -137,10 +145,13 @@ fn show(items: &[Value], shape: Shape) -> Result<Exit> {
         Shape::Yaml => print_yaml(&json!({"items": items}))?,
         Shape::Table | Shape::Wide => {
             let mut table = Table::default();
-            table.row(["ID", "NAME", "ROLE", "WORKSPACES", "STATE", "LAST USED", "EXPIRES"].map(str::to_owned));
+            table.row(
+                ["ID", "PERSON", "NAME", "ROLE", "WORKSPACES", "STATE", "LAST USED", "EXPIRES"].map(str::to_owned),
+            );
             for item in items {
                 let cells = [
                     text(&item["id"]),
+                    text(&item["personName"]),
                     text(&item["name"]),
                     text(&item["role"]),
                     names(&item["workspaces"]),

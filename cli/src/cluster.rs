@@ -54,6 +54,8 @@ enum ClusterCommand {
     Replace(ReplaceArgs),
     /// Take it out of service: it counts nowhere, and what it runs stays
     Retire(NamedArgs),
+    /// Let it in again after it has been silent for too long
+    Readmit(NamedArgs),
     /// Refuse its key, at once and for good
     Revoke(NamedArgs),
 }
@@ -184,6 +186,10 @@ pub fn run(args: &ClusterArgs) -> Result<Exit> {
         ClusterCommand::Retire(named) => {
             let now = hub.post(&["clusters", &named.name, "retire"], &json!({}))?.document;
             say(&format!("{} is retired: it counts nowhere any more, and what it runs stays", text(&now["name"])));
+        }
+        ClusterCommand::Readmit(named) => {
+            let now = hub.post(&["clusters", &named.name, "readmit"], &json!({}))?.document;
+            say(&format!("{} may come back: it renews its certificate and is heard again", text(&now["name"])));
         }
         ClusterCommand::Revoke(named) => {
             let now = hub.post(&["clusters", &named.name, "revoke"], &json!({}))?.document;

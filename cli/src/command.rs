@@ -19,6 +19,7 @@ use crate::init::InitArgs;
 use crate::login::LoginArgs;
 use crate::man::ManArgs;
 use crate::open::OpenArgs;
+use crate::person::PersonArgs;
 use crate::plan::PlanArgs;
 use crate::promote::{PolicyArgs, PromoteArgs};
 use crate::publish::PublishArgs;
@@ -99,6 +100,7 @@ pub enum Command {
     Compare(CompareArgs),
     Token(TokenArgs),
     Bundle(BundleArgs),
+    Person(PersonArgs),
     Access(AccessArgs),
     Cluster(ClusterArgs),
     Hold(HoldArgs),

@@ -42,11 +42,16 @@ pub struct HoldArgs {
 
 /// Let Kedge change an assignment on a cluster again.
 ///
-/// It ends the hub's hold; a technician's own is ended on the host with `kedge-agent unhold`.
+/// It ends the hub's hold, or with --peers what other clusters of the site hold there. A technician's own is ended on the host with
+/// `kedge-agent unhold`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  kedge unhold press-7 camera-line")]
+  kedge unhold press-7 camera-line
+
+  A host of the site was stolen and holds everything; end that, then its membership:
+    kedge unhold press-7 camera-line --peers --reason \"gate-1 was stolen\"
+    kedge cluster revoke gate-1")]
 pub struct UnholdArgs {
     /// Its name or id
     #[arg(value_name = "CLUSTER")]
@@ -55,6 +60,14 @@ pub struct UnholdArgs {
     /// The assignment, WORKLOAD-TARGET
     #[arg(value_name = "ASSIGNMENT")]
     assignment: String,
+
+    /// What other clusters of the site hold there, instead of the hub's own hold
+    #[arg(long)]
+    peers: bool,
+
+    /// With --peers: why, for whoever wonders
+    #[arg(long, value_name = "TEXT", requires = "peers", default_value = "", hide_default_value = true)]
+    reason: String,
 
     #[command(flatten)]
     hub: HubArgs,
@@ -70,12 +83,17 @@ pub fn hold(args: &HoldArgs) -> Result<Exit> {
 
 pub fn unhold(args: &UnholdArgs) -> Result<Exit> {
     let assignment = short(&args.assignment);
-    let now =
-        args.hub.open()?.post(&["clusters", &args.cluster, "release"], &json!({"assignment": assignment}))?.document;
+    let mut body = json!({"assignment": assignment});
+    if args.peers {
+        body["peers"] = json!(true);
+        body["reason"] = json!(args.reason);
+    }
+    let now = args.hub.open()?.post(&["clusters", &args.cluster, "release"], &body)?.document;
     let still = now["holds"].as_array().into_iter().flatten().find(|hold| hold["assignment"] == assignment);
     match still {
         Some(hold) => say(&format!(
-            "the hub no longer holds {assignment} on {}; {} on the host still does",
+            "{} {assignment} on {}; {} still holds it",
+            if args.peers { "the site's other clusters no longer hold" } else { "the hub no longer holds" },
             text(&now["name"]),
             text(&hold["by"])
         )),

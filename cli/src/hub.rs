@@ -203,7 +203,7 @@ pub fn read_token(file: &Path) -> Result<String> {
     })?;
     let token = text.trim().to_owned();
     if token.starts_with("kedge-join-") {
-        let hint = "a join token is for agents; ask the platform team for an access token: kedge access create";
+        let hint = "a join token is for agents; ask an administrator for an access token: kedge access create";
         return Err(UsageError::new(format!("{name} holds a join token, not an access token"), hint).into());
     }
     if token.is_empty() || token.contains(char::is_whitespace) {

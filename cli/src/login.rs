@@ -18,7 +18,7 @@ use crate::output::say;
 #[command(after_help = "\
 Examples:
   With the first administrator's token, on the hub's machine:
-    sudo cat /var/lib/kedge-hub/admin-token | kedge login http://127.0.0.1:7480
+    sudo cat /var/lib/kedge-hub/platform-token | kedge login http://127.0.0.1:7480
 
   With a token in a file, and a private authority:
     kedge login https://hub.example:7480 --token-file ~/kedge-token --ca hub-ca.pem")]

@@ -24,6 +24,7 @@ mod login;
 mod man;
 mod open;
 mod output;
+mod person;
 mod plan;
 mod problems;
 mod promote;
@@ -67,6 +68,7 @@ fn run(command: &Command) -> anyhow::Result<Exit> {
         Command::Compare(args) => compare::run(args),
         Command::Token(args) => token::run(args),
         Command::Bundle(args) => bundle::run(args),
+        Command::Person(args) => person::run(args),
         Command::Access(args) => access::run(args),
         Command::Cluster(args) => cluster::run(args),
         Command::Hold(args) => hold::hold(args),

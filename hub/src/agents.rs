@@ -19,6 +19,7 @@ pub mod rooms;
 mod roster;
 mod route;
 mod sign;
+pub mod silence;
 mod site;
 mod slots;
 mod status;

@@ -28,6 +28,7 @@ pub(crate) mod names;
 pub(crate) mod objects;
 pub(crate) mod overview;
 pub(crate) mod page;
+mod people;
 pub(crate) mod plan;
 pub(crate) mod problems;
 pub(crate) mod promotions;

@@ -1,6 +1,7 @@
-//! What people type at the hub's own host: serve, look at the configuration, back up, restore, change keys. One command
+//! What people type at the hub's own host: serve, look at the configuration, back up, restore, change keys, add an administrator. One command
 //! is one file. Called by `main`.
 
+mod administrator;
 mod backup;
 mod check_config;
 mod completions;
@@ -45,6 +46,9 @@ Examples:
     kedge-hub keys activate ID
     kedge-hub keys retire ID
 
+  Nobody can make access tokens? Add an administrator:
+    kedge-hub administrator --name anna > anna.token
+
 Exit codes: 0 done, 1 failed, 2 wrong usage."
 )]
 pub struct Cli {
@@ -70,6 +74,7 @@ enum Command {
     Restore(backup::RestoreArgs),
     #[command(subcommand)]
     Keys(keys::KeysCommand),
+    Administrator(administrator::AdministratorArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -99,6 +104,7 @@ impl Cli {
             Command::Backup(args) => backup::run(args).await,
             Command::Restore(args) => backup::restore(args).await,
             Command::Keys(command) => keys::run(command).await,
+            Command::Administrator(args) => administrator::run(args).await,
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }

@@ -78,6 +78,10 @@ pub struct Agents {
     /// Between two polls in the traffic profile `low`.
     pub low_interval: Duration,
     pub certificate_lifetime: Duration,
+    /// After so long without a sign of life a person lets a cluster in again; none: never.
+    pub longest_silence: Option<Duration>,
+    /// Environments whose clusters may be silent for ever.
+    pub unlimited_silence: Vec<String>,
     /// More connections than this are refused.
     pub max_connections: usize,
 }
@@ -197,6 +201,8 @@ const WAIT: Duration = Duration::from_secs(4 * 60);
 const LOW_INTERVAL: Duration = Duration::from_secs(4 * 60 * 60);
 /// Renewed at two thirds, so that an agent may be away for a month and is still let in.
 const CERTIFICATE_LIFETIME: Duration = Duration::from_secs(90 * 86_400);
+/// A host that nobody heard for a year is one that somebody should look at before it is let in again.
+const LONGEST_SILENCE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// Ten thousand agents for one hub is the goal; beyond this memory is at risk.
 const MAX_CONNECTIONS: usize = 20_000;
 /// A person's script; a program that needs more should watch.
@@ -235,6 +241,8 @@ impl Config {
                 wait: WAIT,
                 low_interval: LOW_INTERVAL,
                 certificate_lifetime: CERTIFICATE_LIFETIME,
+                longest_silence: Some(LONGEST_SILENCE),
+                unlimited_silence: Vec::new(),
                 max_connections: MAX_CONNECTIONS,
             },
             database: Database { url: sqlite_url(&data.join("hub.db")), password_file: None },

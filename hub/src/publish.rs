@@ -38,6 +38,7 @@ pub use crate::git::Head;
 
 use crate::config::{Config, Forge, PublishMode};
 use crate::git::Mirrors;
+use crate::store::api::audit::AuditEntry;
 use crate::store::publish::{HandEdit, WaitingRemoval};
 use crate::store::{Store, Term, now};
 use desk::Desk;
@@ -174,8 +175,9 @@ impl Publisher {
         environment: &str,
         cluster_type: &str,
         who: &str,
+        audit: Option<&AuditEntry>,
     ) -> Result<WaitingRemoval, PublishError> {
-        let approved = self.store.approve_removal(environment, cluster_type, who).await?;
+        let approved = self.store.approve_removal(environment, cluster_type, who, audit).await?;
         let Some(approved) = approved else {
             let (environment, cluster_type) = (environment.to_owned(), cluster_type.to_owned());
             return Err(PublishError::NothingWaits { environment, cluster_type });

@@ -10,7 +10,6 @@ mod people;
 mod work;
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -37,7 +36,7 @@ use crate::store::{Store, StoreError, now};
 use crate::trial::Trials;
 use crate::truth::Truth;
 use crate::web;
-use data::DataFolder;
+use data::{DataFolder, FirstTokens};
 pub use error::RunError;
 use people::People;
 use work::Work;
@@ -50,8 +49,8 @@ pub struct Hub {
     pub agents: SocketAddr,
     /// Where metrics are served without a token, if the configuration says so.
     pub metrics_address: Option<SocketAddr>,
-    /// Written by this start: the file with the first administrator's token.
-    pub first_token: Option<PathBuf>,
+    /// Written by this start: the files with the first tokens.
+    pub first_tokens: Option<FirstTokens>,
     pub store: Store,
     pub keys: Keys,
     pub metrics: Arc<Metrics>,
@@ -95,7 +94,12 @@ impl Hub {
         let store = open_store(&config).await?;
         store.keep_history(config.history.keep);
         let keys = Keys::open(&config.keys, &store).await?;
-        let first_token = data.first_token(&store).await?;
+        let first_tokens = data.first_tokens(&store).await?;
+        if !store.has_administrator().await? {
+            tracing::warn!(
+                "nobody can make access tokens: `kedge-hub administrator` on this host makes an administrator"
+            );
+        }
         let api = listener::bind(config.api.listen).await?;
         let agents = listener::bind(config.agents.listen).await?;
         let metrics = match config.metrics.listen {
@@ -106,7 +110,7 @@ impl Hub {
             api: listener::address(&api)?,
             agents: listener::address(&agents)?,
             metrics_address: metrics.as_ref().map(listener::address).transpose()?,
-            first_token,
+            first_tokens,
             store,
             keys,
             metrics: Arc::new(Metrics::new()),

@@ -15,6 +15,7 @@ pub mod keys;
 pub mod leader;
 pub mod meta;
 pub mod pack;
+pub mod people;
 pub mod platform;
 pub mod promotion;
 pub mod publish;

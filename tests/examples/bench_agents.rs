@@ -76,6 +76,8 @@ async fn measure(count: usize) {
         wait: Duration::from_secs(50),
         low_interval: Duration::from_secs(900),
         certificate_lifetime: Duration::from_secs(86_400),
+        longest_silence: None,
+        unlimited_silence: Vec::new(),
         max_connections: 20_000,
     };
     let (board, metrics, empty) = (Arc::new(Board::default()), Arc::new(Metrics::new()), Arc::new(Empty));

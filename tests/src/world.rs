@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kedge_model::wire::JoinToken;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::lab::git_server::{GitServer, Webhook};
@@ -100,11 +101,27 @@ impl World {
         Some(World { hub, api, kedge, sample, git, settings, folder })
     }
 
-    /// Takes up the administrator's token that the first start wrote.
+    /// Takes up the platform team's token that the first start wrote.
     pub fn meet(&mut self) {
-        let token = admin_token(&self.hub);
+        let token = platform_token(&self.hub);
         self.api = self.api.with_token(&token);
         self.kedge.set_token(&token);
+    }
+
+    /// The API as the first administrator sees it.
+    pub fn administrator(&self) -> Api {
+        self.api.with_token(&admin_token(&self.hub))
+    }
+
+    /// A new person, and the answer of making its token.
+    #[track_caller]
+    pub fn person(&self, name: &str, role: &str, workspaces: &[&str]) -> Value {
+        let administrator = self.administrator();
+        let local: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+        let email = format!("{local}@people.example");
+        let person = administrator.post("/api/v1/people", json!({"name": name, "emails": [email]}));
+        let body = json!({"person": person["id"], "role": role, "workspaces": workspaces});
+        administrator.post("/api/v1/access-tokens", body)
     }
 
     /// Writes the settings anew and starts the hub again with them.
@@ -178,7 +195,16 @@ impl Database {
 
 /// The token of the first administrator, from the file that the hub made.
 pub fn admin_token(hub: &Hub) -> String {
-    let path = hub.places().data.join("admin-token");
+    read_token(hub, "admin-token")
+}
+
+/// The first token of the platform team.
+pub fn platform_token(hub: &Hub) -> String {
+    read_token(hub, "platform-token")
+}
+
+fn read_token(hub: &Hub, file: &str) -> String {
+    let path = hub.places().data.join(file);
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display())).trim().to_owned()
 }
 

@@ -149,7 +149,7 @@ pub fn complete(
         issued: said.answer.time,
     };
     Identity::of(joined.clone()).map_err(|error: IdentityError| JoinError::from(error))?;
-    ledger.write(&Stored { joined: Some(joined), pending: None }).map_err(JoinError::Ledger)?;
+    ledger.write(&Stored { joined: Some(joined), pending: None, ..Stored::default() }).map_err(JoinError::Ledger)?;
     tracing::info!(cluster = %welcome.cluster, name = welcome.name, stream = %welcome.stream, "joined by file");
     Ok(Enrolled { welcome, authorities, known: false })
 }

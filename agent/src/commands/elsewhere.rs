@@ -1,11 +1,13 @@
 //! Holds on another cluster of the site, as `hold` and `unhold` make them with `--cluster`: which cluster is meant, and what is said.
 //! The daemon gives them to the peers, who carry them; the target judges and obeys.
 
+use std::time::Duration;
+
 use kedge_model::wire::{ClusterId, Timestamp};
 
 use super::error::{CommandError, Exit};
 use super::hold::failed;
-use super::output::print;
+use super::output::{duration, print};
 use super::overview::Overview;
 use super::person;
 use crate::clock::{Clock as _, SystemClock};
@@ -65,14 +67,17 @@ pub fn hold(
     paths: &Paths,
     assignment: &str,
     reason: &str,
+    lasts: Duration,
 ) -> Result<Exit, CommandError> {
     let (name, by) = (short(assignment), format!("{}@{}", person::name(), host()));
     let holds = Holds::of(paths);
-    holds.hold_on(identity.signing_key(), target.cluster, name, &by, reason, now(paths)).map_err(failed)?;
+    let key = identity.signing_key();
+    holds.hold_on(key, target.cluster, name, &by, reason, lasts, now(paths)).map_err(failed)?;
     let Other { name: on, .. } = target;
     print(&format!(
         "{name} on {on} is held by {by}, as soon as the agents of the site have carried it there; \
-         until kedge-agent unhold --cluster {on} {name}\n"
+         for {}, or until kedge-agent unhold --cluster {on} {name}\n",
+        duration(u64::try_from(lasts.as_millis()).unwrap_or(u64::MAX))
     ))?;
     Ok(Exit::Success)
 }
@@ -160,7 +165,8 @@ mod tests {
         sample::join(&paths, &Authority::new(), "https://127.0.0.1:1");
         let identity = Identity::read(&RealDisk, &paths).unwrap().unwrap();
         let target = Other { cluster: ClusterId::of_public_key(&[2; 32]), name: "press".to_owned() };
-        hold(&target, &identity, &paths, "drone/camera", "new lens").unwrap();
+        let lasts = Duration::from_secs(3600);
+        hold(&target, &identity, &paths, "drone/camera", "new lens", lasts).unwrap();
         let holds = Holds::of(&paths);
         let said = SiteHolds::open(&holds.outgoing().unwrap()[0]).unwrap();
         assert_eq!((said.writer(), said.document.cluster), (identity.cluster(), target.cluster));

@@ -1,5 +1,10 @@
 //! `kedge-agent hold`: a technician on the spot says "don't touch this", here or on another cluster of the site. Called by `main`.
 
+use std::time::Duration;
+
+use kedge_model::quantity::parse_duration;
+use kedge_model::wire::SiteHolds;
+
 use super::elsewhere::{self, Target};
 use super::error::{CommandError, Exit};
 use super::output::print;
@@ -14,7 +19,8 @@ use crate::peers::shown::Shown;
 ///
 /// While it is held the agent neither changes nor repairs nor removes it; what is true of it is still reported, and the hold is shown
 /// on the hub with your name. It works without a network, and the hub learns of it later. With --cluster it is held on another cluster
-/// of the same site: the agents there carry it from one to the next, with or without a hub.
+/// of the same site: the agents there carry it from one to the next, with or without a hub. A hold made on the host itself lasts until
+/// it is taken back; one made elsewhere ends by itself, and people at the hub can lift it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -38,6 +44,9 @@ pub struct HoldArgs {
     /// On another cluster of the site: its name, or its id
     #[arg(long, value_name = "NAME|ID")]
     cluster: Option<String>,
+    /// With --cluster: how long it is obeyed there, at most 90d [default: 7d]
+    #[arg(long = "for", value_name = "DURATION", requires = "cluster", value_parser = lasts)]
+    lasts: Option<Duration>,
 }
 
 pub fn run(args: &HoldArgs, paths: &Paths) -> Result<Exit, CommandError> {
@@ -46,13 +55,23 @@ pub fn run(args: &HoldArgs, paths: &Paths) -> Result<Exit, CommandError> {
     if let Some(cluster) = &args.cluster
         && let Target::Other(target) = elsewhere::find(&overview, Shown::read(paths).as_ref(), cluster)?
     {
-        return elsewhere::hold(&target, &identity, paths, &args.assignment, &args.reason);
+        let lasts = args.lasts.unwrap_or(SiteHolds::LASTS);
+        return elsewhere::hold(&target, &identity, paths, &args.assignment, &args.reason, lasts);
     }
     let name = &overview.find(&args.assignment)?.name;
     let by = person::name();
     Holds::of(paths).hold(identity.signing_key(), name, &by, &args.reason, SystemClock.now()).map_err(failed)?;
     print(&format!("{name} is held by {by}: it isn't changed, repaired or removed until kedge-agent unhold {name}\n"))?;
     Ok(Exit::Success)
+}
+
+fn lasts(text: &str) -> Result<Duration, String> {
+    let lasts = parse_duration(text).map_err(|error| error.to_string())?;
+    match lasts.as_secs() {
+        0 => Err("is no time at all".to_owned()),
+        _ if lasts > SiteHolds::LASTS_AT_MOST => Err("is more than 90d: hold it on the host itself".to_owned()),
+        _ => Ok(lasts),
+    }
 }
 
 pub fn failed(error: HoldError) -> CommandError {
@@ -69,7 +88,7 @@ mod tests {
     use crate::link::fake::Authority;
 
     fn args(name: &str) -> HoldArgs {
-        HoldArgs { assignment: name.to_owned(), reason: "new lens".to_owned(), cluster: None }
+        HoldArgs { assignment: name.to_owned(), reason: "new lens".to_owned(), cluster: None, lasts: None }
     }
 
     #[test]

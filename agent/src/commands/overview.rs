@@ -110,6 +110,9 @@ pub struct Hold {
     pub writer: Writer,
     pub reason: String,
     pub since: Time,
+    /// One that was made at another agent of the site ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends_in_seconds: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -206,7 +209,8 @@ impl Overview {
         let held = self.taken(Holds::of(paths).read()).unwrap_or_default();
         self.holds = held
             .into_iter()
-            .map(|Held { assignment, by, reason, since, writer }| Hold {
+            .map(|Held { assignment, by, reason, since, writer, ends_in }| Hold {
+                ends_in_seconds: ends_in.map(|left| left.as_secs()),
                 assignment,
                 by,
                 writer,

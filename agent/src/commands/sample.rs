@@ -38,7 +38,7 @@ pub fn join_on(paths: &Paths, authority: &Authority, hub: &str, machine: Option<
     let identity = authority.identity(hub, &Stream::new("dev", "drone", "all"));
     let joined = Joined { machine, ..identity.joined().clone() };
     let mut ledger = Ledger::<Stored>::open(Arc::new(RealDisk), &identity::path(paths)).unwrap().ledger;
-    ledger.write(&Stored { joined: Some(joined), pending: None }).unwrap();
+    ledger.write(&Stored { joined: Some(joined), pending: None, ..Stored::default() }).unwrap();
 }
 
 pub fn write(paths: &Paths, record: &Record) {

@@ -91,7 +91,11 @@ fn text(overview: &Overview, now: Timestamp) -> String {
         for hold in &overview.holds {
             let why = if hold.reason.is_empty() { String::new() } else { format!(": {}", hold.reason) };
             let since = time(hold.since.0);
-            _ = writeln!(text, "  {}  by {} ({}) since {since}{why}", hold.assignment, hold.by, hold.writer);
+            let ends = hold
+                .ends_in_seconds
+                .map(|left| format!(", ends in {}", duration(left.saturating_mul(1000))))
+                .unwrap_or_default();
+            _ = writeln!(text, "  {}  by {} ({}) since {since}{ends}{why}", hold.assignment, hold.by, hold.writer);
         }
     }
     if !overview.holds_elsewhere.is_empty() {

@@ -338,6 +338,32 @@ fn a_broken_memory_begins_again_with_the_join_and_says_so() {
 }
 
 #[test]
+fn both_copies_of_the_memory_are_lost_and_an_old_state_is_refused_all_the_same() {
+    let room = Room::new();
+    let mut ledger = Ledger::open(disk(), &crate::identity::path(&room.paths)).unwrap().ledger;
+    let joined = Some(room.identity.joined().clone());
+    ledger.write(&crate::identity::Stored { joined, ..Default::default() }).unwrap();
+    room.open().accept(&with_state(room.state(7, "all"))).unwrap();
+    let lost: Vec<_> = std::fs::read_dir(room.paths.state())
+        .unwrap()
+        .map(|found| found.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_string_lossy().starts_with("memory"))
+        .collect();
+    assert_eq!(lost.len(), 2, "{lost:?}");
+    lost.iter().for_each(|path| std::fs::remove_file(path).unwrap());
+    let identity = Identity::read(&*disk(), &room.paths).unwrap().unwrap();
+    assert_eq!(identity.cluster(), room.identity.cluster());
+    let mut memory = Memory::open(disk(), &room.paths, &identity).unwrap().memory;
+    assert!(memory.state().is_none());
+    refuses(&room, &mut memory, &with_state(room.state(6, "all")), "StateRefused", "is not above 7");
+    assert!(memory.accept(&with_state(room.state(7, "all"))).unwrap().state_changed, "the one it had is taken again");
+    assert!(memory.accept(&with_state(room.state(8, "all"))).unwrap().state_changed);
+    // A renewed certificate keeps them.
+    let identity = Identity::read(&*disk(), &room.paths).unwrap().unwrap();
+    assert_eq!(identity.floors()[0].generation, Generation(8));
+}
+
+#[test]
 fn a_new_identity_begins_with_its_own_join() {
     let mut room = Room::new();
     room.open().accept(&with_state(room.state(7, "all"))).unwrap();

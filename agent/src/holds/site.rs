@@ -2,12 +2,14 @@
 //! writer's, numbered per target; peers carry it, the target judges it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use kedge_model::wire::{
-    ClusterId, Envelope, HoldDocument, HoldEntry, KeyId, Membership, SigningKey, SiteHolds, Timestamp, VerifyingKey,
+    ClusterId, Envelope, HoldDocument, HoldEntry, HubHolds, KeyId, Membership, SigningKey, SiteHolds, Timestamp,
+    VerifyingKey,
 };
 
-use super::{HoldError, Holds, Kept, MAX_TARGETS, MAX_WRITERS, Writer, add, content, entry};
+use super::{Held, HoldError, Holds, Kept, MAX_TARGETS, MAX_WRITERS, Writer, add, content, entry, held};
 
 /// A hold that this agent keeps on another cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,7 +31,7 @@ impl Holds {
         own: &Membership,
         keys: &[VerifyingKey],
     ) -> Result<bool, HoldError> {
-        let SiteHolds { document, key } = SiteHolds::open(envelope)?;
+        let SiteHolds { document, key, .. } = SiteHolds::open(envelope)?;
         let by = ClusterId::of_public_key(key.as_bytes());
         if envelope.payload.len() > MAX_PEER_DOCUMENT {
             return Err(HoldError::TooLarge(by));
@@ -56,11 +58,14 @@ impl Holds {
         }
         kept.peers.insert(by, envelope.clone());
         kept.forget_set_aside();
+        kept.forget_ages();
         ledger.write(&kept)?;
         Ok(true)
     }
 
-    /// Somebody here holds an assignment of another cluster of the site.
+    /// Somebody here holds an assignment of another cluster of the site, for so long. Once more is a new hold, whose time begins
+    /// again.
+    #[expect(clippy::too_many_arguments, reason = "what a hold says")]
     pub fn hold_on(
         &self,
         key: &SigningKey,
@@ -68,10 +73,16 @@ impl Holds {
         assignment: &str,
         by: &str,
         reason: &str,
+        lasts: Duration,
         now: Timestamp,
     ) -> Result<(), HoldError> {
         let entry = entry(assignment, by, reason, now)?;
-        self.change_on(key, target, now, |holds| add(holds, entry)).map(drop)
+        self.change_on(key, target, now, |holds, said| {
+            holds.retain(|held| held.assignment != entry.assignment);
+            said.insert(entry.assignment.clone(), lasts.as_secs());
+            add(holds, entry)
+        })
+        .map(drop)
     }
 
     /// Takes back what this agent wrote; false: there was nothing.
@@ -82,7 +93,8 @@ impl Holds {
         assignment: &str,
         now: Timestamp,
     ) -> Result<bool, HoldError> {
-        self.change_on(key, target, now, |holds| {
+        self.change_on(key, target, now, |holds, lasts| {
+            lasts.remove(assignment);
             holds.retain(|entry| entry.assignment != assignment);
             Ok(())
         })
@@ -126,24 +138,25 @@ impl Holds {
         key: &SigningKey,
         target: ClusterId,
         now: Timestamp,
-        change: impl FnOnce(&mut Vec<HoldEntry>) -> Result<(), HoldError>,
+        change: impl FnOnce(&mut Vec<HoldEntry>, &mut BTreeMap<String, u64>) -> Result<(), HoldError>,
     ) -> Result<bool, HoldError> {
         let (_lock, mut ledger, mut kept) = self.open()?;
         // Those of an earlier identity of this host were another writer's.
         kept.outgoing.retain(|_, known| SiteHolds::open(known).is_ok_and(|known| known.key == key.public()));
-        let before = content(kept.outgoing.get(&target));
+        let before = kept.outgoing.get(&target).and_then(|envelope| SiteHolds::open(envelope).ok());
         let is_new = before.is_none();
-        let (sequence, mut holds) = before.map_or((0, Vec::new()), |before| (before.sequence, before.holds));
-        let unchanged = holds.clone();
-        change(&mut holds)?;
-        if holds == unchanged {
+        let (sequence, mut holds, mut lasts) = before
+            .map_or_else(Default::default, |before| (before.document.sequence, before.document.holds, before.lasts));
+        let unchanged = (holds.clone(), lasts.clone());
+        change(&mut holds, &mut lasts)?;
+        if (&holds, &lasts) == (&unchanged.0, &unchanged.1) {
             return Ok(false);
         }
         if is_new && kept.outgoing.len() >= MAX_TARGETS {
             return Err(HoldError::TooManyTargets);
         }
         let document = HoldDocument { cluster: target, sequence: sequence + 1, written_at: now, holds };
-        let envelope = Envelope::sign(&SiteHolds { document, key: key.public() }, key)?;
+        let envelope = Envelope::sign(&SiteHolds { document, key: key.public(), lasts }, key)?;
         if envelope.payload.len() > MAX_PEER_DOCUMENT {
             return Err(HoldError::TooMany);
         }
@@ -154,6 +167,28 @@ impl Holds {
 }
 
 impl Kept {
+    /// What other agents of the site hold here: not what was set aside here, what the hub lifted, or what has lasted its time.
+    pub(super) fn held_by_peers(&self) -> Vec<Held> {
+        let lifted = self.hub.as_ref().map(HubHolds::lifted).unwrap_or_default();
+        let mut all = Vec::new();
+        for (by, envelope) in &self.peers {
+            let Ok(said) = serde_json::from_slice::<SiteHolds>(&envelope.payload) else { continue };
+            let sequence = said.document.sequence;
+            for entry in &said.document.holds {
+                let writer = Writer::Peer(*by);
+                let ends_in = said.lasts(&entry.assignment).checked_sub(self.lasted(*by, entry));
+                let over = ends_in.is_none_or(|left| left.is_zero());
+                if !over
+                    && !self.is_set_aside(writer, entry)
+                    && !lifted.iter().any(|lift| lift.ends(*by, sequence, entry))
+                {
+                    all.push(held(writer, entry.clone(), ends_in));
+                }
+            }
+        }
+        all
+    }
+
     pub(super) fn is_set_aside(&self, writer: Writer, entry: &HoldEntry) -> bool {
         let Writer::Peer(writer) = writer else { return false };
         let until = self.set_aside.get(&writer).and_then(|names| names.get(&entry.assignment));

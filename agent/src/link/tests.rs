@@ -47,7 +47,7 @@ impl Room {
     fn link_at(&self, identity: Identity, clock: Arc<dyn Clock>) -> HubLink {
         let mut ledger = Ledger::<Stored>::open(Arc::new(RealDisk), &identity::path(&self.paths)).unwrap().ledger;
         let keys = identity.origin().0.clone();
-        ledger.write(&Stored { joined: Some(identity.joined().clone()), pending: None }).unwrap();
+        ledger.write(&Stored { joined: Some(identity.joined().clone()), pending: None, ..Stored::default() }).unwrap();
         HubLink::new(Arc::new(RealDisk), &self.paths, identity, &keys.authorities, Timestamp(0), clock).unwrap()
     }
 }

@@ -247,6 +247,7 @@ fn holds_are_shown_as_they_are() {
         reason: String::new(),
         since: Timestamp(NOON),
         writer,
+        ends_in: None,
     };
     reporter.holds(&[held(Writer::Technician, "shop"), held(Writer::Hub, "shop")]);
     let status = sealed(&mut reporter);

@@ -22,6 +22,7 @@ use super::host::chain;
 use super::house::{Event, House};
 use super::hub::Hub;
 use crate::airgap::looked;
+use crate::contact::Contact;
 use crate::desired::{Memory, OpenedMemory};
 use crate::drift::Subject;
 use crate::external::External;
@@ -53,6 +54,9 @@ pub(super) struct Desk<H> {
     content: Content,
     agenda: Agenda,
     sharing: Sharing,
+    /// When peers' holds are counted again; none: there are none.
+    holds_at: Option<Instant>,
+    holds_counted: Instant,
     /// When what was told is tried to be written once more.
     flush_at: Option<Instant>,
     /// When the inbox is looked into once more.
@@ -68,6 +72,8 @@ pub(super) enum Ended {
     Deserted,
 }
 
+/// How exactly a hold ends; each count is a write.
+const COUNT_HOLDS: Duration = Duration::from_secs(600);
 /// A disk that is full may have room again.
 const FLUSH_AGAIN: Duration = Duration::from_secs(30);
 
@@ -108,6 +114,9 @@ impl<H: Hub> Desk<H> {
             agenda: Agenda::new(site.cluster.is_some()),
             sharing: Sharing::default(),
             flush_at: None,
+            // Time that passed while nobody was here is counted by the hub's.
+            holds_at: Some(Instant::now()),
+            holds_counted: Instant::now(),
             // What came while nobody was here.
             inbox_at: Some(Instant::now()),
             site,
@@ -179,6 +188,9 @@ impl<H: Hub> Desk<H> {
         if self.agenda.is_due() {
             self.refresh(house);
         }
+        if self.holds_at.is_some_and(|at| Instant::now() >= at) {
+            self.count_holds(house);
+        }
         self.fetch_next(house);
         self.share();
         self.talk();
@@ -186,7 +198,7 @@ impl<H: Hub> Desk<H> {
 
     fn wake(&self) -> Option<Instant> {
         let talk = if self.hub.is_some() { self.talk.wake() } else { None };
-        let shared = [self.sharing.wake(), self.inbox_at].into_iter().flatten().min();
+        let shared = [self.sharing.wake(), self.inbox_at, self.holds_at].into_iter().flatten().min();
         [self.agenda.due(), talk, self.content.wake(), shared, self.flush_at].into_iter().flatten().min()
     }
 
@@ -273,6 +285,37 @@ impl<H: Hub> Desk<H> {
             tracing::info!(assignment, "held: it is left alone");
         }
         before.difference(&self.held).cloned().collect()
+    }
+
+    /// Their age begins now.
+    fn count_holds_soon(&mut self) {
+        self.holds_at = Some(Instant::now());
+    }
+
+    /// Peers' holds grow older, and end.
+    fn count_holds(&mut self, house: &mut House) {
+        let passed = self.holds_counted.elapsed();
+        self.holds_counted = Instant::now();
+        let hub = Contact::read(&self.site.paths).hub_time;
+        match self.holds.count(passed, hub) {
+            Ok(soon) => {
+                let said = soon.iter().map(|held| {
+                    let name = &held.assignment;
+                    format!(
+                        "the hold of {name} by {} ends within a day: kedge-agent hold {name} on this host keeps it",
+                        held.by
+                    )
+                });
+                let said: Vec<String> = said.collect();
+                self.warn_while("HoldEnds", Severity::Warning, (!said.is_empty()).then(|| said.join("; ")));
+            }
+            Err(error) => tracing::warn!(error = chain(&error), "the age of holds can't be kept; they stay in force"),
+        }
+        if self.holds.held().is_ok_and(|held| !held.keys().eq(&self.held)) {
+            self.follow_holds(house);
+            self.agenda.soon();
+        }
+        self.holds_at = self.holds.has_peers().then(|| Instant::now() + COUNT_HOLDS);
     }
 
     fn warn_while(&mut self, code: &str, severity: Severity, message: Option<String>) {

@@ -35,7 +35,7 @@ impl Place {
         std::fs::create_dir_all(self.paths.state()).unwrap();
         let opened = Ledger::<Stored>::open(Arc::new(RealDisk), &identity::path(&self.paths)).unwrap();
         let mut ledger = opened.ledger;
-        ledger.write(&Stored { joined: Some(joined), pending: None }).unwrap();
+        ledger.write(&Stored { joined: Some(joined), pending: None, ..Stored::default() }).unwrap();
     }
 
     /// Runs the daemon while the script goes on, and stops it then.

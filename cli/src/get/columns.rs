@@ -195,6 +195,7 @@ fn cluster_condition(item: &Value) -> String {
 fn cluster_status(item: &Value) -> String {
     match item["state"].as_str() {
         Some("active") if item["clonedSince"].is_string() => "cloned".to_owned(),
+        Some("active") if item["needsReadmission"] == true => "needs readmission".to_owned(),
         Some("active") if item["unknownSince"].is_string() => {
             format!("offline since {}", moment(&item["unknownSince"]))
         }

@@ -52,7 +52,7 @@ impl LocalHub {
             let log = place.path().join("hub.log");
             let arguments: [OsString; 3] = ["serve".into(), "--config".into(), config.into()];
             let program = Program::start(&programs.hub, &arguments, place.path(), &log)?;
-            let token_file = place.path().join("hub").join("admin-token");
+            let token_file = place.path().join("hub").join("platform-token");
             let mut hub = LocalHub { program, ports, token_file };
             match hub.await_ready(signals) {
                 Ok(true) => return Ok(Some(hub)),
@@ -81,7 +81,7 @@ impl LocalHub {
         &self.token_file
     }
 
-    /// Its API, as the first administrator.
+    /// Its API, as the platform team.
     pub fn api(&self) -> Result<Hub> {
         Hub::new(&self.address(), read_token(&self.token_file)?, None)
     }

@@ -18,6 +18,7 @@ const COMMANDS: [&str; 30] = [
     "compare",
     "token",
     "bundle",
+    "person",
     "access",
     "cluster",
     "hold",
@@ -61,6 +62,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       compare      Show what differs between two environments, two cluster types, or one at two times
       token        Make, list and revoke join tokens for new clusters, and let hosts in by file
       bundle       Make and look at bundles for clusters without a network
+      person       Add, list, change and remove people
       access       Make, list and revoke access tokens for people and programs
       cluster      Move, relabel, set, replace, retire or revoke a cluster
       hold         Let nothing change an assignment on a cluster

@@ -295,11 +295,11 @@ fn access_tokens_are_made_for_people() {
     let made = json!({"id": "t1", "token": "kedge_t1_secret", "expiresAt": "2026-04-02T03:04:05Z"});
     let hub = FakeHub::start(&[("POST /access-tokens", (201, "", made))]);
     let args =
-        ["access", "create", "--name", "team", "--role", "application", "--workspace", "harbour", "--expires", "90d"];
+        ["access", "create", "--person", "team", "--role", "application", "--workspace", "harbour", "--expires", "90d"];
     let run = hub.kedge(&Stage::empty(), &args).exits(0);
     assert_eq!(run.stdout, "kedge_t1_secret\n");
     run.says(&["token t1, good until 2026-04-02 03:04:05Z; it isn't shown again"]);
-    let body = r#"{"expires":"90d","name":"team","role":"application","workspaces":["harbour"]}"#;
+    let body = r#"{"expires":"90d","name":null,"person":"team","role":"application","workspaces":["harbour"]}"#;
     assert_eq!(hub.asked(), [format!("POST /access-tokens {body}")]);
 }
 
@@ -307,11 +307,33 @@ fn access_tokens_are_made_for_people() {
 fn an_access_token_without_an_end_is_said_to_have_none() {
     let made = json!({"id": "t2", "token": "kedge_t2_secret"});
     let hub = FakeHub::start(&[("POST /access-tokens", (201, "", made))]);
-    let args = ["access", "create", "--name", "dashboard", "--role", "viewer", "--expires", "never"];
+    let args =
+        ["access", "create", "--person", "anna", "--name", "dashboard", "--role", "viewer", "--expires", "never"];
     let run = hub.kedge(&Stage::empty(), &args).exits(0);
     run.says(&["token t2; it isn't shown again", "it doesn't expire: revoke it"]);
-    let body = r#"{"expires":"never","name":"dashboard","role":"viewer","workspaces":[]}"#;
+    let body = r#"{"expires":"never","name":"dashboard","person":"anna","role":"viewer","workspaces":[]}"#;
     assert_eq!(hub.asked(), [format!("POST /access-tokens {body}")]);
+}
+
+#[test]
+fn people_are_added_changed_and_removed() {
+    let anna = json!({"id": "p1", "name": "anna", "emails": ["anna@example.com"]});
+    let answers = [
+        ("POST /people", (201, "", anna.clone())),
+        ("POST /people/anna", (200, "", anna)),
+        ("DELETE /people/anna", (204, "", json!(null))),
+    ];
+    let (hub, stage) = (FakeHub::start(&answers), Stage::empty());
+    let add = ["person", "add", "anna", "--email", "anna@example.com"];
+    hub.kedge(&stage, &add).exits(0).says(&["anna is person p1"]);
+    hub.kedge(&stage, &["person", "set", "anna", "--email", "anna@example.com"]).exits(0);
+    hub.kedge(&stage, &["person", "remove", "anna"]).exits(0).says(&["all its tokens have ended"]);
+    let body = r#"{"emails":["anna@example.com"],"name":"anna"}"#;
+    let set = r#"{"emails":["anna@example.com"]}"#;
+    assert_eq!(
+        hub.asked(),
+        [format!("POST /people {body}"), format!("POST /people/anna {set}"), "DELETE /people/anna ".to_owned()]
+    );
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub use desired::{
 };
 pub use digest::{Digest, DigestError};
 pub use envelope::{Envelope, EnvelopeError, Payload, Signature, SigningKey, VerifyingKey};
-pub use hold::{HoldDocument, HoldEntry, SiteHolds};
+pub use hold::{HoldDocument, HoldEntry, HubHolds, Lift, SiteHolds};
 pub use id::{ClusterId, Generation, IdError, KeyId, Sequence, Stream, Timestamp};
 pub use join::{Facts, JoinAnswer, JoinRequest, JoinToken, JoinTokenError, RenewAnswer, RenewRequest};
 pub use keys::{Key, KeySet, KeySetError, KeyState};

@@ -12,6 +12,7 @@ use kedge_model::kinds::PromotionPolicy;
 use kedge_model::wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::approval::overridden;
 use crate::rollout::RolloutId;
 use crate::word::{Say, Word};
 
@@ -188,7 +189,7 @@ impl Chain {
             return Some(format!("the policy doesn't name the environment {environment}"));
         };
         let own = self.environments.get(environment).and_then(|standing| standing.promotion(commit));
-        if own.is_some_and(|promotion| promotion.overridden_before()) {
+        if own.is_some_and(|promotion| promotion.overridden_before(rules.override_people)) {
             return None;
         }
         rules.after.iter().find_map(|before| {
@@ -260,15 +261,15 @@ impl Promotion {
         }
     }
 
-    /// A person let it in before the environments before it had passed it.
-    pub fn overridden_before(&self) -> bool {
+    /// Enough persons let it in before the environments before it had passed it.
+    pub fn overridden_before(&self, needed: u32) -> bool {
         let said = self.words.get(..self.heard.unwrap_or(self.words.len())).unwrap_or(&self.words);
-        said.iter().any(|word| matches!(word.say, Say::Override { .. }))
+        overridden(said, needed, is_override)
     }
 
-    /// A person said that its gate here counts as passed.
-    pub fn overridden_here(&self) -> bool {
-        self.said_here().iter().any(|word| matches!(word.say, Say::Override { .. }))
+    /// Enough persons said that its gate here counts as passed.
+    pub fn overridden_here(&self, needed: u32) -> bool {
+        overridden(self.said_here(), needed, is_override)
     }
 
     /// Whoever wrote a part of what comes in.
@@ -280,6 +281,10 @@ impl Promotion {
     fn said_here(&self) -> &[Word] {
         self.heard.and_then(|heard| self.words.get(heard..)).unwrap_or_default()
     }
+}
+
+fn is_override(say: &Say) -> bool {
+    matches!(say, Say::Override { .. })
 }
 
 /// As people read it.

@@ -22,4 +22,4 @@ pub use chain::{
 pub use gate::{CheckFact, Counts, Verdict};
 pub use ring::{ring_of, slots};
 pub use rollout::{Cause, Facts, Item, Lane, Phase, Progress, RingFacts, RingState, Rollout, RolloutId, advance, hear};
-pub use word::{Refused, Say, Word};
+pub use word::{Person, Refused, Say, Word};

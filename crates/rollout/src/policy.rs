@@ -63,6 +63,10 @@ fn environment(old: &EnvironmentPolicy, new: &EnvironmentPolicy, ways: &mut Vec<
     if old.offline == Offline::Incomplete && new.offline == Offline::Complete {
         ways.push(format!("environment {name} is complete without its offline clusters"));
     }
+    if new.override_people < old.override_people {
+        let (new, old) = (new.override_people, old.override_people);
+        ways.push(format!("environment {name} may be overridden by {new} instead of {old}"));
+    }
     if old.late == Late::Reopen && new.late == Late::Show {
         ways.push(format!("environment {name} is no longer open again after late failures"));
     }

@@ -229,6 +229,19 @@ impl Rollout {
     }
 }
 
+impl Rollout {
+    /// What was said about a ring as it stands now: since it stopped, since it began, or at all.
+    pub(crate) fn overrides_of(&self, ring: &Progress) -> Vec<Word> {
+        let since = match &self.phase {
+            Phase::Stopped { ring: stopped, at, .. } if *stopped == ring.ring => Some(*at),
+            _ => None,
+        };
+        let from = if ring.state == RingState::Waiting { 0 } else { ring.heard };
+        let said = self.words.get(from..).unwrap_or_default().iter();
+        said.filter(|word| since.is_none_or(|since| word.at >= since)).cloned().collect()
+    }
+}
+
 impl Progress {
     fn waiting(ring: &str) -> Progress {
         Progress {

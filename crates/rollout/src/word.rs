@@ -3,18 +3,38 @@
 use kedge_model::wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
+/// Who says something: what an approval counts, whatever the tokens and names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Person {
+    /// Stable and opaque. Empty: said before the hub knew persons.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// As an administrator set them, to compare with the authors of commits.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub emails: Vec<String>,
+    /// When the token that was used was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub token_made_at: Option<Timestamp>,
+}
+
 /// One person's word.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Word {
-    /// The access token's name.
+    /// The person's name.
     pub who: String,
+    #[serde(default)]
+    pub person: Person,
     /// Of the token: `platform`, `application`.
     pub role: String,
     pub at: Timestamp,
     /// Why; never empty for an override.
     pub reason: String,
     pub say: Say,
+    /// The token was made after what it speaks of had begun: worth a second look.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub new_token: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +66,29 @@ pub struct Refused {
     /// A stable CamelCase word.
     pub reason: &'static str,
     pub message: String,
+}
+
+impl Person {
+    pub fn new(id: &str, emails: &[&str]) -> Person {
+        let emails = emails.iter().map(|email| (*email).to_owned()).collect();
+        Person { id: id.to_owned(), emails, token_made_at: None }
+    }
+}
+
+impl Word {
+    /// What makes two words the same person's. Words from before the hub knew persons have a name only.
+    pub(crate) fn speaker(&self) -> String {
+        match self.person.id.as_str() {
+            "" => format!("name {}", self.who.trim().to_lowercase()),
+            id => id.to_owned(),
+        }
+    }
+
+    /// The same word about something that began at this time.
+    pub(crate) fn about(self, began: Timestamp) -> Word {
+        let new_token = self.person.token_made_at.is_some_and(|made| made >= began);
+        Word { new_token, ..self }
+    }
 }
 
 impl Refused {

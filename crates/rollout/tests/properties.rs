@@ -11,7 +11,8 @@ use kedge_model::kinds::{
 use kedge_model::wire::Timestamp;
 use kedge_rollout::{
     Cause, Chain, ChainFacts, Counts, EnvironmentFacts, Facts, Item, Lane, MainCommit, Named, Outcome, OutcomeState,
-    Phase, PromotionPhase, RingFacts, RingState, Rollout, RolloutId, Say, Word, advance, hear, hear_promotion, promote,
+    Person, Phase, PromotionPhase, RingFacts, RingState, Rollout, RolloutId, Say, Word, advance, hear, hear_promotion,
+    promote,
 };
 use proptest::prelude::*;
 
@@ -90,7 +91,9 @@ fn rollout(rings: Vec<Ring>, late: Late) -> Rollout {
 
 fn word_of(who: usize, say: Say, now: i64) -> Word {
     let role = if who == 3 { "application" } else { "platform" };
-    Word { who: format!("p{who}"), role: role.to_owned(), at: Timestamp(now), reason: "why".to_owned(), say }
+    let who = format!("p{who}");
+    let person = Person::new(&who, &[&format!("{who}@example.org")]);
+    Word { who, person, role: role.to_owned(), at: Timestamp(now), reason: "why".to_owned(), say, new_token: false }
 }
 
 /// What no step may do.

@@ -1,7 +1,7 @@
 //! People: they say this and that while faults go on, and put things in order afterwards.
 
 use kedge_model::kinds::Promoter;
-use kedge_rollout::{Named, Phase, PromotionPhase, RingState, Say, Word, hear, hear_promotion};
+use kedge_rollout::{Named, Person, Phase, PromotionPhase, RingState, Say, Word, hear, hear_promotion};
 
 use crate::database::Condition;
 use crate::git::{Commit, name};
@@ -48,7 +48,8 @@ impl World {
 
     fn word(&self, who: usize, say: Say) -> Word {
         let (who, role) = (format!("person-{who}"), "platform".to_owned());
-        Word { who, role, at: self.hub_now(), reason: "because".to_owned(), say }
+        let person = Person::new(&who, &[&format!("{who}@example.org")]);
+        Word { who, person, role, at: self.hub_now(), reason: "because".to_owned(), say, new_token: false }
     }
 
     /// Whether the word was taken.

@@ -11,6 +11,7 @@ use kedge_model::wire::{
 
 use super::rings;
 use super::roster::Roster;
+use super::silence::Silence;
 use super::token::TokenOrder;
 use crate::config;
 use crate::history::{Entry, Place, What};
@@ -34,6 +35,7 @@ pub struct Fleet {
     /// Where agents reach the hub: it is in every join token.
     address: Arc<str>,
     certificate_lifetime: Duration,
+    silence: Silence,
 }
 
 /// What a person changes of a cluster in its place; what isn't said stays.
@@ -84,6 +86,7 @@ impl Fleet {
             roster: Arc::default(),
             address: config.address.as_str().into(),
             certificate_lifetime: config.certificate_lifetime,
+            silence: Silence::of(config),
         }
     }
 
@@ -97,6 +100,10 @@ impl Fleet {
 
     pub(super) fn certificate_lifetime(&self) -> Duration {
         self.certificate_lifetime
+    }
+
+    pub fn silence(&self) -> &Silence {
+        &self.silence
     }
 
     pub(super) fn roster(&self) -> &Roster {
@@ -231,8 +238,16 @@ impl Fleet {
         tx.place_cluster(cluster, Some(&row.stream), None).await?;
         let parting = said_before(&row)?;
         let row = self.change(tx, ClusterRow { state: ClusterState::Retired, ..row }, parting).await?;
+        self.lift_all_of(tx, cluster).await?;
         tx.record(vec![left(&row)]).await?;
         Ok(row)
+    }
+
+    /// A person lets a cluster in again that has been silent for too long.
+    pub async fn readmit(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), FleetError> {
+        self.active(tx, cluster).await?;
+        tx.readmit(cluster).await?;
+        Ok(())
     }
 
     /// Its key is refused from now on, also on connections that are open.
@@ -253,6 +268,7 @@ impl Fleet {
         }
         let parting = said_before(&row)?;
         let row = self.change(tx, ClusterRow { state, ..row }, parting).await?;
+        self.lift_all_of(tx, &row.id).await?;
         tx.record(vec![left(&row)]).await?;
         Ok(row)
     }

@@ -3,7 +3,8 @@
 //! a cluster is all of them together.
 
 use kedge_model::wire::{
-    ClusterId, Envelope, EnvelopeError, HoldDocument, HoldEntry, Payload as _, SiteHolds, Timestamp, VerifyingKey,
+    ClusterId, Envelope, EnvelopeError, HoldDocument, HoldEntry, HubHolds, Lift, Payload as _, SiteHolds, Timestamp,
+    VerifyingKey,
 };
 
 use super::fleet::{Fleet, FleetError};
@@ -20,6 +21,8 @@ const MAX_SEQUENCE: u64 = 1 << 53;
 const MAX_PEERS: usize = 32;
 /// Of one document: who holds more at once has told enough.
 const MAX_TOLD: usize = 64;
+/// More than writers and assignments that one lifts at once.
+const MAX_LIFTED: usize = 256;
 /// As an agent bounds them.
 const MAX_NAME: usize = 256;
 const MAX_REASON: usize = 1024;
@@ -28,40 +31,107 @@ impl Fleet {
     /// Adds a hold to the hub's document of a cluster; one that is there already gets the new reason.
     pub async fn hold(&self, tx: &mut Tx, cluster: &ClusterId, entry: HoldEntry) -> Result<(), FleetError> {
         self.active(tx, cluster).await?;
-        let mut document = hold_document(tx, cluster).await?;
-        document.holds.retain(|held| held.assignment != entry.assignment);
-        if document.holds.len() >= MAX_HOLDS {
+        let mut holds = hub_holds(tx, cluster).await?;
+        holds.document.holds.retain(|held| held.assignment != entry.assignment);
+        if holds.document.holds.len() >= MAX_HOLDS {
             return Err(FleetError::BadOrder("a cluster has at most 1,000 holds"));
         }
-        document.holds.push(entry);
-        self.write_holds(tx, document).await
+        holds.document.holds.push(entry);
+        self.write_holds(tx, holds).await
     }
 
     /// False: the hub doesn't hold it.
     pub async fn release(&self, tx: &mut Tx, cluster: &ClusterId, assignment: &str) -> Result<bool, FleetError> {
-        let mut document = hold_document(tx, cluster).await?;
-        let before = document.holds.len();
-        document.holds.retain(|held| held.assignment != assignment);
-        if document.holds.len() == before {
+        let mut holds = hub_holds(tx, cluster).await?;
+        let before = holds.document.holds.len();
+        holds.document.holds.retain(|held| held.assignment != assignment);
+        if holds.document.holds.len() == before {
             return Ok(false);
         }
-        self.write_holds(tx, document).await?;
+        self.write_holds(tx, holds).await?;
         Ok(true)
     }
 
-    async fn write_holds(&self, tx: &mut Tx, document: HoldDocument) -> Result<(), FleetError> {
+    /// Ends what other clusters of the site hold of an assignment here. Whose holds those were.
+    pub async fn lift(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        assignment: &str,
+        by: &str,
+        reason: &str,
+    ) -> Result<Vec<String>, FleetError> {
+        self.active(tx, cluster).await?;
+        let mut holds = hub_holds(tx, cluster).await?;
+        let mut ended = Vec::new();
+        for (writer, document) in tx.hold_documents(cluster).await? {
+            let HoldWriter::Peer(writer) = writer else { continue };
+            for entry in document.holds.iter().filter(|entry| entry.assignment == assignment) {
+                holds.lifted.retain(|lift| lift.writer != writer || lift.assignment.as_deref() != Some(assignment));
+                holds.lifted.push(Lift {
+                    writer,
+                    assignment: Some(assignment.to_owned()),
+                    through: document.sequence,
+                    since: Some(entry.since),
+                    by: by.to_owned(),
+                    reason: reason.to_owned(),
+                    at: now(),
+                });
+                ended.push(entry.by.clone());
+            }
+        }
+        if !ended.is_empty() {
+            trim(&mut holds.lifted);
+            self.write_holds(tx, holds).await?;
+        }
+        Ok(ended)
+    }
+
+    /// A cluster that is shut out holds nothing on others any more, whatever it says.
+    pub(super) async fn lift_all_of(&self, tx: &mut Tx, writer: &ClusterId) -> Result<(), FleetError> {
+        for cluster in tx.held_by_peer(writer).await? {
+            let mut holds = hub_holds(tx, &cluster).await?;
+            holds.lifted.retain(|lift| lift.writer != *writer);
+            holds.lifted.push(Lift {
+                writer: *writer,
+                assignment: None,
+                through: Lift::EVERYTHING,
+                since: None,
+                by: "the hub".to_owned(),
+                reason: "its writer is no member any more".to_owned(),
+                at: now(),
+            });
+            trim(&mut holds.lifted);
+            self.write_holds(tx, holds).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_holds(&self, tx: &mut Tx, holds: HubHolds) -> Result<(), FleetError> {
         // A backup that was restored has forgotten numbers: none is given twice.
         let floor = u64::try_from(tx.floor().await?).unwrap_or(0);
+        let HubHolds { document, lifted } = holds;
         let document = HoldDocument { sequence: document.sequence.max(floor) + 1, written_at: now(), ..document };
-        let envelope = self.sign(&document)?.to_json()?;
-        tx.put_hold_document(&document, HoldWriter::Hub, &envelope).await?;
+        let holds = HubHolds { document, lifted };
+        let envelope = self.sign(&holds)?.to_json()?;
+        tx.put_hold_document(&holds.document, HoldWriter::Hub, &envelope).await?;
         Ok(())
     }
 }
 
-async fn hold_document(tx: &mut Tx, cluster: &ClusterId) -> Result<HoldDocument, StoreError> {
+/// The oldest go first: by then what they ended has lasted its time.
+fn trim(lifted: &mut Vec<Lift>) {
+    lifted.sort_by_key(|lift| lift.at);
+    let over = lifted.len().saturating_sub(MAX_LIFTED);
+    lifted.drain(..over);
+}
+
+async fn hub_holds(tx: &mut Tx, cluster: &ClusterId) -> Result<HubHolds, StoreError> {
     let first = HoldDocument { cluster: *cluster, sequence: 0, written_at: Timestamp(0), holds: Vec::new() };
-    Ok(tx.hold_document(cluster, HoldWriter::Hub).await?.map_or(first, |(_, document)| document))
+    Ok(match tx.hold_document(cluster, HoldWriter::Hub).await? {
+        Some((envelope, document)) => HubHolds { lifted: HubHolds::lifted(&envelope), document },
+        None => HubHolds { document: first, lifted: Vec::new() },
+    })
 }
 
 /// A technician's document, on his own cluster or on another of the site, whoever brings it.

@@ -87,6 +87,8 @@ mod tests {
             wait: Duration::from_secs(60),
             low_interval: Duration::from_secs(900),
             certificate_lifetime: Duration::from_secs(86_400),
+            longest_silence: None,
+            unlimited_silence: Vec::new(),
             max_connections: 40_000,
         }
     }

@@ -20,6 +20,7 @@ use super::poll::{Has, MAX_SEQUENCE, Passing, catch_up, holds, membership, takes
 use super::request::{SITE, malformed};
 use super::roster::{Member, Standing};
 use super::route::{Caller, Known};
+use super::silence::REASON;
 use crate::state::Issued;
 use crate::store::agents::ClusterState;
 use crate::store::now;
@@ -197,6 +198,9 @@ async fn admit(
     }
     if has.membership.0 > MAX_SEQUENCE {
         return Ok(Err(refused(cluster, "Malformed")));
+    }
+    if service.fleet.silence().over(&service.store, &standing.stream.environment, &cluster).await? {
+        return Ok(Err(refused(cluster, REASON)));
     }
     if presence.at < last {
         return Ok(Err(refused(cluster, "TooOld")));

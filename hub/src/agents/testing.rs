@@ -35,6 +35,8 @@ pub async fn fleet() -> World {
         wait: Duration::from_secs(1),
         low_interval: Duration::from_secs(900),
         certificate_lifetime: Duration::from_secs(86_400),
+        longest_silence: None,
+        unlimited_silence: Vec::new(),
         max_connections: 10,
     };
     let slots = Slots::new(store.clone());

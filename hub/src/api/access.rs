@@ -16,17 +16,21 @@ use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::page::{self, Listed, Page, PageQuery, moment};
+use super::people;
 use crate::store::api::access::AccessToken;
-use crate::store::now;
-use crate::store::tokens::{NewToken, Role};
+use crate::store::tokens::{Grant, NewToken, Role};
+use crate::store::{Tx, now};
 
 /// Whose the token is, and what it may do.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AccessTokenBody {
-    /// Stands in the audit log.
-    pub name: String,
-    /// `viewer`, `application` or `platform`
+    /// Whose it is: the id or name of a person. Approvals count persons, not tokens.
+    pub person: String,
+    /// Tells the person's tokens apart; default: the person's name.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// `viewer`, `application`, `platform` or `administrator`
     pub role: String,
     /// Of an application team: the workspaces it sees and acts on.
     #[serde(default)]
@@ -52,12 +56,18 @@ pub struct AccessTokenMade {
 #[serde(rename_all = "camelCase")]
 pub struct AccessTokenView {
     pub id: String,
+    /// The id of the person whose it is.
+    pub person: String,
+    pub person_name: String,
     pub name: String,
     pub role: String,
     pub workspaces: Vec<String>,
     /// `good`, `expired` or `revoked`
     pub state: String,
     pub created_at: String,
+    /// The id of the person who made it; left out: on the hub's host, or before there were persons.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub created_by: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,16 +93,23 @@ pub async fn create_access_token(
     caller: Caller,
     body: Result<Json<AccessTokenBody>, JsonRejection>,
 ) -> Result<(StatusCode, Json<AccessTokenMade>), ApiError> {
-    caller.platform("making access tokens")?;
+    caller.administrator("making access tokens")?;
     let body = body?.0;
     let role: Role = body.role.parse().map_err(|error| ApiError::invalid("BadRole", format!("{error}")))?;
-    check(&body, role)?;
+    let person = people::named(&state, &body.person).await?;
+    let name = body.name.as_deref().unwrap_or(&person.name);
+    check(name, &body.workspaces, role)?;
     let expires = end(body.expires.as_deref(), now())?;
     let token = NewToken::generate();
     let mut tx = state.store.write().await?;
-    tx.insert_api_token(&token, &body.name, role, &body.workspaces, expires).await?;
+    // One after the other: a person doesn't get two roles at once that exclude each other.
+    tx.tick().await?;
+    check_roles(&mut tx, &person.id, &person.name, role).await?;
+    let (workspaces, created_by) = (body.workspaces.as_slice(), caller.person.as_str());
+    let grant = Grant { person: &person.id, name, role, workspaces, expires, created_by };
+    tx.insert_api_token(&token, &grant).await?;
     let detail = json!({
-        "name": body.name, "role": role.as_str(), "workspaces": body.workspaces,
+        "person": person.id, "personName": person.name, "name": name, "role": role.as_str(), "workspaces": workspaces,
         "expiresAt": expires.map(|at| moment(at.0)),
     });
     tx.audit(&caller.did("access-token.create", &token.id, "", detail)).await?;
@@ -109,7 +126,7 @@ pub async fn access_tokens(
     caller: Caller,
     query: Result<Query<PageQuery>, QueryRejection>,
 ) -> Result<Listed<AccessTokenView>, ApiError> {
-    caller.platform("the list of access tokens")?;
+    caller.sees_people("the list of access tokens")?;
     let query = query?.0;
     let limit = query.limit()?;
     let tick = state.ticks.current(&state.store).await?;
@@ -130,8 +147,9 @@ pub async fn revoke_access_token(
     id: Result<Path<String>, PathRejection>,
 ) -> Result<StatusCode, ApiError> {
     let id = id?.0;
-    if id != caller.token {
-        caller.platform("revoking other people's access tokens")?;
+    let own = state.store.access_token(&id).await?.is_some_and(|token| token.person == caller.person);
+    if !own {
+        caller.administrator("revoking other people's access tokens")?;
     }
     let mut tx = state.store.write().await?;
     if !tx.revoke_access_token(&id, now().0).await? {
@@ -161,20 +179,39 @@ fn end(asked: Option<&str>, now: Timestamp) -> Result<Option<Timestamp>, ApiErro
     Ok(Some(Timestamp(end)))
 }
 
-fn check(body: &AccessTokenBody, role: Role) -> Result<(), ApiError> {
+/// Who makes tokens mustn't approve: no person is an administrator and something else that acts.
+async fn check_roles(tx: &mut Tx, person: &str, name: &str, role: Role) -> Result<(), ApiError> {
+    let acts = |role: &Role| matches!(role, Role::Platform | Role::Application);
+    let roles = tx.roles_of(person).await?;
+    let other = match role {
+        Role::Administrator => roles.into_iter().find(acts),
+        Role::Platform | Role::Application => roles.into_iter().find(|role| *role == Role::Administrator),
+        Role::Viewer => None,
+    };
+    let Some(other) = other else { return Ok(()) };
+    Err(ApiError::conflict(
+        "RolesExclude",
+        format!("{name} has a token of the role {other}, and who makes tokens can't approve"),
+    )
+    .hint(format!(
+        "revoke that token first (`kedge access list`), or make the one of the role {role} for another person"
+    )))
+}
+
+fn check(name: &str, workspaces: &[String], role: Role) -> Result<(), ApiError> {
     let plain = |text: &str| !text.trim().is_empty() && text.len() <= MAX_NAME && !text.contains(char::is_control);
-    if !plain(&body.name) {
+    if !plain(name) {
         let message = format!("`name` is plain text of up to {MAX_NAME} bytes: the audit log shows it");
         return Err(ApiError::invalid("BadName", message));
     }
-    if body.workspaces.len() > MAX_WORKSPACES || !body.workspaces.iter().all(|workspace| plain(workspace)) {
+    if workspaces.len() > MAX_WORKSPACES || !workspaces.iter().all(|workspace| plain(workspace)) {
         return Err(ApiError::invalid("BadWorkspaces", format!("`workspaces` are up to {MAX_WORKSPACES} names")));
     }
-    match (role, body.workspaces.is_empty()) {
+    match (role, workspaces.is_empty()) {
         (Role::Application, true) => {
             Err(ApiError::invalid("BadWorkspaces", "an application team's token names its workspaces"))
         }
-        (Role::Viewer | Role::Platform, false) => {
+        (Role::Viewer | Role::Platform | Role::Administrator, false) => {
             let message = format!("a token of the role {role} isn't bound to workspaces");
             Err(ApiError::invalid("BadWorkspaces", message).hint("leave `workspaces` out, or choose `application`"))
         }
@@ -192,11 +229,14 @@ fn view(token: AccessToken) -> AccessTokenView {
     };
     AccessTokenView {
         id: token.id,
+        person: token.person,
+        person_name: token.person_name,
         name: token.name,
         role: token.role.as_str().to_owned(),
         workspaces: token.workspaces,
         state: state.to_owned(),
         created_at: moment(token.created_at),
+        created_by: token.created_by,
         expires_at: token.expires_at.map(moment),
         revoked_at: token.revoked_at.map(moment),
         last_used: token.last_used.map(moment),

@@ -18,7 +18,11 @@ use crate::store::tokens::Role;
 pub struct AuditView {
     pub number: i64,
     pub at: String,
+    /// The person's name.
     pub who: String,
+    /// The person's id; empty before there were persons.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub person: String,
     /// Id of the access token.
     pub token: String,
     pub role: String,
@@ -95,6 +99,7 @@ fn view(audited: Audited) -> AuditView {
         number,
         at: moment(at),
         who: entry.who,
+        person: entry.person,
         token: entry.token,
         role: entry.role,
         action: entry.action,

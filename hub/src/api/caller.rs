@@ -2,6 +2,8 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::{HeaderMap, StatusCode, header, request::Parts};
+use kedge_model::wire::Timestamp;
+use kedge_rollout::{Person, Say, Word};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -17,9 +19,15 @@ use crate::store::tokens::{NewToken, Role};
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub token: String,
+    /// The id of whose it is.
+    pub person: String,
+    /// The person's name.
     pub name: String,
+    /// As an administrator set them.
+    pub emails: Vec<String>,
     pub role: Role,
     pub workspaces: Vec<String>,
+    pub made_at: i64,
     pub expires_at: Option<i64>,
     pub address: String,
 }
@@ -29,8 +37,13 @@ pub struct Caller {
 #[serde(rename_all = "camelCase")]
 pub struct WhoAmI {
     pub token: String,
+    /// The id of the person whose it is.
+    pub person: String,
     pub name: String,
-    /// `viewer`, `application` or `platform`
+    /// What the authors of commits are compared with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub emails: Vec<String>,
+    /// `viewer`, `application`, `platform` or `administrator`
     pub role: String,
     pub workspaces: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -64,7 +77,7 @@ impl Caller {
         let fits = same_bytes(hash.as_bytes(), stored.as_bytes());
         let token = known.filter(|_| fits).ok_or_else(|| {
             unauthorized("UnknownToken", "the hub doesn't know this access token")
-                .hint("ask the platform team for one: `kedge access create`")
+                .hint("ask an administrator for one: `kedge access create`")
         })?;
         Caller::of_token(state, token, address)
     }
@@ -75,7 +88,10 @@ impl Caller {
         note_use(state, &token);
         Ok(Caller {
             token: token.id,
-            name: token.name,
+            person: token.person,
+            name: token.person_name,
+            emails: token.emails,
+            made_at: token.created_at,
             role: token.role,
             workspaces: token.workspaces,
             expires_at: token.expires_at,
@@ -85,7 +101,7 @@ impl Caller {
 
     pub fn visible(&self) -> Visible {
         match self.role {
-            Role::Viewer | Role::Platform => Visible::All,
+            Role::Viewer | Role::Platform | Role::Administrator => Visible::All,
             Role::Application => Visible::Workspaces(self.workspaces.clone()),
         }
     }
@@ -102,6 +118,43 @@ impl Caller {
         Err(ApiError::forbidden(format!("{what} is for the platform team; this token's role is {}", self.role)))
     }
 
+    /// Whether it may read and nothing else, but for people and their tokens.
+    pub fn only_looks(&self) -> bool {
+        matches!(self.role, Role::Viewer | Role::Administrator)
+    }
+
+    /// Refuses who isn't an administrator.
+    pub fn administrator(&self, what: &str) -> Result<(), ApiError> {
+        if self.role == Role::Administrator {
+            return Ok(());
+        }
+        let message = format!("{what} is for administrators; this token's role is {}", self.role);
+        Err(ApiError::forbidden(message)
+            .hint("ask an administrator; where there is none, `kedge-hub administrator` on the hub's host makes one"))
+    }
+
+    /// Refuses who neither makes tokens nor runs the platform.
+    pub fn sees_people(&self, what: &str) -> Result<(), ApiError> {
+        if self.role == Role::Administrator { Ok(()) } else { self.platform(what) }
+    }
+
+    /// What this person says now.
+    pub fn word(&self, say: Say, reason: &str) -> Word {
+        Word {
+            who: self.name.clone(),
+            person: Person {
+                id: self.person.clone(),
+                emails: self.emails.clone(),
+                token_made_at: Some(Timestamp(self.made_at)),
+            },
+            role: self.role.as_str().to_owned(),
+            at: now(),
+            reason: reason.to_owned(),
+            say,
+            new_token: false,
+        }
+    }
+
     /// Refuses application teams: what isn't about workspaces.
     pub fn not_application(&self, what: &str) -> Result<(), ApiError> {
         if self.role != Role::Application {
@@ -116,6 +169,7 @@ impl Caller {
     pub fn did(&self, action: &str, object: &str, environment: &str, detail: serde_json::Value) -> AuditEntry {
         AuditEntry {
             token: self.token.clone(),
+            person: self.person.clone(),
             who: self.name.clone(),
             role: self.role.as_str().to_owned(),
             action: action.to_owned(),
@@ -142,7 +196,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 pub async fn whoami(caller: Caller) -> axum::Json<WhoAmI> {
     axum::Json(WhoAmI {
         token: caller.token,
+        person: caller.person,
         name: caller.name,
+        emails: caller.emails,
         role: caller.role.as_str().to_owned(),
         workspaces: caller.workspaces,
         expires_at: caller.expires_at.map(super::page::moment),
@@ -165,7 +221,7 @@ pub fn check_time(token: &AccessToken) -> Result<(), ApiError> {
     }
     if token.expires_at.is_some_and(|until| until <= now().0) {
         return Err(unauthorized("TokenExpired", "this access token has expired")
-            .hint("ask the platform team for a new one: `kedge access create`"));
+            .hint("ask an administrator for a new one: `kedge access create`"));
     }
     Ok(())
 }

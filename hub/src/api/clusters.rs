@@ -57,6 +57,9 @@ pub struct ClusterView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looked_at: Option<String>,
     pub certificate_until: String,
+    /// It has been silent for too long: a person has to let it in again (`kedge cluster readmit`).
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub needs_readmission: bool,
     /// Two hosts with this identity were seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cloned_since: Option<String>,
@@ -276,7 +279,7 @@ pub async fn cluster(
         pinned = about::pinned(&state, &stream.environment, |of, _| *of == stream).await?;
     }
     Ok(Json(ClusterWhole {
-        cluster: view(seen, amiss, &carriers),
+        cluster: view(&state, seen, amiss, &carriers),
         membership,
         token,
         conditions,
@@ -426,6 +429,36 @@ pub async fn retire_cluster(
     changed(&state, &caller, id).await
 }
 
+/// Let a cluster in again that has been silent for too long.
+#[utoipa::path(post, path = "/clusters/{cluster}/readmit", tag = "clusters", params(("cluster" = String, Path)),
+    responses((status = OK, body = ClusterWhole, description = "it may renew its certificate")))]
+pub async fn readmit_cluster(
+    State(state): State<ApiState>,
+    caller: Caller,
+    name: Result<Path<String>, PathRejection>,
+) -> Result<Json<ClusterWhole>, ApiError> {
+    caller.platform("letting clusters in again")?;
+    let (id, seen) = find_active(&state, &name?.0).await?;
+    if !needs_readmission(&state, &seen) {
+        let message = format!("cluster {} hasn't been silent for too long: it may come back by itself", seen.name);
+        return Err(ApiError::conflict("NotSilent", message));
+    }
+    let mut tx = state.store.write().await?;
+    state.rooms.readmit_cluster(&mut tx, &id).await?;
+    let detail = serde_json::json!({"lastContact": moment(seen.last_contact)});
+    tx.audit(&caller.did("cluster.readmit", &label(&seen), &seen.environment, detail)).await?;
+    tx.commit().await?;
+    changed(&state, &caller, id).await
+}
+
+/// Whether a person has to let it in again.
+fn needs_readmission(state: &ApiState, seen: &ClusterSeen) -> bool {
+    let Some(longest) = state.rooms.longest_silence(&seen.environment) else { return false };
+    let longest = i64::try_from(longest.as_millis()).unwrap_or(i64::MAX);
+    let heard = seen.last_contact.max(seen.readmitted_at);
+    seen.state == "active" && crate::store::now().0.saturating_sub(heard) > longest
+}
+
 /// Refuse a cluster's key, at once and for good.
 #[utoipa::path(post, path = "/clusters/{cluster}/revoke", tag = "clusters", params(("cluster" = String, Path)),
     responses((status = OK, body = ClusterWhole)))]
@@ -532,7 +565,7 @@ async fn views(state: &ApiState, visible: &Visible, found: Vec<ClusterSeen>) -> 
     let carriers = carriers(state, visible, &found).await?;
     let of = |seen: ClusterSeen| {
         let amiss = amiss.get(&seen.id).copied();
-        view(seen, amiss, &carriers)
+        view(state, seen, amiss, &carriers)
     };
     Ok(found.into_iter().map(of).collect())
 }
@@ -562,7 +595,8 @@ fn via(text: String, carriers: &BTreeMap<String, String>) -> ViaView {
     }
 }
 
-fn view(seen: ClusterSeen, amiss: Option<Amiss>, carriers: &BTreeMap<String, String>) -> ClusterView {
+fn view(state: &ApiState, seen: ClusterSeen, amiss: Option<Amiss>, carriers: &BTreeMap<String, String>) -> ClusterView {
+    let needs_readmission = needs_readmission(state, &seen);
     let facts: Facts = serde_json::from_str(&seen.facts).unwrap_or_default();
     ClusterView {
         id: seen.id,
@@ -582,6 +616,7 @@ fn view(seen: ClusterSeen, amiss: Option<Amiss>, carriers: &BTreeMap<String, Str
         unknown_since: seen.unknown_since.map(moment),
         looked_at: seen.look_at.map(moment),
         certificate_until: moment(seen.certificate_until),
+        needs_readmission,
         cloned_since: seen.cloned_since.map(moment),
         facts: FactsView { agent_version: facts.agent_version, architecture: facts.architecture, system: facts.system },
         amiss: amiss.map(|Amiss { converging, failed, drifted }| AmissView { converging, failed, drifted }),

@@ -18,7 +18,8 @@ use utoipa_axum::routes;
 use super::answer::Refusal;
 use super::{
     ApiState, access, airgap, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history,
-    holds, join, login, objects, overview, plan, problems, promotions, publish, rollouts, search, states, workloads,
+    holds, join, login, objects, overview, people, plan, problems, promotions, publish, rollouts, search, states,
+    workloads,
 };
 
 const SCHEME: &str = "accessToken";
@@ -72,6 +73,7 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(clusters::set_cluster))
         .routes(routes!(clusters::replace_cluster))
         .routes(routes!(clusters::retire_cluster))
+        .routes(routes!(clusters::readmit_cluster))
         .routes(routes!(clusters::revoke_cluster))
         .routes(routes!(holds::hold))
         .routes(routes!(holds::release))
@@ -100,6 +102,8 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(join::revoke_join_token))
         .routes(routes!(access::access_tokens, access::create_access_token))
         .routes(routes!(access::revoke_access_token))
+        .routes(routes!(people::people, people::add_person))
+        .routes(routes!(people::set_person, people::remove_person))
         .routes(routes!(audit::audit))
 }
 

@@ -118,6 +118,7 @@ pub async fn write(store: &Store, entry: &AuditEntry) {
 fn entry(address: &str, reason: &str, detail: serde_json::Value) -> AuditEntry {
     AuditEntry {
         token: String::new(),
+        person: String::new(),
         who: "unknown".to_owned(),
         role: String::new(),
         action: "login".to_owned(),

@@ -15,7 +15,6 @@ use super::clusters::{ClusterWhole, changed, find_active, label};
 use crate::store::api::clusters::ClusterSeen;
 use crate::store::catalog::{Kind, Visible};
 use crate::store::now;
-use crate::store::tokens::Role;
 
 /// What is held, and why.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -32,6 +31,12 @@ pub struct HoldBody {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReleaseBody {
     pub assignment: String,
+    /// What other clusters of the site hold there, instead of the hub's own hold; for the platform team.
+    #[serde(default)]
+    pub peers: bool,
+    /// With `peers`: why.
+    #[serde(default)]
+    pub reason: String,
 }
 
 /// A sentence, not a story.
@@ -48,9 +53,7 @@ pub async fn hold(
 ) -> Result<Json<ClusterWhole>, ApiError> {
     let HoldBody { assignment, reason } = body?.0;
     let (id, seen) = allowed(&state, &caller, &name?.0, &assignment).await?;
-    if reason.len() > MAX_REASON || reason.contains(char::is_control) {
-        return Err(ApiError::invalid("BadReason", format!("a reason is one line of up to {MAX_REASON} bytes")));
-    }
+    check_reason(&reason)?;
     check_known(&state, &seen, &id, &assignment).await?;
     let detail = json!({"assignment": assignment, "reason": reason});
     let entry = HoldEntry { assignment, by: caller.name.clone(), reason, since: now() };
@@ -70,18 +73,52 @@ pub async fn release(
     name: Result<Path<String>, PathRejection>,
     body: Result<Json<ReleaseBody>, JsonRejection>,
 ) -> Result<Json<ClusterWhole>, ApiError> {
-    let ReleaseBody { assignment } = body?.0;
+    let ReleaseBody { assignment, peers, reason } = body?.0;
+    check_reason(&reason)?;
     let (id, seen) = allowed(&state, &caller, &name?.0, &assignment).await?;
+    if peers {
+        return lift(&state, &caller, &id, &seen, &assignment, &reason).await;
+    }
     let mut tx = state.store.write().await?;
     if !state.rooms.release(&mut tx, &id, &assignment).await? {
         let message = format!("the hub doesn't hold {assignment} on {}", seen.name);
         return Err(ApiError::conflict("NotHeld", message)
-            .hint("a technician's hold is released on the host: `kedge-agent unhold`"));
+            .hint("a hold from another cluster of the site is lifted with `kedge unhold --peers`; a technician's on the spot is released there: `kedge-agent unhold`"));
     }
     let detail = json!({"assignment": assignment});
     tx.audit(&caller.did("cluster.release", &label(&seen), &seen.environment, detail)).await?;
     tx.commit().await?;
     changed(&state, &caller, id).await
+}
+
+/// Ends what other clusters of the site hold there, by a signed word that reaches the cluster through the hub, its peers or a stick.
+async fn lift(
+    state: &ApiState,
+    caller: &Caller,
+    id: &ClusterId,
+    seen: &ClusterSeen,
+    assignment: &str,
+    reason: &str,
+) -> Result<Json<ClusterWhole>, ApiError> {
+    caller.platform("lifting a hold of the site")?;
+    let mut tx = state.store.write().await?;
+    let ended = state.rooms.lift(&mut tx, id, assignment, &caller.name, reason).await?;
+    if ended.is_empty() {
+        let message = format!("no other cluster of the site holds {assignment} on {}", seen.name);
+        return Err(ApiError::conflict("NotHeld", message)
+            .hint("a technician's hold on the spot is released there: `kedge-agent unhold`"));
+    }
+    let detail = json!({"assignment": assignment, "reason": reason, "ended": ended});
+    tx.audit(&caller.did("cluster.lift-hold", &label(seen), &seen.environment, detail)).await?;
+    tx.commit().await?;
+    changed(state, caller, *id).await
+}
+
+fn check_reason(reason: &str) -> Result<(), ApiError> {
+    if reason.len() > MAX_REASON || reason.contains(char::is_control) {
+        return Err(ApiError::invalid("BadReason", format!("a reason is one line of up to {MAX_REASON} bytes")));
+    }
+    Ok(())
 }
 
 /// Viewers hold nothing, an application team its own assignments only.
@@ -91,7 +128,7 @@ async fn allowed(
     name: &str,
     assignment: &str,
 ) -> Result<(ClusterId, ClusterSeen), ApiError> {
-    if caller.role == Role::Viewer {
+    if caller.only_looks() {
         caller.platform("holding assignments")?;
     }
     let (id, seen) = find_active(state, name).await?;

@@ -383,8 +383,8 @@ pub async fn fetch_repository(
     wish: Result<Json<FetchWish>, axum::extract::rejection::JsonRejection>,
 ) -> Result<axum::http::StatusCode, ApiError> {
     let wish = wish?.0;
-    if caller.role == Role::Viewer {
-        return Err(ApiError::forbidden("a viewer only looks"));
+    if caller.only_looks() {
+        return Err(ApiError::forbidden(format!("a token of the role {} only looks", caller.role)));
     }
     let filter = Filter { name_prefix: Some(wish.url.clone()), limit: MAX_CHANGES, ..Filter::default() };
     let (found, _) = state.store.catalog_page(Kind::Repository, &Visible::All, &filter).await?;

@@ -21,7 +21,6 @@ use super::fleet::chain;
 use super::page::moment;
 use super::rollouts::say::check_reason;
 use super::rollouts::view::WordView;
-use crate::store::now;
 use crate::store::promotion::words::About;
 use crate::store::promotion::{Policies, PolicyRow, PromotionRow};
 
@@ -235,10 +234,12 @@ pub async fn approve_policy(
     let Some(waiting) = state.store.policies().await?.waiting else {
         return Err(ApiError::conflict("NothingWaits", "no policy waits for an approval"));
     };
-    let word = spoken(&caller, Say::Approve { ring: None }, &reason);
-    let number = state.store.say_on_promotion(&About::Policy, &word).await?;
+    let word = caller.word(Say::Approve { ring: None }, &reason);
+    let mut tx = state.store.write().await?;
+    let number = tx.say_on_promotion(&About::Policy, &word).await?;
     let detail = json!({"commit": waiting.commit, "looser": waiting.reasons, "reason": reason, "word": number});
-    state.store.audit(&caller.did("policy.approve", &waiting.commit, "", detail)).await?;
+    tx.audit(&caller.did("policy.approve", &waiting.commit, "", detail)).await?;
+    tx.commit().await?;
     let status = taken(&state, number).await?;
     Ok((status, promotions(State(state), caller).await?))
 }
@@ -259,13 +260,15 @@ async fn speak(
         Say::Approve { .. } => "approve",
         _ => "promote",
     };
-    let word = spoken(caller, say, &reason);
+    let word = caller.word(say, &reason);
     may_say(state, &environment, commit.as_deref(), &word).await?;
     let about = About::Promotion { environment: environment.clone(), commit: commit.clone() };
-    let number = state.store.say_on_promotion(&about, &word).await?;
+    let mut tx = state.store.write().await?;
+    let number = tx.say_on_promotion(&about, &word).await?;
     let object = commit.as_deref().unwrap_or("the one that waits");
     let detail = json!({"reason": reason, "word": number});
-    state.store.audit(&caller.did(&format!("promotion.{verb}"), object, &environment, detail)).await?;
+    tx.audit(&caller.did(&format!("promotion.{verb}"), object, &environment, detail)).await?;
+    tx.commit().await?;
     let status = taken(state, number).await?;
     Ok((status, Json(one(state, &environment).await?)))
 }
@@ -314,10 +317,6 @@ async fn taken(state: &ApiState, number: i64) -> Result<StatusCode, ApiError> {
         }
     }
     Ok(StatusCode::ACCEPTED)
-}
-
-fn spoken(caller: &Caller, say: Say, reason: &str) -> Word {
-    Word { who: caller.name.clone(), role: caller.role.as_str().to_owned(), at: now(), reason: reason.to_owned(), say }
 }
 
 async fn one(state: &ApiState, environment: &str) -> Result<EnvironmentPromotion, ApiError> {

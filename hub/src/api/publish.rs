@@ -19,9 +19,7 @@ pub async fn confirm_publish(
 ) -> Result<StatusCode, ApiError> {
     caller.platform("confirming removals")?;
     let (environment, cluster_type) = path?.0;
+    // Who publishes writes the confirmation and the audit's entry, in one transaction.
     state.rooms.confirm_publish(&caller, &environment, &cluster_type).await?;
-    // The word itself is written by who publishes; this is the second transaction.
-    let entry = caller.did("publish.confirm", &cluster_type, &environment, serde_json::Value::Null);
-    state.store.audit(&entry).await?;
     Ok(StatusCode::ACCEPTED)
 }

@@ -204,11 +204,23 @@ pub trait Rooms: Send + Sync + 'static {
         relay: bool,
     ) -> Result<(), ApiError>;
     async fn retire_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError>;
+    /// After so long without a sign of life a person lets a cluster of this environment in again; none: never.
+    fn longest_silence(&self, environment: &str) -> Option<std::time::Duration>;
+    async fn readmit_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError>;
     async fn revoke_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError>;
     /// Holds an assignment on a cluster, by a person, until it is released.
     async fn hold(&self, tx: &mut Tx, cluster: &ClusterId, entry: HoldEntry) -> Result<(), ApiError>;
     /// False: the hub doesn't hold it.
     async fn release(&self, tx: &mut Tx, cluster: &ClusterId, assignment: &str) -> Result<bool, ApiError>;
+    /// Ends what other clusters of the site hold of an assignment there; whose holds those were.
+    async fn lift(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        assignment: &str,
+        by: &str,
+        reason: &str,
+    ) -> Result<Vec<String>, ApiError>;
     /// After a change of a cluster is committed: those who hold its poll hear of it at once.
     async fn cluster_changed(&self, cluster: &ClusterId);
 

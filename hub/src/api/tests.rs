@@ -27,6 +27,7 @@ mod compare;
 mod figures;
 pub(crate) mod fixture;
 mod history;
+mod people;
 mod roles;
 pub(crate) mod rollouts;
 mod routes;

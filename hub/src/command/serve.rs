@@ -33,9 +33,13 @@ pub(super) async fn run(args: ServeArgs) -> anyhow::Result<()> {
         hub = Hub::start(config) => hub?,
         () = told_to_stop(&mut early) => return Ok(()),
     };
-    if let Some(path) = &hub.first_token {
-        println!("The first administrator's token is in {}", path.display());
-        println!("Use it once to log in: kedge login http://{} --token-file {}", hub.api, path.display());
+    if let Some(tokens) = &hub.first_tokens {
+        println!(
+            "The first administrator's token is in {}: it makes people and their tokens.",
+            tokens.administrator.display()
+        );
+        println!("The platform team's first token is in {}", tokens.platform.display());
+        println!("Log in: kedge login http://{} --token-file {}", hub.api, tokens.platform.display());
     }
     notify::ready(&format!("serves on {} (API) and {} (agents)", hub.api, hub.agents));
     tokio::spawn(notify::watchdog(stopped.clone()));

@@ -17,6 +17,7 @@ use super::{
 use crate::connections::proxies::{Network, Proxies};
 use crate::private;
 use crate::store::Backend;
+use kedge_model::quantity::parse_duration;
 
 /// What the command line says; it goes before the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -269,6 +270,25 @@ fn read_agents(mut section: Section<'_, '_>, agents: &mut Agents) {
     }
     if let Some(lifetime) = section.duration("certificate_lifetime", SHORTEST_CERTIFICATE) {
         agents.certificate_lifetime = lifetime;
+    }
+    if let Some(text) = section.filled("longest_silence") {
+        match text.value.as_str() {
+            "never" => agents.longest_silence = None,
+            value => match parse_duration(value) {
+                Ok(longest) if longest >= agents.certificate_lifetime => agents.longest_silence = Some(longest),
+                Ok(_) => section.notes().error(
+                    text.span,
+                    "`longest_silence` is shorter than `certificate_lifetime`",
+                    "a certificate that is still good is a sign of life: write at least as much, or \"never\"",
+                ),
+                Err(_) => {
+                    section.notes().error(text.span, "`longest_silence` is no duration", "write \"365d\", or \"never\"")
+                }
+            },
+        }
+    }
+    for environment in section.texts("unlimited_silence").unwrap_or_default() {
+        agents.unlimited_silence.push(environment.value);
     }
     if let Some(most) = section.number("max_connections", 1..=1_000_000) {
         agents.max_connections = most as usize;

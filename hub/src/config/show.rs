@@ -62,6 +62,9 @@ pub fn settings(config: &Config) -> String {
     out.text("wait", &duration(config.agents.wait));
     out.text("low_interval", &duration(config.agents.low_interval));
     out.text("certificate_lifetime", &duration(config.agents.certificate_lifetime));
+    let longest = config.agents.longest_silence.map_or_else(|| "never".to_owned(), duration);
+    out.text("longest_silence", &longest);
+    out.list("unlimited_silence", &config.agents.unlimited_silence);
     out.plain("max_connections", config.agents.max_connections);
     out.section("[metrics]");
     if let Some(listen) = config.metrics.listen {

@@ -18,7 +18,8 @@ pub fn commit(environment: &str, promotion: &Promotion, after: &[String]) -> Str
         let _ = writeln!(what, "by {}", line(&promotion.author));
     }
     let mut why = String::new();
-    if !after.is_empty() && !promotion.overridden_before() {
+    // Whoever overrode is named below.
+    if !after.is_empty() && !promotion.overridden_before(1) {
         let _ = writeln!(why, "Passed: {}", after.join(", "));
     }
     for word in &promotion.words {
@@ -55,7 +56,7 @@ pub fn commit(environment: &str, promotion: &Promotion, after: &[String]) -> Str
 #[cfg(test)]
 mod tests {
     use kedge_model::wire::Timestamp;
-    use kedge_rollout::{PromotionPhase, Word};
+    use kedge_rollout::{Person, PromotionPhase, Word};
 
     use super::*;
 
@@ -63,10 +64,12 @@ mod tests {
     fn a_message_says_what_who_and_what_was_skipped() {
         let word = |who: &str, say, reason: &str| Word {
             who: who.to_owned(),
+            person: Person::new(who, &[]),
             role: "platform".to_owned(),
             at: Timestamp(0),
             reason: reason.to_owned(),
             say,
+            new_token: false,
         };
         let promotion: Promotion = serde_json::from_value(serde_json::json!({
             "commit": "abcdef1234abcdef1234abcdef1234abcdef1234",

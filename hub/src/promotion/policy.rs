@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kedge_model::kinds::PromotionPolicy;
 use kedge_model::wire::{Digest, Timestamp};
+use kedge_rollout::approval::{counts_as_person, overridden};
 use kedge_rollout::{Say, Word};
 
 use crate::store::promotion::words::{TakenWord, WaitingWord};
@@ -44,6 +45,8 @@ const PLATFORM: &str = "platform";
 pub struct Quorum {
     pub people: usize,
     pub not_author: bool,
+    /// So many override.
+    pub overriders: u32,
 }
 
 pub fn settle(before: &Policies, found: &Found, source: &Source, words: &[WaitingWord], now: Timestamp) -> Settled {
@@ -97,7 +100,12 @@ pub fn quorum(policy: Option<&PromotionPolicy>) -> Quorum {
     let rings = policy.into_iter().flat_map(|policy| &policy.environments).flat_map(|environment| &environment.rings);
     let approvals: Vec<_> = rings.filter_map(|ring| ring.approval.as_ref()).collect();
     let people = approvals.iter().map(|approval| usize::try_from(approval.people).unwrap_or(usize::MAX)).max();
-    Quorum { people: people.unwrap_or(1).max(1), not_author: approvals.iter().any(|approval| approval.not_author) }
+    let environments = policy.into_iter().flat_map(|policy| &policy.environments);
+    Quorum {
+        people: people.unwrap_or(1).max(1),
+        not_author: approvals.iter().any(|approval| approval.not_author),
+        overriders: environments.map(|environment| environment.override_people).max().unwrap_or(1),
+    }
 }
 
 /// Names a policy's content; empty: none.
@@ -139,28 +147,28 @@ pub fn judge(waiting: &PolicyRow, word: &Word, quorum: Quorum) -> Result<(), Str
             Err("an override needs a written reason: it stays with the policy".to_owned())
         }
         Say::Override { .. } => Ok(()),
-        Say::Approve { .. } if quorum.not_author && kedge_rollout::approval::is_author(&waiting.author, &word.who) => {
-            Err(format!("{} wrote the policy; somebody else has to agree", word.who))
-        }
-        Say::Approve { .. } if people(waiting).contains(&word.who.trim().to_lowercase()) => {
+        Say::Approve { .. } if people(waiting).contains(&word.person.id) => {
             Err(format!("{} has agreed already", word.who))
         }
-        Say::Approve { .. } => Ok(()),
+        Say::Approve { .. } => {
+            let counted = counts_as_person(quorum.not_author, word, &[&waiting.author], "the policy");
+            counted.map_err(|refused| refused.message)
+        }
         _ => Err("a policy that waits can be approved, and nothing else".to_owned()),
     }
 }
 
 fn people(waiting: &PolicyRow) -> std::collections::BTreeSet<String> {
     let approved = waiting.words.iter().filter(|word| matches!(word.say, Say::Approve { .. }));
-    approved.map(|word| word.who.trim().to_lowercase()).collect()
+    approved.map(|word| word.person.id.clone()).filter(|id| !id.is_empty()).collect()
 }
 
 /// The policy that waits is in force once enough people agree.
 fn accept(mut policies: Policies) -> Policies {
     let quorum = quorum(policies.in_force().map(|policy| &**policy));
     let agreed = policies.waiting.as_ref().is_some_and(|waiting| {
-        let overridden = waiting.words.iter().any(|word| matches!(word.say, Say::Override { .. }));
-        overridden || people(waiting).len() >= quorum.people
+        let over = |say: &Say| matches!(say, Say::Override { .. });
+        overridden(&waiting.words, quorum.overriders, over) || people(waiting).len() >= quorum.people
     });
     if agreed {
         policies.force = policies.waiting.take();
@@ -173,6 +181,7 @@ mod tests {
     use std::time::Duration;
 
     use kedge_model::kinds::{Approval, ApproverRole, EnvironmentPolicy, Promoter};
+    use kedge_rollout::Person;
 
     use super::*;
     use crate::store::promotion::words::About;
@@ -192,7 +201,10 @@ mod tests {
 
     fn word(who: &str, role: &str, say: Say, reason: &str) -> WaitingWord {
         let (who, role, reason) = (who.to_owned(), role.to_owned(), reason.to_owned());
-        WaitingWord { id: 1, about: About::Policy, word: Word { who, role, at: NOW, reason, say } }
+        let id = who.to_lowercase();
+        let person = Person::new(&id, &[&format!("{id}@example.org")]);
+        let word = Word { who, person, role, at: NOW, reason, say, new_token: false };
+        WaitingWord { id: 1, about: About::Policy, word }
     }
 
     fn approve(who: &str) -> WaitingWord {

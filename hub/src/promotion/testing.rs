@@ -251,7 +251,10 @@ impl World {
             "" => About::Policy,
             name => About::Promotion { environment: name.to_owned(), commit: commit.map(str::to_owned) },
         };
-        self.store.say_on_promotion(&about, &word("bob", say, reason)).await.unwrap()
+        let mut tx = self.store.write().await.unwrap();
+        let number = tx.say_on_promotion(&about, &word("bob", say, reason)).await.unwrap();
+        tx.commit().await.unwrap();
+        number
     }
 
     pub fn reader(&self) -> PlatformReader {
@@ -265,7 +268,9 @@ impl World {
 }
 
 pub fn word(who: &str, say: Say, reason: &str) -> Word {
-    Word { who: who.to_owned(), role: "platform".to_owned(), at: now(), reason: reason.to_owned(), say }
+    let person = Person::new(who, &[&format!("{who}@example.org")]);
+    let (who, role, reason) = (who.to_owned(), "platform".to_owned(), reason.to_owned());
+    Word { who, person, role, at: now(), reason, say, new_token: false }
 }
 
 pub fn key() -> SigningKey {

@@ -201,9 +201,9 @@ async fn a_removal_of_more_than_half_waits_per_cluster_type_and_others_go_on() {
     assert_eq!(after["large/x-t/platform-config.yaml"], "value: 2");
     assert_eq!(lab.store.confirmed_size("dev", "drone").await.unwrap(), Some(10));
 
-    let nobody = lab.publisher.confirm("dev", "large", "ann").await.unwrap_err();
+    let nobody = lab.publisher.confirm("dev", "large", "ann", None).await.unwrap_err();
     assert!(matches!(nobody, PublishError::NothingWaits { .. }));
-    lab.publisher.confirm("dev", "drone", "ann").await.unwrap();
+    lab.publisher.confirm("dev", "drone", "ann", None).await.unwrap();
     assert_eq!(lab.store.approved_environments().await.unwrap(), ["dev"]);
     let published = lab.publish("drone/a-t=2 drone/new-t=1 large/x-t=2").await;
     assert!(published.waiting.is_empty());
@@ -217,7 +217,7 @@ async fn a_confirmation_covers_what_was_shown_and_nothing_more() {
     let mut lab = Lab::direct().await;
     lab.publish(TEN).await;
     lab.publish("drone/a-t=1 drone/b-t=1").await;
-    lab.publisher.confirm("dev", "drone", "ann").await.unwrap();
+    lab.publisher.confirm("dev", "drone", "ann", None).await.unwrap();
     lab.restart();
     let published = lab.publish("drone/a-t=1").await;
     assert_eq!(published.waiting["drone"].gone.len(), 9);

@@ -266,10 +266,12 @@ impl Lab {
     pub async fn say(&self, rollout: u64, say: Say) -> Result<i64, words::SayError> {
         let word = Word {
             who: "grace".to_owned(),
+            person: Person::new("grace", &["grace@example.org"]),
             role: "platform".to_owned(),
             at: clock(),
             reason: "because".to_owned(),
             say,
+            new_token: false,
         };
         let value = words::check(&self.store, RolloutId(rollout), &word).await?;
         let mut tx = self.store.write().await.unwrap();

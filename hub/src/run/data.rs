@@ -1,4 +1,5 @@
-//! The data folder: private, used by one hub at a time, and holding the first administrator's token.
+//! The data folder: private, used by one hub at a time, and holding the first tokens: an administrator's and one of the
+//! platform team.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -7,7 +8,8 @@ use std::path::{Path, PathBuf};
 use nix::fcntl::{Flock, FlockArg};
 
 use crate::private;
-use crate::store::tokens::{NewToken, Role};
+use crate::store::people::PersonRow;
+use crate::store::tokens::{Grant, NewToken, Role};
 use crate::store::{Store, StoreError};
 
 /// This process' own folder, until the value is dropped or the process ends, however it ends.
@@ -23,7 +25,7 @@ pub enum DataError {
     Folder { path: PathBuf, source: io::Error },
     #[error("another hub (process {process}) uses the data folder {path}")]
     InUse { path: PathBuf, process: String },
-    #[error("the administrator's token can't be kept in {path}")]
+    #[error("the first token can't be kept in {path}")]
     Token { path: PathBuf, source: io::Error },
     #[error("{0} holds something else than a token")]
     NoToken(PathBuf),
@@ -31,10 +33,19 @@ pub enum DataError {
     Store(#[from] StoreError),
 }
 
-/// The administrator's token is text of some 90 bytes.
+/// A token is text of some 90 bytes.
 const MAX_TOKEN: u64 = 1024;
-/// What the first token is called in the list of tokens.
-const FIRST: &str = "first administrator";
+/// The first persons: their names, what they may do, and where their tokens are. Who makes tokens can't approve, so there
+/// are two.
+const FIRST: [(&str, Role, &str); 2] =
+    [("first administrator", Role::Administrator, "admin-token"), ("platform team", Role::Platform, "platform-token")];
+
+/// The files with the first tokens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FirstTokens {
+    pub administrator: PathBuf,
+    pub platform: PathBuf,
+}
 
 impl DataFolder {
     pub fn open(path: &Path) -> Result<DataFolder, DataError> {
@@ -58,42 +69,50 @@ impl DataFolder {
         }
     }
 
-    /// Where the first administrator's token is.
-    pub fn token_path(&self) -> PathBuf {
-        self.path.join("admin-token")
+    /// Where the first tokens are.
+    pub fn token_paths(&self) -> FirstTokens {
+        let [administrator, platform] = FIRST.map(|(_, _, file)| self.path.join(file));
+        FirstTokens { administrator, platform }
     }
 
-    /// Makes the first administrator's token if there is no token at all. The file comes first: after a power cut in
-    /// between it is there and is used.
-    pub async fn first_token(&self, store: &Store) -> Result<Option<PathBuf>, DataError> {
+    /// Makes the first tokens if there is no token at all. The files come first: after a power cut in between they are
+    /// there and are used.
+    pub async fn first_tokens(&self, store: &Store) -> Result<Option<FirstTokens>, DataError> {
         if store.has_api_tokens().await? {
             return Ok(None);
         }
-        let path = self.token_path();
-        let found = read_token(&path)?;
-        let made = found.is_none();
-        let token = match found {
-            Some(token) => token,
-            None => {
-                let token = NewToken::generate();
-                let text = format!("{}\n", token.text());
-                private::write_new(&path, text.as_bytes())
-                    .map_err(|source| DataError::Token { path: path.clone(), source })?;
-                token
-            }
-        };
+        let mut tokens = Vec::new();
+        for (name, role, file) in FIRST {
+            let path = self.path.join(file);
+            let (token, made) = match read_token(&path)? {
+                Some(token) => (token, false),
+                None => {
+                    let token = NewToken::generate();
+                    let text = format!("{}\n", token.text());
+                    private::write_new(&path, text.as_bytes())
+                        .map_err(|source| DataError::Token { path: path.clone(), source })?;
+                    (token, true)
+                }
+            };
+            tokens.push((name, role, path, token, made));
+        }
         let mut tx = store.write().await?;
-        // Hubs that start together come here one after the other, and the first one's token is the one.
+        // Hubs that start together come here one after the other, and the first one's tokens are the ones.
         tx.tick().await?;
         if tx.has_api_tokens().await? {
-            if made {
+            for (_, _, path, _, _) in tokens.into_iter().filter(|(_, _, _, _, made)| *made) {
                 fs::remove_file(&path).map_err(|source| DataError::Token { path, source })?;
             }
             return Ok(None);
         }
-        tx.insert_api_token(&token, FIRST, Role::Platform, &[], None).await?;
+        for (name, role, _, token, _) in &tokens {
+            let person = PersonRow::new(name, &[], "");
+            tx.insert_person(&person).await?;
+            let grant = Grant { person: &person.id, name, role: *role, workspaces: &[], expires: None, created_by: "" };
+            tx.insert_api_token(token, &grant).await?;
+        }
         tx.commit().await?;
-        Ok(Some(path))
+        Ok(Some(self.token_paths()))
     }
 }
 
@@ -140,29 +159,35 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn hubs_that_start_together_on_postgres_make_one_first_token() {
+    async fn hubs_that_start_together_on_postgres_make_one_pair_of_first_tokens() {
         let Some(store) = crate::store::trial::postgres().await else { return };
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = ["one", "other"].map(|name| DataFolder::open(&folder.path().join(name)).unwrap());
-        let (first, second) = tokio::join!(one.first_token(&store), other.first_token(&store));
-        let paths: Vec<PathBuf> = [first.unwrap(), second.unwrap()].into_iter().flatten().collect();
-        assert_eq!(paths.len(), 1);
-        assert_eq!([one, other].iter().filter(|data| data.token_path().exists()).count(), 1);
-        assert!(paths[0].exists());
+        let (first, second) = tokio::join!(one.first_tokens(&store), other.first_tokens(&store));
+        let made: Vec<FirstTokens> = [first.unwrap(), second.unwrap()].into_iter().flatten().collect();
+        assert_eq!(made.len(), 1);
+        let there = |data: &&DataFolder| data.token_paths().administrator.exists();
+        assert_eq!([&one, &other].into_iter().filter(there).count(), 1);
+        assert!(made[0].administrator.exists() && made[0].platform.exists());
     }
 
     #[tokio::test]
-    async fn the_first_token_is_made_once_also_after_a_crash_in_between() {
+    async fn the_first_tokens_are_made_once_also_after_a_crash_in_between() {
         let folder = tempfile::tempdir().unwrap();
         let data = DataFolder::open(folder.path()).unwrap();
-        // The crash left the file and no row.
+        // The crash left one file and no row.
         let left = NewToken::generate();
-        private::write_new(&data.token_path(), left.text().as_bytes()).unwrap();
+        let paths = data.token_paths();
+        private::write_new(&paths.administrator, left.text().as_bytes()).unwrap();
         let store = Store::open(&format!("sqlite:{}", folder.path().join("hub.db").display())).await.unwrap();
-        assert_eq!(data.first_token(&store).await.unwrap(), Some(data.token_path()));
-        assert_eq!(data.first_token(&store).await.unwrap(), None);
-        let id: String = sqlx::query_scalar("SELECT id FROM api_tokens").fetch_one(store.pool()).await.unwrap();
-        assert_eq!(id, left.id);
-        assert!(!private::is_open_to_others(&data.token_path()).unwrap());
+        assert_eq!(data.first_tokens(&store).await.unwrap(), Some(paths.clone()));
+        assert_eq!(data.first_tokens(&store).await.unwrap(), None);
+        let tokens = store.access_tokens("", 10).await.unwrap();
+        let of = |role| tokens.iter().find(|token| token.role == role).unwrap();
+        assert_eq!(of(Role::Administrator).id, left.id);
+        // Who makes tokens isn't who approves.
+        assert_ne!(of(Role::Administrator).person, of(Role::Platform).person);
+        assert!(!private::is_open_to_others(&paths.administrator).unwrap());
+        assert!(!private::is_open_to_others(&paths.platform).unwrap());
     }
 }

@@ -126,6 +126,14 @@ impl Rooms for People {
         self.fleet.retire(tx, cluster).await.map(|_| ()).map_err(refuse)
     }
 
+    fn longest_silence(&self, environment: &str) -> Option<std::time::Duration> {
+        self.fleet.silence().longest(environment)
+    }
+
+    async fn readmit_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError> {
+        self.fleet.readmit(tx, cluster).await.map_err(refuse)
+    }
+
     async fn revoke_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError> {
         self.fleet.revoke(tx, cluster).await.map(|_| ()).map_err(refuse)
     }
@@ -168,6 +176,17 @@ impl Rooms for People {
         self.fleet.release(tx, cluster, assignment).await.map_err(refuse)
     }
 
+    async fn lift(
+        &self,
+        tx: &mut Tx,
+        cluster: &ClusterId,
+        assignment: &str,
+        by: &str,
+        reason: &str,
+    ) -> Result<Vec<String>, ApiError> {
+        self.fleet.lift(tx, cluster, assignment, by, reason).await.map_err(refuse)
+    }
+
     async fn truth(&self, cluster: &ClusterId) -> Result<TruthSeen, ApiError> {
         let status = self.truth.status(cluster).await?;
         let holds = self.holds(cluster, status.as_ref()).await?;
@@ -186,7 +205,8 @@ impl Rooms for People {
     }
 
     async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError> {
-        match self.publisher.confirm(environment, cluster_type, &caller.name).await {
+        let entry = caller.did("publish.confirm", cluster_type, environment, serde_json::Value::Null);
+        match self.publisher.confirm(environment, cluster_type, &caller.name, Some(&entry)).await {
             Ok(_) => Ok(()),
             Err(error @ PublishError::NothingWaits { .. }) => {
                 Err(ApiError::new(StatusCode::NOT_FOUND, "NothingWaits", error.to_string()))

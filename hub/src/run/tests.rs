@@ -32,8 +32,9 @@ async fn get_with(address: SocketAddr, path: &str, headers: &str) -> String {
 async fn a_first_start_makes_everything_and_a_second_one_keeps_it() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::start(config(&folder)).await.unwrap();
-    let token = hub.first_token.clone().unwrap();
-    assert!(std::fs::read_to_string(&token).unwrap().starts_with("kedge_"));
+    let tokens = hub.first_tokens.clone().unwrap();
+    assert!(std::fs::read_to_string(&tokens.administrator).unwrap().starts_with("kedge_"));
+    assert!(std::fs::read_to_string(&tokens.platform).unwrap().starts_with("kedge_"));
     let keys = hub.keys.key_set();
     assert!(get(hub.api, "/healthz").await.starts_with("HTTP/1.1 200"));
     let sent = format!("authorization: Bearer {}\r\n", std::fs::read_to_string(&token).unwrap().trim());
@@ -44,7 +45,7 @@ async fn a_first_start_makes_everything_and_a_second_one_keeps_it() {
     stop.send_replace(true);
     hub.finish(stopped).await.unwrap();
     let again = Hub::start(config(&folder)).await.unwrap();
-    assert_eq!(again.first_token, None);
+    assert_eq!(again.first_tokens, None);
     assert_eq!(again.keys.key_set(), keys);
 }
 
@@ -125,7 +126,7 @@ async fn a_second_hub_on_the_same_data_is_refused() {
 async fn the_first_token_opens_the_api_and_a_wrong_one_does_not() {
     let folder = tempfile::tempdir().unwrap();
     let hub = Hub::start(config(&folder)).await.unwrap();
-    let token = std::fs::read_to_string(hub.first_token.clone().unwrap()).unwrap();
+    let token = std::fs::read_to_string(hub.first_tokens.clone().unwrap().platform).unwrap();
     let ask = |token: String| {
         let address = hub.api;
         async move { get_with(address, "/api/v1/whoami", &format!("authorization: Bearer {token}\r\n")).await }

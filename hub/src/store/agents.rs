@@ -15,7 +15,7 @@ use sqlx::any::AnyRow;
 use sqlx::{AnyConnection, Row as _};
 
 use super::statement::Statement;
-use super::{Store, StoreError, Tx};
+use super::{Store, StoreError, Tx, now};
 
 /// What a cluster is to the hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,6 +125,14 @@ impl Store {
         Ok(query.fetch_optional(self.pool()).await?)
     }
 
+    /// When a cluster was last heard, or let in again by a person.
+    pub async fn heard_or_readmitted(&self, cluster: &ClusterId) -> Result<Option<Timestamp>, StoreError> {
+        let query = sqlx::query("SELECT last_contact, readmitted_at FROM clusters WHERE id = $1");
+        let Some(row) = query.bind(cluster.to_string()).fetch_optional(self.pool()).await? else { return Ok(None) };
+        let (heard, readmitted): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(Some(Timestamp(heard.max(readmitted))))
+    }
+
     /// When these clusters were last heard, as far as it is written.
     pub async fn last_contacts(&self, clusters: &[ClusterId]) -> Result<BTreeMap<ClusterId, Timestamp>, StoreError> {
         let ids: Vec<String> = clusters.iter().map(ToString::to_string).collect();
@@ -187,6 +195,13 @@ impl Store {
 }
 
 impl Tx {
+    pub async fn readmit(&mut self, cluster: &ClusterId) -> Result<(), StoreError> {
+        let tick = self.tick().await?;
+        let query = sqlx::query("UPDATE clusters SET readmitted_at = $2, tick = $3 WHERE id = $1");
+        query.bind(cluster.to_string()).bind(now().0).bind(tick).execute(self.connection()).await?;
+        Ok(())
+    }
+
     pub async fn cluster(&mut self, id: &ClusterId) -> Result<Option<ClusterRow>, StoreError> {
         find(self.connection(), id).await
     }

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use kedge_model::wire::Timestamp;
 use kedge_model::wire::digest::{Digest, hex};
 
+use super::people::PersonRow;
 use super::{Store, StoreError, now};
 
 /// What a token may do.
@@ -16,13 +17,29 @@ pub enum Role {
     Viewer,
     /// Reads and writes what belongs to its workspaces.
     Application,
-    /// Everything.
+    /// Everything but tokens of people.
     Platform,
+    /// People and their tokens; reads as a viewer does. It never approves and moves nothing.
+    Administrator,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no role: it is `viewer`, `application` or `platform`")]
+#[error("`{0}` is no role: it is `viewer`, `application`, `platform` or `administrator`")]
 pub struct RoleError(String);
+
+/// Whose a token is, and what it may do.
+#[derive(Clone, Copy, Debug)]
+pub struct Grant<'a> {
+    /// The id of the person.
+    pub person: &'a str,
+    /// Tells the person's tokens apart.
+    pub name: &'a str,
+    pub role: Role,
+    pub workspaces: &'a [String],
+    pub expires: Option<Timestamp>,
+    /// The id of the person who made it; empty: on the hub's host.
+    pub created_by: &'a str,
+}
 
 /// A token that was just made: what is stored, and the text that its owner gets.
 #[derive(Clone, PartialEq, Eq)]
@@ -40,6 +57,7 @@ impl Role {
             Role::Viewer => "viewer",
             Role::Application => "application",
             Role::Platform => "platform",
+            Role::Administrator => "administrator",
         }
     }
 }
@@ -48,7 +66,7 @@ impl FromStr for Role {
     type Err = RoleError;
 
     fn from_str(text: &str) -> Result<Role, RoleError> {
-        [Role::Viewer, Role::Application, Role::Platform]
+        [Role::Viewer, Role::Application, Role::Platform, Role::Administrator]
             .into_iter()
             .find(|role| role.as_str() == text)
             .ok_or_else(|| RoleError(text.chars().take(40).collect()))
@@ -91,7 +109,7 @@ impl fmt::Debug for NewToken {
 }
 
 impl Store {
-    /// Makes a token and returns its id and the text that its owner gets, once.
+    /// Makes a token of a new person with that name, and returns its id and the text that its owner gets, once.
     pub async fn add_api_token(
         &self,
         name: &str,
@@ -101,7 +119,10 @@ impl Store {
     ) -> Result<(String, String), StoreError> {
         let token = NewToken::generate();
         let mut tx = self.write().await?;
-        tx.insert_api_token(&token, name, role, workspaces, expires).await?;
+        let person = PersonRow::new(name, &[], "");
+        tx.insert_person(&person).await?;
+        let grant = Grant { person: &person.id, name, role, workspaces, expires, created_by: "" };
+        tx.insert_api_token(&token, &grant).await?;
         tx.commit().await?;
         Ok((token.id.clone(), token.text()))
     }
@@ -121,26 +142,21 @@ impl super::Tx {
     }
 
     /// The same within a transaction that writes more: the audit's entry.
-    pub async fn insert_api_token(
-        &mut self,
-        token: &NewToken,
-        name: &str,
-        role: Role,
-        workspaces: &[String],
-        expires: Option<Timestamp>,
-    ) -> Result<(), StoreError> {
-        let workspaces = serde_json::Value::from(workspaces.to_vec()).to_string();
+    pub async fn insert_api_token(&mut self, token: &NewToken, grant: &Grant<'_>) -> Result<(), StoreError> {
+        let workspaces = serde_json::Value::from(grant.workspaces.to_vec()).to_string();
         sqlx::query(
-            "INSERT INTO api_tokens (id, name, role, workspaces, secret_hash, created_at, expires_at) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+            "INSERT INTO api_tokens (id, name, role, workspaces, secret_hash, created_at, expires_at, person, created_by) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
         )
         .bind(&token.id)
-        .bind(name)
-        .bind(role.as_str())
+        .bind(grant.name)
+        .bind(grant.role.as_str())
         .bind(workspaces)
         .bind(token.secret_hash())
         .bind(now().0)
-        .bind(expires.map(|time| time.0))
+        .bind(grant.expires.map(|time| time.0))
+        .bind(grant.person)
+        .bind(grant.created_by)
         .execute(self.connection())
         .await?;
         Ok(())

@@ -253,7 +253,7 @@ fn approved(rollout: &Rollout, rules: &Ring) -> Option<Check> {
         return None;
     }
     let people = approval::people(rule, &rollout.words, &rules.name, &authors);
-    let people: Vec<String> = people.into_iter().collect();
+    let people: Vec<String> = people.into_values().collect();
     Some(Check::new(Some(true), format!("approved by {}", people.join(", "))))
 }
 

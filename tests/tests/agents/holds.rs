@@ -3,7 +3,7 @@
 use kedge_hub::agents::Changes;
 use kedge_hub::store::agents::holds::HoldWriter;
 use kedge_hub::store::now;
-use kedge_model::wire::{ClusterId, Envelope, HoldDocument, HoldEntry, SiteHolds, Timestamp};
+use kedge_model::wire::{ClusterId, Envelope, HoldDocument, HoldEntry, HubHolds, Lift, SiteHolds, Timestamp};
 
 use crate::hub::Hub;
 
@@ -68,7 +68,8 @@ async fn a_hold_from_another_cluster_is_taken_if_both_share_a_site() {
     let (mut writer, target) = (hub.agent().await, hub.agent().await);
     let (by, cluster) = (writer.identity.cluster, target.identity.cluster);
     let sealed = |sequence, names: &[&str]| {
-        let holds = SiteHolds { document: document(cluster, sequence, names), key: writer.identity.key.public() };
+        let document = document(cluster, sequence, names);
+        let holds = SiteHolds { document, key: writer.identity.key.public(), lasts: Default::default() };
         Envelope::sign(&holds, &writer.identity.key).unwrap()
     };
     let (first, empty) = (sealed(1, &["camera-line"]), sealed(2, &[]));
@@ -87,4 +88,57 @@ async fn a_hold_from_another_cluster_is_taken_if_both_share_a_site() {
     tx.commit().await.unwrap();
     let refused = writer.send_status(&first).await.unwrap_err();
     assert_eq!((refused.status(), refused.reason()), (Some(403), Some("WrongCluster")));
+}
+
+#[tokio::test]
+async fn the_hub_lifts_what_a_stolen_agent_holds_and_tells_so_with_a_poll() {
+    let hub = Hub::start().await;
+    let (mut thief, mut target) = (hub.agent().await, hub.agent().await);
+    let (by, cluster) = (thief.identity.cluster, target.identity.cluster);
+    let names: Vec<String> = (0..40).map(|number| format!("invented-{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let lasts = [("invented-1".to_owned(), u64::MAX)].into();
+    let holds = SiteHolds { document: document(cluster, 1, &names), key: thief.identity.key.public(), lasts };
+    let signed = Envelope::sign(&holds, &thief.identity.key).unwrap();
+    thief.send_status(&signed).await.unwrap();
+    let held = async || {
+        hub.store.hold_documents(&cluster).await.unwrap().iter().map(|(_, one)| one.holds.len()).sum::<usize>()
+    };
+    assert_eq!(held().await, 40);
+    hub.change(async |fleet, tx| {
+        let ended = fleet.lift(tx, &cluster, "invented-7", "anna", "stolen").await.unwrap();
+        assert_eq!(ended, ["paul"]);
+        assert!(fleet.lift(tx, &cluster, "nothing", "anna", "").await.unwrap().is_empty());
+    })
+    .await;
+    assert_eq!(held().await, 39);
+    let told = target.poll().await.unwrap().holds.unwrap();
+    let told: HubHolds = told.open(&target.keys.trusted()).unwrap();
+    assert_eq!((told.lifted.len(), told.lifted[0].by.as_str(), told.lifted[0].writer), (1, "anna", by));
+    // Its key is refused from now on, and so is all that it ever held or will hold.
+    hub.change(async |fleet, tx| drop(fleet.revoke(tx, &by).await.unwrap())).await;
+    assert_eq!(held().await, 0);
+    let told: HubHolds = target.poll().await.unwrap().holds.unwrap().open(&target.keys.trusted()).unwrap();
+    assert_eq!((told.lifted.len(), told.lifted[0].through), (1, Lift::EVERYTHING));
+}
+
+#[tokio::test]
+async fn a_hold_from_another_cluster_ends_by_itself_on_the_hub_too() {
+    let hub = Hub::start().await;
+    let (mut writer, target) = (hub.agent().await, hub.agent().await);
+    let cluster = target.identity.cluster;
+    let document = document(cluster, 1, &["short", "week"]);
+    let lasts = [("short".to_owned(), 60)].into();
+    let holds = SiteHolds { document, key: writer.identity.key.public(), lasts };
+    writer.send_status(&Envelope::sign(&holds, &writer.identity.key).unwrap()).await.unwrap();
+    let names = async || {
+        let documents = hub.store.hold_documents(&cluster).await.unwrap();
+        documents.into_iter().flat_map(|(_, one)| one.holds).map(|hold| hold.assignment).collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["short", "week"]);
+    for (past, left) in [(61_000, vec!["week"]), (8 * 86_400_000, vec![])] {
+        let sql = "UPDATE holds SET received_at = $1";
+        sqlx::query(sql).bind(now().0 - past).execute(hub.store.pool()).await.unwrap();
+        assert_eq!(names().await, left);
+    }
 }

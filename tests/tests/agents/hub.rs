@@ -117,6 +117,8 @@ impl Hub {
             wait: WAIT,
             low_interval: Duration::from_secs(900),
             certificate_lifetime: Duration::from_secs(86_400),
+            longest_silence: None,
+            unlimited_silence: Vec::new(),
             max_connections: 1000,
         };
         settings(&mut config);

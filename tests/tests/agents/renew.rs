@@ -51,6 +51,43 @@ async fn an_expired_certificate_may_renew_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_cluster_that_was_silent_for_too_long_renews_only_after_a_person_let_it_in() {
+    let year = Duration::from_secs(365 * 86_400);
+    let hub = Hub::with(|config| {
+        config.longest_silence = Some(year);
+        config.wait = Duration::from_millis(50);
+    })
+    .await;
+    let mut agent = hub.agent().await;
+    let cluster = agent.identity.cluster;
+    let silent = async |days: i64| {
+        let heard = kedge_hub::store::now().0 - days * 86_400_000;
+        let sql = "UPDATE clusters SET last_contact = $1";
+        sqlx::query(sql).bind(heard).execute(hub.store.pool()).await.unwrap();
+    };
+    silent(364).await;
+    agent.renew().await.unwrap();
+    silent(366).await;
+    let refused = agent.renew().await.unwrap_err();
+    assert_eq!((refused.status(), refused.reason()), (Some(403), Some("ReadmissionNeeded")));
+    hub.change(async |fleet, tx| fleet.readmit(tx, &cluster).await.unwrap()).await;
+    agent.renew().await.unwrap();
+    agent.poll().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_environment_without_a_limit_is_never_silent_for_too_long() {
+    let hub = Hub::with(|config| {
+        config.longest_silence = Some(Duration::from_secs(86_400));
+        config.unlimited_silence = vec!["dev".to_owned()];
+    })
+    .await;
+    let mut agent = hub.agent().await;
+    sqlx::query("UPDATE clusters SET last_contact = 1").execute(hub.store.pool()).await.unwrap();
+    agent.renew().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_revoked_cluster_is_refused_at_once_also_where_it_waits() {
     let hub = Hub::with(|config| config.wait = Duration::from_secs(60)).await;
     let mut agent = hub.agent().await;

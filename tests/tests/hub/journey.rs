@@ -111,13 +111,15 @@ fn a_hub_without_a_file_starts_with_defaults_in_its_data_folder() {
     world.hub.start_again();
     let data = &world.hub.places().data;
     let mode = |path: &str| std::fs::metadata(data.join(path)).map(|found| found.permissions().mode() & 0o777).unwrap();
-    assert_eq!((mode(""), mode("keys"), mode("admin-token"), mode("hub.db")), (0o700, 0o700, 0o600, 0o600));
+    assert_eq!((mode(""), mode("keys"), mode("hub.db")), (0o700, 0o700, 0o600));
+    assert_eq!((mode("admin-token"), mode("platform-token")), (0o600, 0o600));
     let said = world.hub.log();
     let line = "token is in";
-    assert_eq!(said.matches(line).count(), 1, "its path is said once\n{said}");
-    let token = kedge_tests::world::admin_token(&world.hub);
-    assert!(!said.contains(&token), "never the token itself");
+    assert_eq!(said.matches(line).count(), 2, "the path of each is said once\n{said}");
+    for token in [kedge_tests::world::admin_token(&world.hub), kedge_tests::world::platform_token(&world.hub)] {
+        assert!(!said.contains(&token), "never the token itself");
+    }
     world.hub.stop();
     world.hub.start_again();
-    assert_eq!(world.hub.log().matches(line).count(), 1, "and never again");
+    assert_eq!(world.hub.log().matches(line).count(), 2, "and never again");
 }

@@ -16,8 +16,7 @@ on_each_database![roles_see_and_do_what_is_theirs_and_every_write_is_written_dow
 
 /// A token for a person, made by the administrator.
 fn person(world: &World, name: &str, role: &str, workspaces: &[&str]) -> Api {
-    let body = json!({"name": name, "role": role, "workspaces": workspaces});
-    let made = world.api.post("/api/v1/access-tokens", body);
+    let made = world.person(name, role, workspaces);
     world.api.with_token(made["token"].as_str().unwrap_or_else(|| panic!("{made}")))
 }
 
@@ -69,7 +68,8 @@ fn roles_see_and_do_what_is_theirs_and_every_write_is_written_down(database: Dat
     }
 
     let writes = [
-        (Method::POST, "/api/v1/access-tokens", json!({"name": "x", "role": "platform"})),
+        (Method::POST, "/api/v1/access-tokens", json!({"person": "vera", "role": "platform"})),
+        (Method::POST, "/api/v1/people", json!({"name": "x"})),
         (Method::POST, "/api/v1/join-tokens", json!({"environment": "dev", "clusterType": "drone"})),
         (Method::POST, "/api/v1/clusters/drone-1/retire", json!({})),
         (Method::POST, "/api/v1/clusters/drone-1/revoke", json!({})),
@@ -103,7 +103,9 @@ fn roles_see_and_do_what_is_theirs_and_every_write_is_written_down(database: Dat
 
     // A revoked token is out at once.
     let id = viewer.get("/api/v1/whoami")["token"].as_str().unwrap().to_owned();
-    assert_eq!(world.api.ask(Method::DELETE, &format!("/api/v1/access-tokens/{id}"), None, &[]).status, 204);
+    let path = format!("/api/v1/access-tokens/{id}");
+    assert_eq!(world.api.ask(Method::DELETE, &path, None, &[]).status, 403, "an administrator's business");
+    assert_eq!(world.administrator().ask(Method::DELETE, &path, None, &[]).status, 204);
     assert_eq!(viewer.status_of("/api/v1/environments"), 401);
 }
 
@@ -225,7 +227,7 @@ fn a_stop_finishes_what_runs_and_ends_what_waits_at_once() {
 fn a_login_is_kept_and_a_hub_that_is_away_is_diagnosed() {
     let Some(mut world) = World::start(Database::Sqlite) else { return };
     world.await_first_states();
-    let token = world.hub.places().data.join("admin-token");
+    let token = world.hub.places().data.join("platform-token");
     let url = world.hub.url("");
     let mut person = kedge_tests::world::kedge::Kedge::new("").unwrap();
     person.run(["login", &url, "--token-file", token.to_str().unwrap()]);

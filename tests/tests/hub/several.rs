@@ -8,7 +8,7 @@ use kedge_tests::lab::await_true;
 use kedge_tests::lab::git_server::Webhook;
 use kedge_tests::lab::hub::Hub;
 use kedge_tests::world::api::Api;
-use kedge_tests::world::{Database, HOOK_SECRET, SOON, World, admin_token, sample};
+use kedge_tests::world::{Database, HOOK_SECRET, SOON, World, platform_token, sample};
 
 /// The next push is published by the other one in this time.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ impl Pair {
         let mut second = Hub::prepare(|places| world.settings.text(places))?;
         second.start_again();
         world.meet();
-        let second_api = Api::at(&second.url("")).with_token(&admin_token(&world.hub));
+        let second_api = Api::at(&second.url("")).with_token(&platform_token(&world.hub));
         Some(Pair { world, second, second_api })
     }
 

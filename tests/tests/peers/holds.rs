@@ -60,4 +60,20 @@ fn holds_of_two_agents_reach_a_third_without_a_hub_and_each_is_taken_back_by_its
     hall.await_text(&[HELD], "version 2");
     hall.await_converged(&[HELD]);
     hall.await_so("the history tells both ends", SOON, |hall| told(hall).matches("is no longer held").count() == 2);
+
+    // Somebody takes an agent away and holds from there. The hub lifts it, and its word comes through the site.
+    assert_eq!(hall.on(1, &["hold", "--cluster", &target, held, "--reason", "stolen", "--for", "2d"]).code, 0);
+    hall.await_so("the hub knows that it is obeyed", SOON * 2, |hall| {
+        let holds = hall.plant.seen(&target)["holds"].as_array().cloned().unwrap_or_default();
+        holds.iter().any(|hold| hold["writer"] == "peer" && hold["obeyed"] == true && hold["reason"] == "stolen")
+    });
+    let status = hall.plant.agents[HELD].status().unwrap_or_default();
+    let left = status["holds"][0]["endsInSeconds"].as_u64().unwrap_or_default();
+    assert!((86_400..=172_800).contains(&left), "it lasts what its maker said: {status}");
+    hall.plant.push_app("dev", "version 3");
+    hall.await_text(&[0, 1], "version 3");
+    let lift = ["unhold", &target, held, "--peers", "--reason", "it was stolen"];
+    hall.plant.world.kedge.run(lift);
+    hall.await_text(&[HELD], "version 3");
+    assert!(reasons(&hall).is_empty());
 }

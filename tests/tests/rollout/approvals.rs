@@ -1,7 +1,10 @@
 //! What people decide: approvals, overrides, freezes; and what stays written of it.
 
+use kedge_tests::world::api::Api;
 use kedge_tests::world::plant::{Lane, MOVED_WITHIN, Plant};
 use kedge_tests::world::policy::Policy;
+
+use serde_json::json;
 
 use crate::evidence;
 use crate::plants::{A_WHILE, CANARIES, CHAIN, OTHERS, small, small_then, tighten, with_rings};
@@ -30,6 +33,34 @@ fn prod_needs_an_approval_by_somebody_else_than_the_author() {
     plant.await_rollout("prod", &commit, "Complete");
     let statement = evidence::await_statement(&plant, "prod", &commit);
     assert!(statement.to_string().contains("bea@example.com"), "{statement}");
+}
+
+#[test]
+fn two_tokens_of_one_person_are_one_and_an_override_of_two_needs_two() {
+    let policy = Policy::chain(&CHAIN).with("prod", &["approval: {people: 2}", "override: {people: 2}"]);
+    let Some(plant) = small_then(&policy) else { return };
+    let bea = plant.person("bea", "platform");
+    let administrator = plant.world.administrator();
+    let second = json!({"person": "bea", "name": "somebody else", "role": "platform"});
+    // Who isn't an administrator makes no second name for itself.
+    assert_eq!(bea.ask(http::Method::POST, "/api/v1/access-tokens", Some(&second), &[]).status, 403);
+    assert_eq!(bea.ask(http::Method::POST, "/api/v1/people", Some(&json!({"name": "x"})), &[]).status, 403);
+    let second = administrator.post("/api/v1/access-tokens", second);
+    let second = plant.world.api.with_token(second["token"].as_str().unwrap());
+    let old = plant.named("prod").unwrap();
+    let commit = plant.push_main("Please");
+    plant.await_rollout("stage", &commit, "Complete");
+    await_waiting(&plant, "prod", &commit);
+    assert!(plant.approve(&bea, "prod", "fine").status < 300);
+    assert_eq!(plant.approve(&second, "prod", "fine as well").status, 409);
+    assert_eq!(plant.approve(&administrator, "prod", "fine too").status, 403);
+    let over = json!({"override": true, "reason": "now", "commit": commit});
+    let over = |who: &Api| who.ask(http::Method::POST, "/api/v1/promotions/prod", Some(&over), &[]).status;
+    assert!(over(&bea) < 300);
+    assert_eq!(over(&second), 409, "the same person overrides once");
+    plant.stays_so("one person isn't two", A_WHILE, |plant| plant.named("prod").as_deref() == Some(&old));
+    assert!(over(&plant.person("cleo", "platform")) < 300);
+    plant.await_named("prod", &commit);
 }
 
 #[test]

@@ -94,8 +94,7 @@ fn no_text_of_others_becomes_a_part_of_a_page() {
 fn an_application_team_sees_and_does_its_own_only() {
     let Some(plant) = scene::plant() else { return };
     let own = plant.person("hello team", "application");
-    let made = json!({"name": "others", "role": "application", "workspaces": ["other-team"]});
-    let token = plant.world.api.post("/api/v1/access-tokens", made);
+    let token = plant.world.person("others", "application", &["other-team"]);
     let others = plant.world.api.with_token(token["token"].as_str().unwrap());
     let Some(browser) = scene::window(&own) else { return };
     browser.open(&own.url("/workloads"));

@@ -34,6 +34,7 @@ fn a_host_with_everything_shows_what_runs_and_what_should() {
         writer: Writer::Technician,
         reason: "lens is being changed".to_owned(),
         since: Time(at(-600)),
+        ends_in_seconds: None,
     }];
     overview.assignments.iter_mut().find(|one| one.name == "hello").unwrap().held = true;
     overview.warnings = vec![Warning {

@@ -45,6 +45,7 @@ fn a_cause_that_passes_is_tried_again_and_a_hold_stops_even_that() {
             writer: Writer::Hub,
             reason: String::new(),
             since: Time(at(0)),
+            ends_in_seconds: None,
         }];
     });
     assert!(text.contains("nothing is changed here until kedge unhold CLUSTER camera, at the hub"), "{text}");

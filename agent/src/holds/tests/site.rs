@@ -1,6 +1,6 @@
 //! Holds of several agents on one cluster: whose count, and that their order doesn't.
 
-use kedge_model::wire::{Membership, Sequence, SiteHolds, Stream};
+use kedge_model::wire::{HubHolds, Lift, Membership, Sequence, SiteHolds, Stream};
 use proptest::prelude::*;
 
 use super::*;
@@ -28,7 +28,7 @@ fn vouched(membership: &Membership) -> Envelope {
 
 fn by(writer: &SigningKey, sequence: u64, assignments: &[&str]) -> Envelope {
     let document = from_hub(sequence, assignments);
-    Envelope::sign(&SiteHolds { document, key: writer.public() }, writer).unwrap()
+    Envelope::sign(&SiteHolds { document, key: writer.public(), lasts: Default::default() }, writer).unwrap()
 }
 
 fn take(holds: &Holds, envelope: &Envelope, writer: &Membership) -> Result<bool, HoldError> {
@@ -65,7 +65,11 @@ fn only_members_of_the_site_are_obeyed_and_only_what_is_newer() {
     let retired = Membership { retired: true, ..own.clone() };
     assert!(matches!(refused(&by(&second, 3, &[]), &retired), HoldError::NotOfTheSite(_)));
     assert!(matches!(refused(&by(&key(1), 3, &[]), &member(&key(1), "works")), HoldError::NotOfTheSite(_)));
-    let forged = Envelope::sign(&SiteHolds { document: from_hub(3, &[]), key: second.public() }, &other).unwrap();
+    let forged = Envelope::sign(
+        &SiteHolds { document: from_hub(3, &[]), key: second.public(), lasts: Default::default() },
+        &other,
+    )
+    .unwrap();
     assert!(matches!(refused(&forged, &own), HoldError::Forged(_)));
     let unvouched = Envelope::sign(&own, &second).unwrap();
     let site = member(&key(1), "works");
@@ -75,7 +79,9 @@ fn only_members_of_the_site_are_obeyed_and_only_what_is_newer() {
     let taken = holds.take_from_peer(&by(&second, 3, &[]), &vouched(&own), &alone, &[key(9).public()]);
     assert!(matches!(taken, Err(HoldError::NotOfTheSite(_))));
     let elsewhere = HoldDocument { cluster: ClusterId::of_public_key(&[7; 32]), ..from_hub(3, &[]) };
-    let elsewhere = Envelope::sign(&SiteHolds { document: elsewhere, key: second.public() }, &second).unwrap();
+    let elsewhere =
+        Envelope::sign(&SiteHolds { document: elsewhere, key: second.public(), lasts: Default::default() }, &second)
+            .unwrap();
     assert!(matches!(refused(&elsewhere, &own), HoldError::WrongCluster(_)));
     let long = "x".repeat(40_000);
     assert!(matches!(refused(&by(&second, 3, &[&long]), &own), HoldError::TooLarge(_)));
@@ -114,7 +120,9 @@ fn a_technician_sets_aside_what_nobody_takes_back() {
     assert_eq!(holds.held().unwrap().into_keys().collect::<Vec<_>>(), ["c"]);
     let mut again = from_hub(3, &["a"]);
     again.holds[0].since = Timestamp(NOON.0 + 1);
-    let again = Envelope::sign(&SiteHolds { document: again, key: second.public() }, &second).unwrap();
+    let again =
+        Envelope::sign(&SiteHolds { document: again, key: second.public(), lasts: Default::default() }, &second)
+            .unwrap();
     take(&holds, &again, &own).unwrap();
     assert_eq!(holds.held().unwrap().into_keys().collect::<Vec<_>>(), ["a"]);
 }
@@ -123,9 +131,9 @@ fn a_technician_sets_aside_what_nobody_takes_back() {
 fn what_is_held_on_others_is_signed_and_counted_per_target() {
     let holds = holds(&FakeDisk::new());
     let (one, other) = (cluster(), ClusterId::of_public_key(&[7; 32]));
-    holds.hold_on(&key(2), one, "a", "anna@gate", "lens", NOON).unwrap();
-    holds.hold_on(&key(2), other, "a", "anna@gate", "", NOON).unwrap();
-    holds.hold_on(&key(2), one, "b", "anna@gate", "", NOON).unwrap();
+    holds.hold_on(&key(2), one, "a", "anna@gate", "lens", DAY, NOON).unwrap();
+    holds.hold_on(&key(2), other, "a", "anna@gate", "", DAY, NOON).unwrap();
+    holds.hold_on(&key(2), one, "b", "anna@gate", "", DAY, NOON).unwrap();
     assert!(holds.unhold_on(&key(2), one, "a", NOON).unwrap());
     assert!(!holds.unhold_on(&key(2), one, "a", NOON).unwrap());
     let documents =
@@ -143,7 +151,7 @@ fn what_is_held_on_others_is_signed_and_counted_per_target() {
     }
     assert_eq!(target.held().unwrap().into_keys().collect::<Vec<_>>(), ["b"]);
     // A host that joined again is another writer.
-    holds.hold_on(&key(3), one, "c", "anna@gate", "", NOON).unwrap();
+    holds.hold_on(&key(3), one, "c", "anna@gate", "", DAY, NOON).unwrap();
     let found = documents();
     assert_eq!((found.len(), found[0].document.sequence, found[0].key), (1, 1, key(3).public()));
 }
@@ -209,4 +217,108 @@ proptest! {
         prop_assert!(take(&holds, &changed, &member(&key(2), "works")).is_err());
         prop_assert!(holds.read().unwrap().is_empty());
     }
+}
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
+
+fn for_days(writer: &SigningKey, sequence: u64, assignment: &str, days: u64) -> Envelope {
+    let lasts = [(assignment.to_owned(), days * DAY.as_secs())].into();
+    let document = from_hub(sequence, &[assignment]);
+    Envelope::sign(&SiteHolds { document, key: writer.public(), lasts }, writer).unwrap()
+}
+
+#[test]
+fn a_hold_from_elsewhere_ends_after_its_time_and_one_on_the_spot_never() {
+    let holds = holds(&FakeDisk::new());
+    let (second, own) = (key(2), member(&key(2), "works"));
+    holds.hold(&key(1), "here", "root", "", NOON).unwrap();
+    take(&holds, &by(&second, 1, &["a"]), &own).unwrap();
+    assert!(holds.count(Duration::ZERO, None).unwrap().is_empty());
+    for _ in 0..5 {
+        assert!(holds.count(DAY, None).unwrap().is_empty());
+    }
+    // A day before its end it is told.
+    let soon = holds.count(DAY, None).unwrap();
+    assert_eq!((soon.len(), soon[0].ends_in), (1, Some(DAY)));
+    assert_eq!(names(&holds).len(), 2);
+    assert!(holds.count(DAY, None).unwrap().is_empty());
+    assert_eq!(names(&holds), ["technician:here"]);
+    holds.count(DAY * 10_000, None).unwrap();
+    assert_eq!(names(&holds), ["technician:here"]);
+    // Held anew, its time begins again.
+    let mut again = from_hub(2, &["a"]);
+    again.holds[0].since = Timestamp(NOON.0 + 1);
+    let again =
+        Envelope::sign(&SiteHolds { document: again, key: second.public(), lasts: Default::default() }, &second);
+    take(&holds, &again.unwrap(), &own).unwrap();
+    assert_eq!(names(&holds).len(), 2);
+}
+
+#[test]
+fn nobody_holds_from_elsewhere_for_ever() {
+    let holds = holds(&FakeDisk::new());
+    let (second, own) = (key(2), member(&key(2), "works"));
+    take(&holds, &for_days(&second, 1, "a", 1_000_000), &own).unwrap();
+    holds.count(Duration::ZERO, None).unwrap();
+    holds.count(SiteHolds::LASTS_AT_MOST, None).unwrap();
+    assert!(names(&holds).is_empty());
+}
+
+#[test]
+fn time_is_counted_and_a_clock_that_is_set_changes_nothing() {
+    let holds = holds(&FakeDisk::new());
+    let (second, own) = (key(2), member(&key(2), "works"));
+    take(&holds, &for_days(&second, 1, "a", 3), &own).unwrap();
+    let hub = |days: i64| Some(Timestamp(NOON.0 + days * 24 * 3_600_000));
+    let left = |holds: &Holds| holds.read().unwrap().first().and_then(|held| held.ends_in);
+    holds.count(Duration::ZERO, hub(0)).unwrap();
+    // Two days of running without the hub, which then says the same: counted once.
+    holds.count(DAY, hub(0)).unwrap();
+    holds.count(DAY, hub(2)).unwrap();
+    assert_eq!(left(&holds), Some(DAY));
+    // The hub's clock was wrong and is set back: nothing ends, and nothing lasts for ever.
+    holds.count(Duration::ZERO, hub(-400)).unwrap();
+    assert_eq!(left(&holds), Some(DAY));
+    holds.count(DAY / 2, hub(-400)).unwrap();
+    assert_eq!(left(&holds), Some(DAY / 2));
+    // The host was off: the hub knows how long.
+    holds.count(Duration::ZERO, hub(-398)).unwrap();
+    assert!(names(&holds).is_empty());
+}
+
+#[test]
+fn the_hub_lifts_what_another_agent_holds() {
+    let holds = holds(&FakeDisk::new());
+    let (second, third) = (key(2), key(3));
+    let id = |key: &SigningKey| ClusterId::of_public_key(key.public().as_bytes());
+    take(&holds, &by(&second, 4, &["a", "b"]), &member(&second, "works")).unwrap();
+    take(&holds, &by(&third, 1, &["a"]), &member(&third, "works")).unwrap();
+    holds.hold(&key(1), "a", "root", "", NOON).unwrap();
+    let lift = |writer, assignment: Option<&str>, through| Lift {
+        writer,
+        assignment: assignment.map(str::to_owned),
+        through,
+        since: None,
+        by: "ben".to_owned(),
+        reason: "stolen".to_owned(),
+        at: NOON,
+    };
+    let lifting = |sequence, lifted| HubHolds { document: from_hub(sequence, &[]), lifted };
+    let from_hub = |document: &HubHolds, seed| {
+        holds.take_from_hub(&Envelope::sign(document, &key(seed)).unwrap(), cluster(), &[key(9).public()])
+    };
+    let one = lifting(1, vec![lift(id(&second), Some("a"), 4)]);
+    assert!(matches!(from_hub(&one, 2), Err(HoldError::Forged(_))), "nobody but the hub");
+    assert!(from_hub(&one, 9).unwrap());
+    let third_a = format!("peer-{}:a", id(&third));
+    assert_eq!(
+        names(&holds).iter().filter(|name| name.ends_with(":a")).collect::<Vec<_>>(),
+        ["technician:a", &third_a]
+    );
+    assert_eq!(holds.held().unwrap()["b"].len(), 1);
+    // Everything of a writer, whatever it says later.
+    let all = vec![lift(id(&second), None, Lift::EVERYTHING), lift(id(&third), None, Lift::EVERYTHING)];
+    assert!(from_hub(&lifting(2, all), 9).unwrap());
+    take(&holds, &by(&second, 5, &["a", "b", "c"]), &member(&second, "works")).unwrap();
+    assert_eq!(names(&holds), ["technician:a"], "what was said on the spot stands");
 }

@@ -105,7 +105,7 @@ impl World {
         .unwrap();
         let disk: Arc<dyn Disk> = Arc::new(disk);
         let joined = identity.joined();
-        let stored = Stored { joined: Some(joined.clone()), pending: None };
+        let stored = Stored { joined: Some(joined.clone()), pending: None, ..Stored::default() };
         let remembered = Remembered {
             keys: joined.keys.clone(),
             membership: joined.membership.clone(),

@@ -234,6 +234,7 @@ impl<H: Hub> Desk<H> {
             }
         }
         if changed {
+            self.count_holds_soon();
             self.follow_holds(house);
             self.sharing.soon();
         }

@@ -42,6 +42,9 @@ pub struct EnvironmentPolicy {
     pub offline: Offline,
     /// What a failure does that comes after the gate has passed.
     pub late: Late,
+    /// So many persons must override a gate, at least one.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub override_people: u32,
 }
 
 /// A part of an environment's clusters, with the rules under which a change leaves it.
@@ -234,6 +237,14 @@ pub enum PinnedTo {
     Commit(String),
 }
 
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
 /// All of something, in hundredths of a percent.
 pub const WHOLE: u32 = 10_000;
 
@@ -292,6 +303,7 @@ impl EnvironmentPolicy {
             counts: Counted::default(),
             offline: Offline::default(),
             late: Late::default(),
+            override_people: 1,
         }
     }
 }

@@ -34,6 +34,8 @@ fn environment() -> Value {
         ("offline", words("Whether clusters that are away leave a rollout complete.", &["complete", "incomplete"])),
         ("late", words("What a failure does after the gate has passed.", &["show", "reopen"])),
     ];
+    let people = json!({"type": "integer", "minimum": 1, "description": "How many; 1 when not written."});
+    fields.push(("override", object("Who must override a gate, each with a reason.", &[], &[("people", people)])));
     fields.extend(rules());
     object("An environment, and what must hold before a change leaves it.", &["name"], &fields)
 }

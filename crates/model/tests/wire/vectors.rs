@@ -192,7 +192,20 @@ fn the_hold_vector_is_what_the_code_makes() {
     };
     let cluster = ClusterId::of_public_key(key(CLUSTER).public().as_bytes());
     let document = HoldDocument { cluster, sequence: 2, written_at: TIME, holds: vec![entry] };
-    check("hold.json", &signed(&document, HUB, json!({})));
+    let lift = Lift {
+        writer: ClusterId::of_public_key(key(NEXT).public().as_bytes()),
+        assignment: Some("press-line".to_owned()),
+        through: 4,
+        since: Some(TIME),
+        by: "ben".to_owned(),
+        reason: "the gate was stolen".to_owned(),
+        at: TIME,
+    };
+    let lifting = HubHolds { document: document.clone(), lifted: vec![lift] };
+    let lasts = [("camera-line".to_owned(), 86_400)].into();
+    let site = SiteHolds { document: document.clone(), key: key(NEXT).public(), lasts };
+    let more = json!({"lifting": signed(&lifting, HUB, json!({})), "fromTheSite": signed(&site, NEXT, json!({}))});
+    check("hold.json", &signed(&document, HUB, more));
 }
 
 #[test]

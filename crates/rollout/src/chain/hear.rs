@@ -3,8 +3,8 @@
 
 use kedge_model::kinds::Approval;
 
-use super::{Chain, Promotion, PromotionPhase, Standing, short};
-use crate::approval::{ONE_OF_PLATFORM, PLATFORM, counts, of_platform, people};
+use super::{Chain, Promotion, PromotionPhase, Standing, is_override, short};
+use crate::approval::{ONE_OF_PLATFORM, PLATFORM, counts, of_platform, overrides_once, people};
 use crate::rollout::WORDS;
 use crate::word::{Refused, Say, Word};
 
@@ -53,6 +53,8 @@ pub fn hear_promotion(chain: &Chain, environment: &str, commit: Option<&str>, wo
             if matches!(promotion.phase, PromotionPhase::Passed) {
                 return Err(Refused::new("AlreadyPassed", format!("{} has passed {environment}", short(&commit))));
             }
+            let said = promotion.heard.map_or(promotion.words.as_slice(), |_| promotion.said_here());
+            overrides_once(said, rules.override_people, &word, is_override)?;
             Say::Override { ring: None }
         }
         Say::Now => {
@@ -68,7 +70,7 @@ pub fn hear_promotion(chain: &Chain, environment: &str, commit: Option<&str>, wo
             return Err(Refused::new("NotOfPromotions", message));
         }
     };
-    promotion.words.push(Word { say, ..word });
+    promotion.words.push(Word { say, ..word }.about(promotion.created_at));
     Ok(with(chain, environment, standing, promotion))
 }
 
@@ -92,7 +94,7 @@ fn approve(promotion: &Promotion, rule: Option<&Approval>, ring: Option<&str>, w
     };
     let authors = promotion.all_authors();
     counts(rule, word, &authors)?;
-    if people(rule, said, ring.unwrap_or_default(), &authors).contains(&word.who.trim().to_lowercase()) {
+    if people(rule, said, ring.unwrap_or_default(), &authors).contains_key(&word.person.id) {
         let message = format!("{} has approved {} already", word.who, short(&promotion.commit));
         return Err(Refused::new("AlreadyApproved", message));
     }

@@ -15,10 +15,10 @@ pub(super) fn settle(standing: &mut Standing, rules: &EnvironmentPolicy, outcome
     let Some(promotion) = standing.promotions.iter_mut().find(in_force) else { return };
     let outcome = outcome.filter(|outcome| outcome.commit == promotion.commit);
     if promotion.phase == PromotionPhase::Passed {
-        look_back(promotion, outcome);
+        look_back(promotion, outcome, rules.override_people);
         return;
     }
-    if promotion.overridden_here() {
+    if promotion.overridden_here(rules.override_people) {
         pass(promotion, now);
         return;
     }
@@ -87,11 +87,11 @@ fn pass(promotion: &mut Promotion, now: Timestamp) {
 
 /// After it had passed, only its own rollout opens it again: later ones are about the environment's own changes. A person's override
 /// stands.
-fn look_back(promotion: &mut Promotion, outcome: Option<&Outcome>) {
+fn look_back(promotion: &mut Promotion, outcome: Option<&Outcome>, needed: u32) {
     let Some(outcome) = outcome.filter(|outcome| outcome.rollout == promotion.rollout) else { return };
     match &outcome.state {
         OutcomeState::Complete { late_failed } => promotion.late_failed = *late_failed,
-        OutcomeState::Failed { why } if !promotion.overridden_here() => {
+        OutcomeState::Failed { why } if !promotion.overridden_here(needed) => {
             promotion.phase = PromotionPhase::Reopened { why: why.clone() };
         }
         _ => {}

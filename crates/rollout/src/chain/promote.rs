@@ -9,9 +9,9 @@ use kedge_model::wire::Timestamp;
 use super::outcome::settle;
 use super::{
     Chain, ChainFacts, EnvironmentFacts, MainCommit, Named, OutcomeState, Promotion, PromotionPhase, SKIPPED, Standing,
-    short,
+    is_override, short,
 };
-use crate::approval::{missing, of_platform};
+use crate::approval::{missing, of_platform, overridden, override_missing};
 use crate::calendar::{Opening, opening};
 use crate::word::Say;
 
@@ -198,11 +198,12 @@ impl Gatekeeper<'_> {
         let words = promotion.map(|promotion| promotion.words.as_slice()).unwrap_or_default();
         if let Some(ring) = self.rules.rings.first()
             && let Some(rule) = &ring.approval
-            && !words.iter().any(|word| matches!(word.say, Say::Override { .. }))
+            && !overridden(words, self.rules.override_people, is_override)
         {
             let authors = promotion.map(Promotion::all_authors).unwrap_or_default();
             why.extend(missing(&of_platform(rule), words, &ring.name, &authors));
         }
+        why.extend(override_missing(words, self.rules.override_people, is_override));
         if !words.iter().any(|word| word.say == Say::Now)
             && let Opening::Closed { why: closed, .. } = opening(&self.rules.windows, &self.rules.freezes, self.now)
         {

@@ -3,7 +3,7 @@
 use kedge_model::kinds::{Approval, ApproverRole, Empty, EnvironmentPolicy, Promoter, Window};
 
 use super::*;
-use crate::word::Refused;
+use crate::word::{Person, Refused};
 
 const START: i64 = 1_794_830_400_000;
 
@@ -65,7 +65,9 @@ impl World {
 
     fn say(&mut self, environment: &str, commit: Option<&str>, who: &str, say: Say) -> Result<(), Refused> {
         let (who, role, reason) = (who.to_owned(), "platform".to_owned(), "because".to_owned());
-        self.chain = hear_promotion(&self.chain, environment, commit, Word { who, role, at: at(1), reason, say })?;
+        let person = Person::new(&who, &[&format!("{who}@example.org")]);
+        let word = Word { who, person, role, at: at(1), reason, say, new_token: false };
+        self.chain = hear_promotion(&self.chain, environment, commit, word)?;
         Ok(())
     }
 
@@ -222,10 +224,12 @@ fn an_override_lets_a_commit_in_and_stays_with_it() {
     world.commit("a").go(0);
     let no_reason = Word {
         who: "ben".to_owned(),
+        person: Person::new("ben", &[]),
         role: "platform".to_owned(),
         at: at(1),
         reason: " ".to_owned(),
         say: Say::Override { ring: None },
+        new_token: false,
     };
     assert_eq!(hear_promotion(&world.chain, "prod", Some("a"), no_reason).unwrap_err().reason, "ReasonNeeded");
     world.say("prod", Some("a"), "ben", Say::Override { ring: None }).unwrap();

@@ -6,7 +6,7 @@ use kedge_model::kinds::{Empty, Late, Ring, Then};
 use kedge_model::wire::Timestamp;
 
 use super::{Facts, Phase, RingState, Rollout};
-use crate::approval::{ONE_OF_PLATFORM, missing};
+use crate::approval::{ONE_OF_PLATFORM, missing, overridden, override_missing};
 use crate::gate::{CheckFact, Counts, Sight, Verdict, broken, clusters, judge};
 use crate::moment::{Span, Utc, later};
 use crate::word::Say;
@@ -155,16 +155,22 @@ fn go_on(next: &mut Rollout, facts: &Facts, now: Timestamp) {
 
 /// What keeps a ring from beginning.
 fn held(rollout: &Rollout, ring: &str, now: Timestamp) -> Vec<String> {
-    let overridden = rollout.words.iter().any(|word| says_override(&word.say, ring));
-    let approval = rollout.approval(ring).filter(|_| !overridden);
+    let needed = rollout.policy.override_people;
+    let about = |say: &Say| says_override(say, ring);
+    let approval = rollout.approval(ring).filter(|_| !overridden(&rollout.words, needed, about));
     let unapproved = approval.and_then(|rule| missing(&rule, &rollout.words, ring, &[&rollout.cause.author]));
-    unapproved.into_iter().chain(rollout.shut(now)).collect()
+    let half = override_missing(&rollout.words, needed, about);
+    unapproved.into_iter().chain(half).chain(rollout.shut(now)).collect()
 }
 
 /// A ring that is rolling: its gate, its soak.
 fn watch(next: &mut Rollout, facts: &Facts, place: usize, paused: Option<&str>, now: Timestamp) {
     let soak = next.rules(&next.rings[place].ring).map(|rules| rules.soak).unwrap_or_default();
     let leave = leave(next, facts, place, now);
+    let half = {
+        let (ring, needed) = (&next.rings[place], next.policy.override_people);
+        override_missing(&next.overrides_of(ring), needed, |say| says_override(say, &ring.ring))
+    };
     let ring = &mut next.rings[place];
     ring.empty = matches!(&leave, (_, true));
     let mut why = match leave.0 {
@@ -183,6 +189,9 @@ fn watch(next: &mut Rollout, facts: &Facts, place: usize, paused: Option<&str>, 
             }
         }
     };
+    if !why.is_empty() {
+        why.extend(half);
+    }
     why.extend(paused.map(str::to_owned));
     if why.is_empty() {
         ring.state = RingState::Passed;
@@ -197,7 +206,8 @@ fn watch(next: &mut Rollout, facts: &Facts, place: usize, paused: Option<&str>, 
 fn leave(rollout: &Rollout, facts: &Facts, place: usize, now: Timestamp) -> (Leave, bool) {
     let ring = &rollout.rings[place];
     let said = rollout.words.get(ring.heard..).unwrap_or_default();
-    if said.iter().any(|word| says_override(&word.say, &ring.ring)) {
+    let needed = rollout.policy.override_people;
+    if overridden(said, needed, |say| says_override(say, &ring.ring)) {
         return (Leave::Go, false);
     }
     let (Some(rules), Some(seen)) = (rollout.rules(&ring.ring), rollout.sights(facts, &ring.ring)) else {

@@ -1,7 +1,7 @@
 //! What people may say to a rollout, and what follows at once. Called by the hub's API; `advance` reads the words later.
 
 use super::{Phase, Progress, RingState, Rollout};
-use crate::approval::{ONE_OF_PLATFORM, PLATFORM, counts, people};
+use crate::approval::{ONE_OF_PLATFORM, OVERRIDDEN, PLATFORM, counts, override_missing, overrides_once, people};
 use crate::word::{Refused, Say, Word};
 
 /// More words than this are refused: a script gone wild must not fill the database. Ending it is always possible.
@@ -35,7 +35,7 @@ pub fn hear(rollout: &Rollout, word: Word) -> Result<Rollout, Refused> {
             Say::Abort
         }
     };
-    next.words.push(Word { say, ..word });
+    next.words.push(Word { say, ..word }.about(rollout.created_at));
     Ok(next)
 }
 
@@ -64,7 +64,7 @@ fn approve(rollout: &Rollout, named: Option<&str>, word: &Word) -> Result<Say, R
     };
     let authors = [rollout.cause.author.as_str()];
     counts(&rule, word, &authors)?;
-    if people(&rule, said, &ring.ring, &authors).contains(&word.who.trim().to_lowercase()) {
+    if people(&rule, said, &ring.ring, &authors).contains_key(&word.person.id) {
         let message = format!("{} has approved the ring {} already; the policy counts people", word.who, ring.ring);
         return Err(Refused::new("AlreadyApproved", message));
     }
@@ -88,6 +88,19 @@ fn overrule(next: &mut Rollout, named: Option<&str>, word: &Word) -> Result<Say,
             format!("it is not the turn of the ring {}; only the one that waits can be overridden", ring.ring);
         return Err(Refused::new("NotItsTurn", message));
     }
+    let needed = next.policy.override_people;
+    let about = |say: &Say| matches!(say, Say::Override { ring: Some(named) } if *named == ring.ring);
+    let said = next.overrides_of(&ring);
+    overrides_once(&said, needed, word, about)?;
+    let this = Say::Override { ring: Some(ring.ring.clone()) };
+    let said: Vec<Word> = said.into_iter().chain([Word { say: this.clone(), ..word.clone() }]).collect();
+    if let Some(half) = override_missing(&said, needed, about) {
+        if let Some(progress) = next.rings.iter_mut().find(|progress| progress.ring == ring.ring) {
+            progress.waits_for.retain(|why| !why.starts_with(OVERRIDDEN));
+            progress.waits_for.push(half);
+        }
+        return Ok(this);
+    }
     if stopped.is_some() {
         start_again(next);
     }
@@ -95,7 +108,7 @@ fn overrule(next: &mut Rollout, named: Option<&str>, word: &Word) -> Result<Say,
         progress.forgive = progress.state.is_new();
     }
     next.accept = true;
-    Ok(Say::Override { ring: Some(ring.ring) })
+    Ok(this)
 }
 
 fn now(rollout: &Rollout) -> Result<Say, Refused> {

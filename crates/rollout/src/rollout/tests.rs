@@ -5,7 +5,7 @@ use std::time::Duration;
 use kedge_model::kinds::{Amount, Approval, ApproverRole, Empty, Late, Members, Ring, Then, Window};
 
 use super::*;
-use crate::word::Refused;
+use crate::word::{Person, Refused};
 
 const START: i64 = 1_794_830_400_000;
 
@@ -59,7 +59,10 @@ fn step(rollout: &Rollout, facts: &Facts, now: Timestamp) -> Rollout {
 }
 
 fn say(rollout: &Rollout, who: &str, say: Say) -> Result<Rollout, Refused> {
-    let word = Word { who: who.to_owned(), role: "platform".to_owned(), at: at(1), reason: "because".to_owned(), say };
+    let (role, reason) = ("platform".to_owned(), "because".to_owned());
+    let email = format!("{who}@example.org");
+    let person = Person::new(who, &[&email]);
+    let word = Word { who: who.to_owned(), person, role, at: at(1), reason, say, new_token: false };
     hear(rollout, word)
 }
 
@@ -285,10 +288,12 @@ fn an_override_passes_the_ring_that_waits_and_needs_a_reason_and_a_role() {
     let first = step(&rollout(quiet, &[item("large", "web")]), &facts(DONE, IDLE), at(0));
     let word = |role: &str, reason: &str, ring: Option<&str>| Word {
         who: "ben".to_owned(),
+        person: Person::new("ben", &[]),
         role: role.to_owned(),
         at: at(1),
         reason: reason.to_owned(),
         say: Say::Override { ring: ring.map(str::to_owned) },
+        new_token: false,
     };
     assert_eq!(hear(&first, word("platform", " ", None)).unwrap_err().reason, "ReasonNeeded");
     assert_eq!(hear(&first, word("application", "x", None)).unwrap_err().reason, "RoleNeeded");
@@ -323,8 +328,15 @@ fn words_that_do_not_fit_the_phase_are_refused() {
 fn a_promotion_s_approval_is_one_of_the_first_ring() {
     let mut guarded = policy();
     guarded.rings[0].approval = Some(Approval { people: 1, role: ApproverRole::Platform, not_author: true });
-    let word =
-        |say| Word { who: "ben".to_owned(), role: "platform".to_owned(), at: at(1), reason: "because".to_owned(), say };
+    let word = |say| Word {
+        who: "ben".to_owned(),
+        person: Person::new("ben", &["ben@example.org"]),
+        role: "platform".to_owned(),
+        at: at(1),
+        reason: "because".to_owned(),
+        say,
+        new_token: false,
+    };
     let words = [word(Say::Approve { ring: None }), word(Say::Override { ring: None })];
     let seeded = rollout(guarded.clone(), &[item("large", "web")]).with_words(&words[..1]);
     assert_eq!(states(&step(&seeded, &facts(IDLE, IDLE), at(2)))[0], RingState::Rolling);

@@ -162,7 +162,8 @@ impl Agent {
     pub fn write_hold(&mut self, on: ClusterId, now: Timestamp) -> Result<Envelope, Broken> {
         let sequence = self.disk.holds.get(&on).map_or(1, |(sequence, _)| sequence + 1);
         // As an agent writes them: with the key, so that who never heard of the writer's other documents can judge it.
-        let document = SiteHolds { document: hold(on, sequence, now), key: self.key.public() };
+        let document =
+            SiteHolds { document: hold(on, sequence, now), key: self.key.public(), lasts: Default::default() };
         let envelope = Envelope::sign(&document, &self.key).map_err(broken)?;
         self.disk.holds.insert(on, (sequence, envelope.clone()));
         Ok(envelope)

@@ -17,7 +17,6 @@ use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
 use crate::rollout::words::{self, SayError};
-use crate::store::now;
 use crate::store::tokens::Role;
 
 /// Why, and for which ring.
@@ -60,7 +59,7 @@ pub async fn say(
     }
     // Also refuses who may not see it.
     let seen = super::whole(&state, &caller, id).await?;
-    let word = Word { who: caller.name.clone(), role: caller.role.as_str().to_owned(), at: now(), reason, say };
+    let word = caller.word(say, &reason);
     let done = tell(&state, &caller, id, word, seen.rollout.moves).await?;
     let status = if done { StatusCode::OK } else { StatusCode::ACCEPTED };
     Ok((status, Json(super::whole(&state, &caller, id).await?)))
@@ -124,8 +123,8 @@ async fn taken(state: &ApiState, number: i64) -> Result<bool, ApiError> {
 /// Approving is for the role that the ring's policy names; everything else for the platform team.
 fn allowed(caller: &Caller, rollout: &Rollout, say: &Say, seen_items: usize) -> Result<(), ApiError> {
     let Say::Approve { ring } = say else { return Ok(()) };
-    if caller.role == Role::Viewer {
-        return Err(ApiError::forbidden("a viewer only looks"));
+    if caller.only_looks() {
+        return Err(ApiError::forbidden(format!("a token of the role {} approves nothing", caller.role)));
     }
     if caller.role == Role::Platform {
         return Ok(());

@@ -7,7 +7,7 @@ use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
 use kedge_goyaml::{Key, Value as Yaml};
 use kedge_model::wire::{Digest, Stream};
-use kedge_rollout::{Phase, Rollout, RolloutId, Say, Word};
+use kedge_rollout::{Phase, Rollout, RolloutId, Say};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -176,7 +176,7 @@ async fn again(
     for rollout in unfinished(state, selector).await? {
         if matches!(rollout.phase, Phase::Stopped { .. } | Phase::Paused { .. }) {
             let items = rollout.items.len();
-            say::tell(state, caller, rollout.id, word(caller, Say::Resume, &body.reason), items).await?;
+            say::tell(state, caller, rollout.id, caller.word(Say::Resume, &body.reason), items).await?;
             rollouts.push(rollout.id.0);
         }
     }
@@ -357,7 +357,7 @@ async fn let_begin(state: &ApiState, caller: &Caller, selector: &Selector, reaso
         let waits = matches!(rollout.phase, Phase::Active) && !rollout.words.iter().any(|word| word.say == Say::Now);
         if waits {
             let items = rollout.items.len();
-            say::tell(state, caller, rollout.id, word(caller, Say::Now, reason), items).await?;
+            say::tell(state, caller, rollout.id, caller.word(Say::Now, reason), items).await?;
             told.push(rollout.id.0);
         }
     }
@@ -380,10 +380,6 @@ async fn unfinished(state: &ApiState, selector: &Selector) -> Result<Vec<Rollout
         all.extend(state.store.whole_rollout(id).await?.map(|whole| whole.rollout));
     }
     Ok(all)
-}
-
-fn word(caller: &Caller, say: Say, reason: &str) -> Word {
-    Word { who: caller.name.clone(), role: caller.role.as_str().to_owned(), at: now(), reason: reason.to_owned(), say }
 }
 
 async fn told(

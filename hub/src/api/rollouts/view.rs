@@ -137,6 +137,9 @@ pub struct ItemView {
 #[serde(rename_all = "camelCase")]
 pub struct WordView {
     pub who: String,
+    /// The person's id; empty for what was said before there were persons.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub person: String,
     pub role: String,
     pub at: String,
     /// `approve`, `override`, `now`, `pause`, `resume`, `abort`, `rollback`
@@ -145,6 +148,9 @@ pub struct WordView {
     pub ring: Option<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
+    /// The token that said it was made after this had begun.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub new_token: bool,
 }
 
 impl RolloutView {
@@ -301,11 +307,13 @@ impl WordView {
         };
         WordView {
             who: word.who.clone(),
+            person: word.person.id.clone(),
             role: word.role.clone(),
             at: moment(word.at.0),
             said,
             ring,
             reason: word.reason.clone(),
+            new_token: word.new_token,
         }
     }
 }

@@ -43,6 +43,7 @@ pub struct Hub {
     pub rooms: Arc<FakeRooms>,
     pub stop: watch::Sender<bool>,
     pub platform: String,
+    pub administrator: String,
     pub viewer: String,
     /// Of the workspace `harbour`.
     pub team: String,
@@ -108,10 +109,11 @@ impl Hub {
             store.add_api_token(name, role, workspaces, None).await.unwrap().1
         };
         let platform = token("anna", Role::Platform, &[]).await;
+        let administrator = token("root", Role::Administrator, &[]).await;
         let viewer = token("victor", Role::Viewer, &[]).await;
         let team = token("harbour", Role::Application, &["harbour".to_owned()]).await;
         let router = router(state.clone()).merge(crate::web::router(state));
-        Hub { router, store, rooms, stop, platform, viewer, team, _folder: folder }
+        Hub { router, store, rooms, stop, platform, administrator, viewer, team, _folder: folder }
     }
 
     pub async fn get(&self, token: &str, path: &str) -> Answer {
@@ -327,6 +329,15 @@ impl Rooms for FakeRooms {
         Ok(())
     }
 
+    fn longest_silence(&self, _: &str) -> Option<std::time::Duration> {
+        Some(std::time::Duration::from_secs(365 * 24 * 3600))
+    }
+
+    async fn readmit_cluster(&self, tx: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError> {
+        self.note(format!("readmit {cluster}"));
+        Ok(tx.readmit(cluster).await?)
+    }
+
     async fn revoke_cluster(&self, _: &mut Tx, cluster: &ClusterId) -> Result<(), ApiError> {
         self.note(format!("revoke {cluster}"));
         Ok(())
@@ -353,6 +364,18 @@ impl Rooms for FakeRooms {
     async fn hold(&self, _: &mut Tx, cluster: &ClusterId, entry: HoldEntry) -> Result<(), ApiError> {
         self.note(format!("{} holds {} on {cluster}", entry.by, entry.assignment));
         Ok(())
+    }
+
+    async fn lift(
+        &self,
+        _: &mut Tx,
+        cluster: &ClusterId,
+        assignment: &str,
+        by: &str,
+        _: &str,
+    ) -> Result<Vec<String>, ApiError> {
+        self.note(format!("{by} lifts {assignment} on {cluster}"));
+        Ok((assignment == "hello-functional-test").then(|| "eve@gate-1".to_owned()).into_iter().collect())
     }
 
     async fn release(&self, _: &mut Tx, cluster: &ClusterId, assignment: &str) -> Result<bool, ApiError> {

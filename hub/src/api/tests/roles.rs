@@ -86,14 +86,18 @@ async fn writes_are_for_those_they_belong_to(hub: Hub) {
     let fetch = json!({"url": "https://git.example/harbour/hello"});
     let others = json!({"url": "https://git.example/secret/spy"});
     let join = json!({"environment": "dev", "clusterType": "drone"});
-    let access = json!({"name": "x", "role": "viewer"});
+    let access = json!({"person": "victor", "name": "x", "role": "viewer"});
+    let person = json!({"name": "x"});
     let own_hold = json!({"assignment": "hello-functional-test"});
     let other_hold = json!({"assignment": "spy-functional-test"});
     for (method, path, body, viewer, team, platform) in [
         (Method::POST, "/join-tokens", join, 403, 403, 201),
         (Method::DELETE, "/join-tokens/j1", json!(null), 403, 403, 204),
-        (Method::POST, "/access-tokens", access, 403, 403, 201),
-        (Method::DELETE, "/access-tokens/0000000000000000", json!(null), 403, 403, 404),
+        (Method::POST, "/access-tokens", access, 403, 403, 403),
+        (Method::DELETE, "/access-tokens/0000000000000000", json!(null), 403, 403, 403),
+        (Method::POST, "/people", person, 403, 403, 403),
+        (Method::POST, "/people/victor", json!({"emails": []}), 403, 403, 403),
+        (Method::DELETE, "/people/victor", json!(null), 403, 403, 403),
         (Method::POST, "/clusters/drone-1/move", json!({"clusterType": "large"}), 403, 403, 200),
         (Method::POST, "/clusters/drone-1/relabel", json!({"set": {"a": "b"}}), 403, 403, 200),
         (Method::POST, "/clusters/drone-1/replace", json!({}), 403, 403, 201),

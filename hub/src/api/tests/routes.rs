@@ -29,13 +29,14 @@ async fn expired_and_revoked_tokens_are_over_at_once(hub: Hub) {
     assert_eq!(hub.get(&token, "/whoami").await.ok().body["role"], "viewer");
     hub.delete(&token, &format!("/access-tokens/{id}")).await.ok();
     hub.get(&token, "/whoami").await.refused(401, "TokenRevoked");
-    hub.delete(&hub.platform, &format!("/access-tokens/{id}")).await.refused(404, "NotFound");
+    hub.delete(&hub.platform, &format!("/access-tokens/{id}")).await.refused(403, "Forbidden");
+    hub.delete(&hub.administrator, &format!("/access-tokens/{id}")).await.refused(404, "NotFound");
 }
 
 async fn access_tokens_end_after_a_year_unless_asked_otherwise(hub: Hub) {
     let days = async |expires: serde_json::Value| {
-        let body = json!({"name": "ci", "role": "viewer", "expires": expires});
-        let made = hub.post(&hub.platform, "/access-tokens", body).await.ok();
+        let body = json!({"person": "victor", "name": "ci", "role": "viewer", "expires": expires});
+        let made = hub.post(&hub.administrator, "/access-tokens", body).await.ok();
         let listed = hub.get(&hub.platform, "/access-tokens").await.ok();
         let found = listed.body["items"].as_array().unwrap().iter().find(|item| item["id"] == made.body["id"]).cloned();
         assert_eq!(made.body["expiresAt"], found.unwrap()["expiresAt"], "it is said when it is made");
@@ -46,8 +47,8 @@ async fn access_tokens_end_after_a_year_unless_asked_otherwise(hub: Hub) {
     assert_eq!(days(json!("90d")).await, Some(90));
     assert_eq!(days(json!("never")).await, None);
     for expires in ["", "0s", "7 days", "Never", "100000000000d", "18446744073709551615d"] {
-        let body = json!({"name": "ci", "role": "viewer", "expires": expires});
-        hub.post(&hub.platform, "/access-tokens", body).await.refused(400, "BadExpiry");
+        let body = json!({"person": "victor", "name": "ci", "role": "viewer", "expires": expires});
+        hub.post(&hub.administrator, "/access-tokens", body).await.refused(400, "BadExpiry");
     }
 }
 
@@ -130,19 +131,19 @@ async fn what_cannot_be_understood_is_named(hub: Hub) {
     hub.send(Method::PUT, &hub.platform, "/clusters", None, &[]).await.refused(405, "WrongMethod");
     hub.get(&hub.viewer, "/clusters/nobody").await.refused(404, "NotFound");
     hub.post(&hub.platform, "/join-tokens", json!({"environment": "dev"})).await.refused(422, "BadBody");
-    let big = json!({"name": "x".repeat(100_000), "role": "viewer"});
-    hub.post(&hub.platform, "/access-tokens", big).await.refused(413, "TooLarge");
+    let big = json!({"person": "anna", "name": "x".repeat(100_000), "role": "viewer"});
+    hub.post(&hub.administrator, "/access-tokens", big).await.refused(413, "TooLarge");
     let wrong = json!({"environment": "dev", "clusterType": "dron"});
     hub.post(&hub.platform, "/join-tokens", wrong).await.refused(422, "UnknownClusterType");
     let wrong = json!({"environment": "dev", "clusterType": "drone", "expires": "7 days"});
     hub.post(&hub.platform, "/join-tokens", wrong).await.refused(400, "BadExpiry");
     for body in [
-        json!({"name": "x", "role": "root"}),
-        json!({"name": "x", "role": "application"}),
-        json!({"name": "x", "role": "viewer", "workspaces": ["a"]}),
-        json!({"name": "\u{7}", "role": "viewer"}),
+        json!({"person": "anna", "role": "root"}),
+        json!({"person": "anna", "role": "application"}),
+        json!({"person": "anna", "role": "viewer", "workspaces": ["a"]}),
+        json!({"person": "anna", "name": "\u{7}", "role": "viewer"}),
     ] {
-        assert_eq!(hub.post(&hub.platform, "/access-tokens", body).await.status, StatusCode::BAD_REQUEST);
+        assert_eq!(hub.post(&hub.administrator, "/access-tokens", body).await.status, StatusCode::BAD_REQUEST);
     }
 }
 
@@ -171,11 +172,13 @@ async fn every_write_is_in_the_audit_log_done_or_refused(hub: Hub) {
     hub.cluster(1, "drone-1", "drone", "{}").await;
     hub.post(&hub.platform, "/clusters/drone-1/move", json!({"clusterType": "large"})).await.ok();
     hub.post(&hub.viewer, "/clusters/drone-1/retire", json!({})).await.refused(403, "Forbidden");
-    let made = hub.post(&hub.platform, "/access-tokens", json!({"name": "ci", "role": "viewer"})).await.ok();
+    let body = json!({"person": "victor", "name": "ci", "role": "viewer"});
+    let made = hub.post(&hub.administrator, "/access-tokens", body).await.ok();
     let audit = hub.get(&hub.platform, "/audit").await.ok();
     let items = audit.body["items"].as_array().unwrap();
     assert_eq!(items.len(), 3, "{}", audit.text);
-    assert_eq!((items[0]["action"].as_str(), items[0]["who"].as_str()), (Some("access-token.create"), Some("anna")));
+    assert_eq!((items[0]["action"].as_str(), items[0]["who"].as_str()), (Some("access-token.create"), Some("root")));
+    assert_eq!(items[0]["detail"]["personName"], "victor");
     assert_eq!(items[0]["address"], "10.0.0.7");
     assert!(!audit.text.contains(made.body["token"].as_str().unwrap()), "never a secret");
     assert_eq!((items[1]["who"].as_str(), items[1]["result"].as_str()), (Some("victor"), Some("refused: Forbidden")));

@@ -1,6 +1,6 @@
 //! The statements about holds: the newest document of each writer, per cluster.
 
-use kedge_model::wire::{ClusterId, Envelope, HoldDocument};
+use kedge_model::wire::{ClusterId, Envelope, HoldDocument, HubHolds, SiteHolds};
 use sqlx::AnyConnection;
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
@@ -48,7 +48,7 @@ impl HoldWriter {
 }
 
 const NEWEST: &str = "SELECT envelope FROM holds WHERE cluster = $1 AND writer = $2";
-const ALL: &str = "SELECT writer, envelope FROM holds WHERE cluster = $1 ORDER BY CASE writer WHEN 'hub' THEN 0 WHEN 'cluster' THEN 1 ELSE 2 END, writer";
+const ALL: &str = "SELECT writer, envelope, received_at FROM holds WHERE cluster = $1 ORDER BY CASE writer WHEN 'hub' THEN 0 WHEN 'cluster' THEN 1 ELSE 2 END, writer";
 
 impl Store {
     /// The newest document of a writer: its envelope and what it says.
@@ -60,7 +60,7 @@ impl Store {
         newest(&mut *self.pool().acquire().await?, cluster, writer).await
     }
 
-    /// The newest documents of all writers: the hub's, the technician's, the peers'.
+    /// The newest documents of all writers, with what of them is in force: the hub's, the technician's, the peers'.
     pub async fn hold_documents(&self, cluster: &ClusterId) -> Result<Vec<(HoldWriter, HoldDocument)>, StoreError> {
         all(&mut *self.pool().acquire().await?, cluster).await
     }
@@ -92,6 +92,14 @@ impl Tx {
 
     pub async fn hold_documents(&mut self, cluster: &ClusterId) -> Result<Vec<(HoldWriter, HoldDocument)>, StoreError> {
         all(self.connection(), cluster).await
+    }
+
+    /// On which clusters this one holds something.
+    pub async fn held_by_peer(&mut self, writer: &ClusterId) -> Result<Vec<ClusterId>, StoreError> {
+        let query = sqlx::query_scalar::<_, String>("SELECT cluster FROM holds WHERE writer = $1 ORDER BY cluster");
+        let found = query.bind(writer.to_string()).fetch_all(self.connection()).await?;
+        let read = |id: String| id.parse().map_err(|why| StoreError::Corrupt(format!("a hold's cluster: {why}")));
+        found.into_iter().map(read).collect()
     }
 
     /// False: one at least as new is there. The hub's own is told to who polls.
@@ -134,8 +142,38 @@ async fn all(
     cluster: &ClusterId,
 ) -> Result<Vec<(HoldWriter, HoldDocument)>, StoreError> {
     let found = sqlx::query(ALL).bind(cluster.to_string()).fetch_all(connection).await?;
-    let one = |row: &AnyRow| Ok((HoldWriter::read(row.try_get("writer")?)?, document(row)?.1));
-    found.iter().map(one).collect()
+    in_force(&found)
+}
+
+/// What counts of a cluster's documents, the hub's first: not what the hub lifted, nor what a peer held and has lasted its time. The
+/// cluster counts that time itself, from when it had the document; here it is counted from when the hub had it.
+pub(in crate::store) fn in_force(rows: &[AnyRow]) -> Result<Vec<(HoldWriter, HoldDocument)>, StoreError> {
+    let mut all = Vec::new();
+    let mut lifted = Vec::new();
+    for row in rows {
+        let writer = HoldWriter::read(row.try_get("writer")?)?;
+        let (envelope, mut document) = document(row)?;
+        match writer {
+            HoldWriter::Hub => lifted = HubHolds::lifted(&envelope),
+            HoldWriter::Cluster => {}
+            HoldWriter::Peer(by) => {
+                let received: i64 = row.try_get("received_at")?;
+                let said: Option<SiteHolds> = serde_json::from_slice(&envelope.payload).ok();
+                let sequence = document.sequence;
+                document.holds.retain(|entry| {
+                    ends_at(said.as_ref(), &entry.assignment, received) > now().0
+                        && !lifted.iter().any(|lift| lift.ends(by, sequence, entry))
+                });
+            }
+        }
+        all.push((writer, document));
+    }
+    Ok(all)
+}
+
+fn ends_at(said: Option<&SiteHolds>, assignment: &str, received: i64) -> i64 {
+    let lasts = said.map_or(SiteHolds::LASTS, |said| said.lasts(assignment));
+    received.saturating_add(i64::try_from(lasts.as_millis()).unwrap_or(i64::MAX))
 }
 
 fn document(row: &AnyRow) -> Result<(Envelope, HoldDocument), StoreError> {

@@ -3,6 +3,7 @@
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
+use crate::store::people::emails;
 use crate::store::tokens::Role;
 use crate::store::{Store, StoreError, Tx};
 
@@ -10,6 +11,10 @@ use crate::store::{Store, StoreError, Tx};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessToken {
     pub id: String,
+    /// The id of whose it is, with that person's name and addresses.
+    pub person: String,
+    pub person_name: String,
+    pub emails: Vec<String>,
     pub name: String,
     pub role: Role,
     pub workspaces: Vec<String>,
@@ -18,23 +23,24 @@ pub struct AccessToken {
     pub expires_at: Option<i64>,
     pub revoked_at: Option<i64>,
     pub last_used: Option<i64>,
+    /// The id of the person who made it; empty: on the hub's host.
+    pub created_by: String,
 }
+
+const TOKEN: &str = "SELECT t.id AS id, t.name AS name, t.role AS role, t.workspaces AS workspaces, \
+     t.secret_hash AS secret_hash, t.created_at AS created_at, t.expires_at AS expires_at, t.revoked_at AS revoked_at, \
+     t.last_used AS last_used, t.created_by AS created_by, p.id AS person, p.name AS person_name, p.emails AS emails, \
+     p.removed_at AS removed_at FROM api_tokens t JOIN people p ON p.id = t.person";
 
 impl Store {
     pub async fn access_token(&self, id: &str) -> Result<Option<AccessToken>, StoreError> {
-        let query = sqlx::query(
-            "SELECT id, name, role, workspaces, secret_hash, created_at, expires_at, revoked_at, last_used \
-             FROM api_tokens WHERE id = $1",
-        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(format!("{TOKEN} WHERE t.id = $1")));
         query.bind(id).fetch_optional(self.pool()).await?.as_ref().map(token).transpose()
     }
 
     /// In the order of their ids, after one of them.
     pub async fn access_tokens(&self, after: &str, limit: i64) -> Result<Vec<AccessToken>, StoreError> {
-        let query = sqlx::query(
-            "SELECT id, name, role, workspaces, secret_hash, created_at, expires_at, revoked_at, last_used \
-             FROM api_tokens WHERE id > $1 ORDER BY id LIMIT $2",
-        );
+        let query = sqlx::query(sqlx::AssertSqlSafe(format!("{TOKEN} WHERE t.id > $1 ORDER BY t.id LIMIT $2")));
         query.bind(after).bind(limit).fetch_all(self.pool()).await?.iter().map(token).collect()
     }
 
@@ -58,6 +64,9 @@ fn token(row: &AnyRow) -> Result<AccessToken, StoreError> {
     let (role, workspaces): (String, String) = (row.try_get("role")?, row.try_get("workspaces")?);
     Ok(AccessToken {
         id: row.try_get("id")?,
+        person: row.try_get("person")?,
+        person_name: row.try_get("person_name")?,
+        emails: emails(row.try_get("emails")?)?,
         name: row.try_get("name")?,
         role: role.parse().map_err(|error| StoreError::Corrupt(format!("api_tokens: {error}")))?,
         workspaces: serde_json::from_str(&workspaces)
@@ -65,7 +74,9 @@ fn token(row: &AnyRow) -> Result<AccessToken, StoreError> {
         secret_hash: row.try_get("secret_hash")?,
         created_at: row.try_get("created_at")?,
         expires_at: row.try_get("expires_at")?,
-        revoked_at: row.try_get("revoked_at")?,
+        // With a person all its tokens end.
+        revoked_at: row.try_get::<Option<i64>, _>("revoked_at")?.or(row.try_get("removed_at")?),
         last_used: row.try_get("last_used")?,
+        created_by: row.try_get("created_by")?,
     })
 }

@@ -17,7 +17,9 @@ const NOT_YET: &str = "waits for the leader";
 pub struct AuditEntry {
     /// Id of the access token.
     pub token: String,
-    /// Its name.
+    /// The id of the person whose it is; empty for the hub's own commands.
+    pub person: String,
+    /// That person's name.
     pub who: String,
     pub role: String,
     /// `cluster.move`, `join-token.create`, …
@@ -56,8 +58,8 @@ impl Tx {
     pub async fn audit(&mut self, entry: &AuditEntry) -> Result<(), StoreError> {
         let tick = self.tick().await?;
         let query = sqlx::query(
-            "INSERT INTO audit (tick, at, token, who, role, action, object, environment, detail, address, result) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+            "INSERT INTO audit (tick, at, token, who, role, action, object, environment, detail, address, result, person) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         );
         let query = query
             .bind(tick)
@@ -70,7 +72,8 @@ impl Tx {
             .bind(&entry.environment)
             .bind(entry.detail.to_string())
             .bind(&entry.address)
-            .bind(&entry.result);
+            .bind(&entry.result)
+            .bind(&entry.person);
         query.execute(self.connection()).await?;
         self.record(vec![told(entry)]).await
     }
@@ -86,7 +89,8 @@ impl Store {
 
     pub async fn audit_page(&self, filter: &AuditFilter) -> Result<Vec<Audited>, StoreError> {
         let mut query = Statement::new(
-            "SELECT tick, at, token, who, role, action, object, environment, detail, address, result FROM audit WHERE ",
+            "SELECT tick, at, token, person, who, role, action, object, environment, detail, address, result FROM audit \
+             WHERE ",
         );
         query.number("tick < ?", filter.before.unwrap_or(i64::MAX));
         if let Some(after) = filter.after {
@@ -157,6 +161,7 @@ fn audited(row: &AnyRow) -> Result<Audited, StoreError> {
         at: row.try_get("at")?,
         entry: AuditEntry {
             token: row.try_get("token")?,
+            person: row.try_get("person")?,
             who: row.try_get("who")?,
             role: row.try_get("role")?,
             action: row.try_get("action")?,

@@ -60,6 +60,7 @@ pub struct ClusterSeen {
     /// Who carried its last sign of life: a cluster's id, or `file`.
     pub via: Option<String>,
     pub relay: bool,
+    pub readmitted_at: i64,
 }
 
 /// What a cluster last said that isn't as it should be, in numbers.
@@ -79,7 +80,7 @@ const FEW: i64 = 3000;
 
 const SELECT: &str = "SELECT id, name, environment, cluster_type, ring, labels, site, facts, state, sequence, joined_at, \
      token, certificate_until, last_contact, promise_until, unknown_since, look_at, generation, cloned_since, \
-     via, relay FROM ";
+     via, relay, readmitted_at FROM ";
 
 impl ClusterSeen {
     pub fn key(&self) -> ClusterKey {
@@ -324,5 +325,6 @@ fn cluster(row: &AnyRow) -> Result<ClusterSeen, StoreError> {
         cloned_since: row.try_get("cloned_since")?,
         via: row.try_get("via")?,
         relay: row.try_get::<i64, _>("relay")? != 0,
+        readmitted_at: row.try_get("readmitted_at")?,
     })
 }

@@ -1,9 +1,10 @@
 //! What the one question about a rollout asks besides counts: since when somebody is away, why some failed, and who is held. None
 //! of it grows with the fleet: each is a lookup or looks at exceptions only, and at so many of them.
 
-use kedge_model::wire::{ClusterId, HoldDocument, Stream, Timestamp};
+use kedge_model::wire::{ClusterId, Stream, Timestamp};
 use sqlx::Row as _;
 
+use crate::store::agents::holds::in_force;
 use crate::store::statement::Statement;
 use crate::store::{Store, StoreError};
 
@@ -65,14 +66,19 @@ impl Store {
     /// Holds on members of an environment.
     pub async fn held_clusters(&self, environment: &str) -> Result<Vec<HeldCluster>, StoreError> {
         let found = sqlx::query(
-            "SELECT k.name, k.cluster_type, k.ring, h.envelope FROM holds h JOIN clusters k ON k.id = h.cluster \
-             WHERE k.environment = $1 AND k.state = 'active' ORDER BY k.name LIMIT $2",
+            "SELECT k.id, k.name, k.cluster_type, k.ring, h.writer, h.envelope, h.received_at \
+             FROM holds h JOIN clusters k ON k.id = h.cluster \
+             WHERE k.environment = $1 AND k.state = 'active' \
+             ORDER BY k.name, k.id, CASE h.writer WHEN 'hub' THEN 0 ELSE 1 END, h.writer LIMIT $2",
         );
+        let rows = found.bind(environment).bind(MAX_HOLDS).fetch_all(self.pool()).await?;
+        let id = |row: &sqlx::any::AnyRow| row.try_get::<String, _>("id").unwrap_or_default();
         let mut held = Vec::new();
-        for row in found.bind(environment).bind(MAX_HOLDS).fetch_all(self.pool()).await? {
-            let envelope: Vec<u8> = row.try_get("envelope")?;
+        // The hub's document stands first: it lifts what others hold.
+        for of_cluster in rows.chunk_by(|one, other| id(one) == id(other)) {
+            let Some(row) = of_cluster.first() else { continue };
             let stream = Stream::new(environment, row.try_get("cluster_type")?, row.try_get("ring")?);
-            for entry in document(&envelope)?.holds {
+            for entry in in_force(of_cluster)?.into_iter().flat_map(|(_, document)| document.holds) {
                 held.push(HeldCluster {
                     cluster: row.try_get("name")?,
                     stream: stream.clone(),
@@ -89,12 +95,6 @@ impl Store {
         let found = sqlx::query_scalar("SELECT since FROM slots WHERE cluster = $1").bind(cluster.to_string());
         Ok(found.fetch_optional(self.pool()).await?.map(Timestamp))
     }
-}
-
-fn document(envelope: &[u8]) -> Result<HoldDocument, StoreError> {
-    let corrupt = |why: &dyn std::fmt::Display| StoreError::Corrupt(format!("a hold document: {why}"));
-    let envelope = kedge_model::wire::Envelope::from_json(envelope).map_err(|why| corrupt(&why))?;
-    serde_json::from_slice(&envelope.payload).map_err(|why| corrupt(&why))
 }
 
 impl Store {

@@ -18,7 +18,8 @@ async fn stores() -> (tempfile::TempDir, Vec<Store>) {
 
 fn word(who: &str) -> Word {
     let (who, role, reason) = (who.to_owned(), "platform".to_owned(), "because".to_owned());
-    Word { who, role, at: Timestamp(5), reason, say: Say::Override { ring: None } }
+    let person = Person::new(&who, &[]);
+    Word { who, person, role, at: Timestamp(5), reason, say: Say::Override { ring: None }, new_token: false }
 }
 
 #[tokio::test]
@@ -41,8 +42,10 @@ async fn what_is_written_is_read_again_on_every_database() {
         assert_eq!(store.policy_digest().await.unwrap(), Some(row.digest));
 
         let about = About::Promotion { environment: "dev".to_owned(), commit: None };
-        let first = store.say_on_promotion(&about, &word("bob")).await.unwrap();
-        let second = store.say_on_promotion(&About::Policy, &word("eve")).await.unwrap();
+        let mut tx = store.write().await.unwrap();
+        let first = tx.say_on_promotion(&about, &word("bob")).await.unwrap();
+        let second = tx.say_on_promotion(&About::Policy, &word("eve")).await.unwrap();
+        tx.commit().await.unwrap();
         assert!(store.has_promotion_words().await.unwrap());
         let waiting = store.waiting_promotion_words().await.unwrap();
         assert_eq!((waiting.len(), &waiting[0].about, &waiting[1].about), (2, &about, &About::Policy));

@@ -35,25 +35,6 @@ pub struct TakenWord {
 const AT_ONCE: i64 = 200;
 
 impl Store {
-    /// Gives the word's number, by which `promotion_word` tells what became of it.
-    pub async fn say_on_promotion(&self, about: &About, word: &Word) -> Result<i64, StoreError> {
-        let (environment, commit) = match about {
-            About::Policy => ("", None),
-            About::Promotion { environment, commit } => (environment.as_str(), commit.as_deref()),
-        };
-        let mut tx = self.write().await?;
-        let id = tx.tick().await?;
-        sqlx::query("INSERT INTO promotion_words (id, environment, commit_id, body) VALUES ($1, $2, $3, $4)")
-            .bind(id)
-            .bind(environment)
-            .bind(commit.unwrap_or_default())
-            .bind(json(word)?)
-            .execute(tx.connection())
-            .await?;
-        tx.commit().await?;
-        Ok(id)
-    }
-
     /// None: the leader hasn't taken it yet.
     pub async fn promotion_word(&self, id: i64) -> Result<Option<TakenWord>, StoreError> {
         let row = sqlx::query("SELECT refused FROM promotion_words WHERE id = $1 AND taken_at IS NOT NULL");
@@ -87,6 +68,24 @@ impl Store {
 }
 
 impl Tx {
+    /// Gives the word's number, by which `promotion_word` tells what became of it. The audit's entry is written in the same
+    /// transaction: no word without its entry.
+    pub async fn say_on_promotion(&mut self, about: &About, word: &Word) -> Result<i64, StoreError> {
+        let (environment, commit) = match about {
+            About::Policy => ("", None),
+            About::Promotion { environment, commit } => (environment.as_str(), commit.as_deref()),
+        };
+        let id = self.tick().await?;
+        sqlx::query("INSERT INTO promotion_words (id, environment, commit_id, body) VALUES ($1, $2, $3, $4)")
+            .bind(id)
+            .bind(environment)
+            .bind(commit.unwrap_or_default())
+            .bind(json(word)?)
+            .execute(self.connection())
+            .await?;
+        Ok(id)
+    }
+
     pub(super) async fn take_words(&mut self, taken: &[TakenWord]) -> Result<(), StoreError> {
         for word in taken {
             let query = sqlx::query("UPDATE promotion_words SET taken_at = $2, refused = $3 WHERE id = $1");

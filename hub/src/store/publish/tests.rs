@@ -94,8 +94,8 @@ async fn agree(store: &Store) {
     assert_eq!(store.confirmed_size("dev", "other").await.unwrap(), None);
     assert!(store.approved_environments().await.unwrap().is_empty());
 
-    assert_eq!(store.approve_removal("dev", "nobody", "ann").await.unwrap(), None);
-    let approved = store.approve_removal("dev", "drone", "ann").await.unwrap().unwrap();
+    assert_eq!(store.approve_removal("dev", "nobody", "ann", None).await.unwrap(), None);
+    let approved = store.approve_removal("dev", "drone", "ann", None).await.unwrap().unwrap();
     assert_eq!((approved.gone, approved.of), (names("b c"), 3));
     assert_eq!(store.approved_environments().await.unwrap(), ["dev"]);
     // More is gone since: the word stands for what it was given for.

@@ -9,6 +9,7 @@ use super::{
     waiting,
 };
 use crate::history::{Entry, Place, What};
+use crate::store::api::audit::AuditEntry;
 use crate::store::{Store, StoreError, Term, Tx, now};
 
 /// Rows in one statement: SQLite takes 32,766 parameters, and parsing a longer one saves nothing.
@@ -53,6 +54,7 @@ impl Store {
         environment: &str,
         cluster_type: &str,
         who: &str,
+        audit: Option<&AuditEntry>,
     ) -> Result<Option<WaitingRemoval>, StoreError> {
         let mut tx = self.write().await?;
         let row = sqlx::query(
@@ -67,6 +69,9 @@ impl Store {
         .fetch_optional(tx.connection())
         .await?;
         let approved = row.as_ref().map(waiting).transpose()?;
+        if let Some(entry) = audit.filter(|_| approved.is_some()) {
+            tx.audit(entry).await?;
+        }
         tx.commit().await?;
         Ok(approved)
     }

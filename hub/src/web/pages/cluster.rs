@@ -44,6 +44,8 @@ pub struct Cluster {
     looked_at: Option<When>,
     certificate: When,
     cloned: Option<When>,
+    /// It was silent for too long.
+    needs_readmission: bool,
     changing: Option<When>,
     desired: Option<Desired>,
     rows: Vec<Row>,
@@ -156,6 +158,7 @@ pub async fn page(
         looked_at: When::maybe(cluster.looked_at.as_deref()),
         certificate: When::of(&cluster.certificate_until),
         cloned: cluster.cloned_since.as_deref().map(When::clock),
+        needs_readmission: cluster.needs_readmission,
         changing: seen.changing_since.as_deref().map(When::clock),
         desired: newest.map(|newest| Desired {
             accepted: accepted(&seen, &newest),
@@ -169,7 +172,7 @@ pub async fn page(
         warnings: seen.warnings.iter().map(warned).collect(),
         rollouts: seen.rollouts.iter().map(moving).collect(),
         past,
-        may_hold: viewer.caller.role != Role::Viewer && cluster.state == "active",
+        may_hold: !viewer.caller.only_looks() && cluster.state == "active",
         may_change: viewer.caller.role == Role::Platform && cluster.state == "active",
         seen,
     }))

@@ -178,10 +178,12 @@ async fn what_others_write_stays_text() {
         rollout.rings[0].waits_for = vec![EVIL.to_owned()];
         rollout.words.push(Word {
             who: EVIL.to_owned(),
+            person: Person::new(EVIL, &[EVIL]),
             role: EVIL.to_owned(),
             at: Timestamp(1000),
             reason: EVIL.to_owned(),
             say: Say::Approve { ring: Some(EVIL.to_owned()) },
+            new_token: true,
         });
     })
     .await;
@@ -201,6 +203,7 @@ async fn what_others_write_stays_text() {
     }
     let entry = AuditEntry {
         token: "t".to_owned(),
+        person: EVIL.to_owned(),
         who: EVIL.to_owned(),
         role: "platform".to_owned(),
         action: "cluster.move".to_owned(),

@@ -52,7 +52,7 @@ async fn a_session_of_a_revoked_token_is_limited_like_a_stranger() {
     let hub = Hub::with_rates(100_000, 3).await;
     let mut browser = Browser::of(&hub, &hub.team).await;
     let id = hub.get(&hub.team, "/whoami").await.ok().body["token"].as_str().unwrap().to_owned();
-    hub.delete(&hub.platform, &format!("/access-tokens/{id}")).await.ok();
+    hub.delete(&hub.administrator, &format!("/access-tokens/{id}")).await.ok();
     let mut refused = 0;
     for _ in 0..20 {
         refused += usize::from(browser.get("/").await.status == StatusCode::TOO_MANY_REQUESTS);

@@ -70,7 +70,7 @@ async fn a_revoked_token_ends_its_sessions() {
     let mut browser = Browser::of(&hub, &hub.team).await;
     browser.page("/").await;
     let id = hub.get(&hub.team, "/whoami").await.ok().body["token"].as_str().unwrap().to_owned();
-    hub.delete(&hub.platform, &format!("/access-tokens/{id}")).await.ok();
+    hub.delete(&hub.administrator, &format!("/access-tokens/{id}")).await.ok();
     assert_eq!(browser.get("/").await.status, StatusCode::SEE_OTHER);
 }
 

@@ -16,12 +16,11 @@ pub enum Lane {
 }
 
 impl Plant {
-    /// A person with a token of this name.
+    /// A new person of this name, by its token.
     #[track_caller]
     pub fn person(&self, name: &str, role: &str) -> Api {
         let workspaces: &[&str] = if role == "application" { &["hello-team"] } else { &[] };
-        let made =
-            self.world.api.post("/api/v1/access-tokens", json!({"name": name, "role": role, "workspaces": workspaces}));
+        let made = self.world.person(name, role, workspaces);
         self.world.api.with_token(made["token"].as_str().unwrap_or_else(|| panic!("{made}")))
     }
 

@@ -128,7 +128,7 @@ impl World {
         std::fs::create_dir_all(paths.state()).unwrap();
         let opened = kedge_durable::Ledger::<Stored>::open(Arc::clone(&disk), &identity::path(&paths)).unwrap();
         let mut ledger = opened.ledger;
-        ledger.write(&Stored { joined: Some(identity.joined().clone()), pending: None }).unwrap();
+        ledger.write(&Stored { joined: Some(identity.joined().clone()), pending: None, ..Stored::default() }).unwrap();
         let hub = Arc::new(FakeHub { authority, state: Mutex::default(), changed: Notify::new() });
         World { _folder: folder, paths, disk, hub, identity, bench: Arc::default() }
     }

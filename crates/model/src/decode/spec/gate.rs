@@ -182,6 +182,26 @@ pub(super) fn approval(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Optio
     Some((people > 0).then_some(Approval { people, role, not_author }))
 }
 
+/// How many persons must say that a gate counts as passed.
+pub(super) fn override_people(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<u32> {
+    let mut fields = value.fields(notes)?;
+    let asked = fields.take("people");
+    let people = asked.as_ref().map_or(Some(1), |value| value.count(notes));
+    fields.finish_strictly(notes);
+    match u32::try_from(people?) {
+        Ok(people) if people > 0 => Some(people),
+        Ok(_) => {
+            let hint = "`people: 1` is the least; an override always has somebody's name and reason";
+            asked.as_ref().unwrap_or(value).refuse(notes, "InvalidValue", "is nobody", Some(hint));
+            None
+        }
+        Err(_) => {
+            asked.as_ref().unwrap_or(value).refuse(notes, "InvalidValue", "is more people than there are", None);
+            None
+        }
+    }
+}
+
 pub(super) fn failure(value: &Value<'_>, above: Failure, notes: &mut Notes<'_>) -> Option<Failure> {
     let mut fields = value.fields(notes)?;
     let budget = fields.take("budget").map_or(Some(above.budget), |value| value.amount(notes, parse_amount));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::calendar::{freeze, window};
 use super::delivery::{duration, word};
 use super::each;
-use super::gate::{approval, failure, gate, max_unavailable};
+use super::gate::{approval, failure, gate, max_unavailable, override_people};
 use crate::decode::fields::{Fields, Value};
 use crate::decode::metadata::check_name;
 use crate::decode::node::short;
@@ -88,6 +88,7 @@ fn environment<'n>(value: &Value<'n>, before: Option<&str>, notes: &mut Notes<'_
     let offline = [("complete", Offline::Complete), ("incomplete", Offline::Incomplete)];
     let offline = word(fields.take("offline"), &offline, notes);
     let late = word(fields.take("late"), &[("show", Late::Show), ("reopen", Late::Reopen)], notes);
+    let override_people = fields.take("override").map_or(Some(1), |value| override_people(&value, notes));
     fields.finish_strictly(notes);
     let read = || {
         rules?;
@@ -100,6 +101,7 @@ fn environment<'n>(value: &Value<'n>, before: Option<&str>, notes: &mut Notes<'_
             counts: counts?,
             offline: offline?.unwrap_or_default(),
             late: late?.unwrap_or_default(),
+            override_people: override_people?,
         })
     };
     Some((read(), written))

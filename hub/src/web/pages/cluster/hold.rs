@@ -12,7 +12,6 @@ use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::clusters::{self, ClusterWhole};
 use crate::api::holds::{self, HoldBody, ReleaseBody};
-use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Said, When};
 use crate::web::{Confirmed, Show, Viewer, WebError, links};
@@ -57,7 +56,7 @@ pub async fn ask(
     uri: Uri,
 ) -> Result<Show<Hold>, WebError> {
     let assignment = query?.0.assignment;
-    if viewer.caller.role == Role::Viewer {
+    if viewer.caller.only_looks() {
         viewer.caller.platform("holding assignments")?;
     }
     let Json(seen) = clusters::cluster(State(state), viewer.caller.clone(), name).await?;
@@ -71,7 +70,7 @@ fn page(viewer: &Viewer, seen: &ClusterWhole, assignment: String, holds: bool) -
     let of_it = || seen.holds.iter().filter(|hold| hold.assignment == assignment);
     if !holds && !of_it().any(|hold| hold.writer == "hub") {
         let error = ApiError::conflict("NotHeld", format!("the hub doesn't hold {assignment} on {}", cluster.name));
-        return Err(error.hint("a technician's hold is released on the host: `kedge-agent unhold`"));
+        return Err(error.hint("a hold from another cluster of the site is lifted with `kedge unhold --peers`; a technician's on the spot is released there: `kedge-agent unhold`"));
     }
     let others = of_it().filter(|hold| hold.writer != "hub").map(|hold| hold.by.clone()).collect();
     let word = if holds { "Hold" } else { "Release" };
@@ -103,7 +102,7 @@ pub async fn release(
     name: Result<Path<String>, PathRejection>,
     Confirmed { viewer, form }: Confirmed<HoldForm>,
 ) -> Result<Redirect, WebError> {
-    let body = ReleaseBody { assignment: form.assignment };
+    let body = ReleaseBody { assignment: form.assignment, peers: false, reason: String::new() };
     let Json(seen) = holds::release(State(state), viewer.caller, name, Ok(Json(body))).await?;
     Ok(Redirect::to(&links::cluster(&seen.cluster.id)))
 }

@@ -5,15 +5,13 @@ use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Redirect;
-use kedge_rollout::{RolloutId, Say, Word};
+use kedge_rollout::RolloutId;
 use serde::Deserialize;
 
 use crate::api::answer::ApiError;
 use crate::api::rollouts::say::{SayBody, may, say, say_of};
 use crate::api::rollouts::view::{RingProgress, RolloutWhole};
 use crate::api::{ApiState, Caller, rollouts};
-use crate::store::now;
-use crate::store::tokens::Role;
 use crate::truth::tally::Presence;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::Chip;
@@ -75,12 +73,12 @@ const WORDS: [(&str, &str, bool); 7] = [
 /// What the viewer may say to a rollout now.
 pub async fn offers(state: &ApiState, caller: &Caller, whole: &RolloutWhole) -> Result<Vec<Offer>, ApiError> {
     let mut offers = Vec::new();
-    if caller.role == Role::Viewer {
+    if caller.only_looks() {
         return Ok(offers);
     }
     let id = whole.rollout.id;
     for (word, label, grave) in WORDS {
-        let said = spoken(caller, say_of(word, None)?, "so that it may be asked");
+        let said = caller.word(say_of(word, None)?, "so that it may be asked");
         match may(state, caller, RolloutId(id), &said, whole.rollout.moves).await {
             Ok(_) if word == "now" && !is_shut(whole) => {}
             Ok(_) => offers.push(Offer { label, link: links::say(id, word), grave }),
@@ -101,7 +99,7 @@ pub async fn ask(
     let caller = &viewer.caller;
     let meant = say_of(&word, None)?;
     let whole = rollouts::whole(&state, caller, RolloutId(id)).await?;
-    let probe = spoken(caller, meant, "so that it may be asked");
+    let probe = caller.word(meant, "so that it may be asked");
     let refused = match may(&state, caller, RolloutId(id), &probe, whole.rollout.moves).await {
         Ok(_) => None,
         Err(refused) if refused.status.is_server_error() => return Err(refused.into()),
@@ -143,10 +141,6 @@ pub async fn tell(
     let body = SayBody { reason: confirmed.form.reason.trim().to_owned(), ring: None };
     let (_, Json(_)) = say(State(state), confirmed.viewer.caller, Ok(Path((id, word))), Ok(Json(body))).await?;
     Ok(Redirect::to(&links::rollout(id)))
-}
-
-fn spoken(caller: &Caller, say: Say, reason: &str) -> Word {
-    Word { who: caller.name.clone(), role: caller.role.as_str().to_owned(), at: now(), reason: reason.to_owned(), say }
 }
 
 /// A window or a freeze holds it up.

@@ -1,0 +1,147 @@
+//! `kedge person`: who access tokens belong to, and what approvals count. Called by `main`.
+
+use anyhow::Result;
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::error::Exit;
+use crate::get::Shape;
+use crate::get::columns::{list as names, moment, text};
+use crate::hub::HubArgs;
+use crate::output::{Table, print_json, print_text, print_yaml, say};
+
+/// Add, list, change and remove people.
+///
+/// An access token belongs to a person, and approvals count persons: one with several tokens counts once. Addresses are
+/// compared with the authors of commits, because who approves mustn't have written the change. People are added by an
+/// administrator; the first one's token is in the hub's data folder.
+#[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  Let Anna in, with a token for a year:
+    kedge person add anna --email anna@example.com
+    kedge access create --person anna --role platform > anna.token
+
+  Who is there?
+    kedge person list
+
+  Anna has married, and writes commits under another address:
+    kedge person set anna --name 'anna berg' --email anna@example.com --email berg@example.com
+
+  Anna has left: all her tokens end at once:
+    kedge person remove anna")]
+pub struct PersonArgs {
+    #[command(subcommand)]
+    command: PersonCommand,
+
+    #[command(flatten)]
+    hub: HubArgs,
+}
+
+#[derive(Clone, Debug, Subcommand)]
+enum PersonCommand {
+    /// Add a person
+    Add(AddArgs),
+    /// List people
+    List(ListArgs),
+    /// Change a person's name or addresses
+    Set(SetArgs),
+    /// Remove a person and end all its tokens, at once
+    Remove(RemoveArgs),
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct AddArgs {
+    /// The person's name, as the audit log and approvals show it
+    #[arg(value_name = "NAME")]
+    name: String,
+
+    /// An address under which the person writes commits; may be given several times
+    #[arg(long, value_name = "ADDRESS")]
+    email: Vec<String>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct ListArgs {
+    /// How to print it
+    #[arg(short, long, value_enum, default_value = "table", value_name = "FORMAT")]
+    output: Shape,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct SetArgs {
+    /// The person's name or id
+    #[arg(value_name = "PERSON")]
+    person: String,
+
+    /// Another name
+    #[arg(long, value_name = "NAME", required_unless_present = "email")]
+    name: Option<String>,
+
+    /// All addresses; may be given several times
+    #[arg(long, value_name = "ADDRESS")]
+    email: Vec<String>,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+struct RemoveArgs {
+    /// The person's name or id
+    #[arg(value_name = "PERSON")]
+    person: String,
+}
+
+pub fn run(args: &PersonArgs) -> Result<Exit> {
+    let hub = args.hub.open()?;
+    match &args.command {
+        PersonCommand::Add(add) => {
+            let made = hub.post(&["people"], &json!({"name": add.name, "emails": add.email}))?.document;
+            say(&format!("{} is person {}", text(&made["name"]), text(&made["id"])));
+            if add.email.is_empty() {
+                say(
+                    "without an address, approvals that exclude the change's author don't count: kedge person set --email",
+                );
+            }
+        }
+        PersonCommand::List(list) => {
+            show(&hub.list(&["people"], &[], usize::MAX, |_| true)?.items, list.output)?;
+        }
+        PersonCommand::Set(set) => {
+            let mut body = serde_json::Map::new();
+            body.extend(set.name.iter().map(|name| ("name".to_owned(), json!(name))));
+            if !set.email.is_empty() {
+                body.insert("emails".to_owned(), json!(set.email));
+            }
+            let now = hub.post(&["people", &set.person], &Value::Object(body))?.document;
+            say(&format!("{} ({}): {}", text(&now["name"]), text(&now["id"]), names(&now["emails"])));
+        }
+        PersonCommand::Remove(remove) => {
+            hub.delete(&["people", &remove.person])?;
+            say(&format!("{} is removed, and all its tokens have ended", remove.person));
+        }
+    }
+    Ok(Exit::Success)
+}
+
+fn show(items: &[Value], shape: Shape) -> Result<()> {
+    match shape {
+        Shape::Json => print_json(&json!({"items": items}))?,
+        Shape::Yaml => print_yaml(&json!({"items": items}))?,
+        Shape::Table | Shape::Wide => {
+            let mut table = Table::default();
+            table.row(["ID", "NAME", "EMAILS", "ADDED", "ADDED BY", "REMOVED"].map(str::to_owned));
+            for item in items {
+                let cells = [
+                    text(&item["id"]),
+                    text(&item["name"]),
+                    names(&item["emails"]),
+                    moment(&item["createdAt"]),
+                    text(&item["createdBy"]),
+                    moment(&item["removedAt"]),
+                ];
+                table.row(cells.map(|cell| if cell.is_empty() { "-".to_owned() } else { cell }));
+            }
+            print_text(&table.to_text(""))?;
+        }
+    }
+    Ok(())
+}

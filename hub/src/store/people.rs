@@ -1,0 +1,195 @@
+//! The statements of persons: who access tokens belong to. Written and asked by `api` and by the hub's own commands.
+
+use kedge_model::wire::digest::hex;
+use sqlx::Row as _;
+use sqlx::any::AnyRow;
+
+use super::tokens::Role;
+use super::{Store, StoreError, Tx, now};
+
+/// A person as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PersonRow {
+    pub id: String,
+    pub name: String,
+    /// Lower case, as an administrator set them.
+    pub emails: Vec<String>,
+    pub created_at: i64,
+    /// The id of who added it; empty: on the hub's host.
+    pub created_by: String,
+    pub removed_at: Option<i64>,
+}
+
+/// What two persons can't share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shared {
+    Name { with: String },
+    Email { email: String, with: String },
+}
+
+const PERSON: &str = "SELECT id, name, emails, created_at, created_by, removed_at FROM people";
+
+impl PersonRow {
+    /// Somebody new, with an id that nobody had.
+    pub fn new(name: &str, emails: &[String], created_by: &str) -> PersonRow {
+        PersonRow {
+            id: format!("p{}", hex(&rand::random::<[u8; 8]>())),
+            name: name.to_owned(),
+            emails: emails.iter().map(|email| email.trim().to_lowercase()).collect(),
+            created_at: now().0,
+            created_by: created_by.to_owned(),
+            removed_at: None,
+        }
+    }
+}
+
+impl Store {
+    /// In the order of their ids, after one of them; those that were removed too.
+    pub async fn people(&self, after: &str, limit: i64) -> Result<Vec<PersonRow>, StoreError> {
+        let sql = format!("{PERSON} WHERE id > $1 ORDER BY id LIMIT $2");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(after).bind(limit).fetch_all(self.pool()).await?;
+        rows.iter().map(person).collect()
+    }
+
+    /// Those who weren't removed and have this id or this name.
+    pub async fn people_called(&self, text: &str) -> Result<Vec<PersonRow>, StoreError> {
+        let sql = format!("{PERSON} WHERE removed_at IS NULL AND (id = $1 OR LOWER(name) = $2) ORDER BY id");
+        let query = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(text).bind(text.to_lowercase());
+        query.fetch_all(self.pool()).await?.iter().map(person).collect()
+    }
+
+    /// Whether anybody can make tokens.
+    pub async fn has_administrator(&self) -> Result<bool, StoreError> {
+        let found = sqlx::query_scalar::<_, i64>(
+            "SELECT 1 FROM api_tokens WHERE role = 'administrator' AND revoked_at IS NULL \
+             AND (expires_at IS NULL OR expires_at > $1) LIMIT 1",
+        );
+        Ok(found.bind(now().0).fetch_optional(self.pool()).await?.is_some())
+    }
+}
+
+impl Tx {
+    pub async fn insert_person(&mut self, person: &PersonRow) -> Result<(), StoreError> {
+        sqlx::query("INSERT INTO people (id, name, emails, created_at, created_by) VALUES ($1, $2, $3, $4, $5)")
+            .bind(&person.id)
+            .bind(&person.name)
+            .bind(serde_json::Value::from(person.emails.clone()).to_string())
+            .bind(person.created_at)
+            .bind(&person.created_by)
+            .execute(self.connection())
+            .await?;
+        Ok(())
+    }
+
+    /// False: there is no such person, or it was removed.
+    pub async fn set_person(&mut self, id: &str, name: &str, emails: &[String]) -> Result<bool, StoreError> {
+        let query = sqlx::query("UPDATE people SET name = $2, emails = $3 WHERE id = $1 AND removed_at IS NULL");
+        let query = query.bind(id).bind(name).bind(serde_json::Value::from(emails.to_vec()).to_string());
+        Ok(query.execute(self.connection()).await?.rows_affected() == 1)
+    }
+
+    /// Ends all its tokens. How many those were; none: there is no such person, or it was removed already.
+    pub async fn remove_person(&mut self, id: &str, at: i64) -> Result<Option<u64>, StoreError> {
+        let query = sqlx::query("UPDATE people SET removed_at = $2 WHERE id = $1 AND removed_at IS NULL");
+        if query.bind(id).bind(at).execute(self.connection()).await?.rows_affected() == 0 {
+            return Ok(None);
+        }
+        let query = sqlx::query("UPDATE api_tokens SET revoked_at = $2 WHERE person = $1 AND revoked_at IS NULL");
+        Ok(Some(query.bind(id).bind(at).execute(self.connection()).await?.rows_affected()))
+    }
+
+    /// Who isn't removed, as this transaction sees it.
+    pub async fn person(&mut self, id: &str) -> Result<Option<PersonRow>, StoreError> {
+        let sql = format!("{PERSON} WHERE id = $1 AND removed_at IS NULL");
+        let row = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).fetch_optional(self.connection()).await?;
+        row.as_ref().map(person).transpose()
+    }
+
+    /// What a person would share with another one: a name or an address.
+    pub async fn shared(&mut self, id: &str, name: &str, emails: &[String]) -> Result<Option<Shared>, StoreError> {
+        let sql = format!("{PERSON} WHERE removed_at IS NULL AND id <> $1");
+        let rows = sqlx::query(sqlx::AssertSqlSafe(sql)).bind(id).fetch_all(self.connection()).await?;
+        for row in &rows {
+            let other = person(row)?;
+            if other.name.to_lowercase() == name.to_lowercase() || other.id == name {
+                return Ok(Some(Shared::Name { with: other.id }));
+            }
+            if let Some(email) = emails.iter().find(|email| other.emails.contains(email)) {
+                return Ok(Some(Shared::Email { email: email.clone(), with: other.name }));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The roles of its tokens that are good.
+    pub async fn roles_of(&mut self, person: &str) -> Result<Vec<Role>, StoreError> {
+        let query = sqlx::query_scalar::<_, String>(
+            "SELECT DISTINCT role FROM api_tokens WHERE person = $1 AND revoked_at IS NULL \
+             AND (expires_at IS NULL OR expires_at > $2)",
+        );
+        let roles = query.bind(person).bind(now().0).fetch_all(self.connection()).await?;
+        let read = |role: String| role.parse().map_err(|error| StoreError::Corrupt(format!("api_tokens: {error}")));
+        roles.into_iter().map(read).collect()
+    }
+}
+
+fn person(row: &AnyRow) -> Result<PersonRow, StoreError> {
+    Ok(PersonRow {
+        id: row.try_get("id")?,
+        name: row.try_get("name")?,
+        emails: emails(row.try_get("emails")?)?,
+        created_at: row.try_get("created_at")?,
+        created_by: row.try_get("created_by")?,
+        removed_at: row.try_get("removed_at")?,
+    })
+}
+
+pub(in crate::store) fn emails(text: &str) -> Result<Vec<String>, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("emails of a person: {error}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::MIGRATIONS;
+    use super::super::trial;
+    use super::*;
+    use sqlx::migrate::Migrator;
+
+    /// As it was before persons, with two tokens of one name.
+    async fn before_people(url: &str) {
+        let old = MIGRATIONS.iter().filter(|known| known.version < 200).cloned().collect();
+        let store = Store::open_with(url, &Migrator::with_migrations(old)).await.unwrap();
+        let mut tx = store.write().await.unwrap();
+        for (id, role) in [("00000000000000aa", "platform"), ("00000000000000bb", "viewer")] {
+            let sql = "INSERT INTO api_tokens (id, name, role, workspaces, secret_hash, created_at) VALUES ($1, 'anna', $2, '[]', 'h', 7)";
+            sqlx::query(sql).bind(id).bind(role).execute(tx.connection()).await.unwrap();
+        }
+        tx.commit().await.unwrap();
+        store.close().await;
+    }
+
+    async fn each_token_is_a_person(url: &str) {
+        before_people(url).await;
+        let store = Store::open(url).await.unwrap();
+        let people = store.people("", 10).await.unwrap();
+        assert_eq!(people.len(), 2);
+        assert!(people.iter().all(|person| person.name == "anna" && person.emails.is_empty()));
+        let tokens = store.access_tokens("", 10).await.unwrap();
+        let mut owners: Vec<&str> = tokens.iter().map(|token| token.person.as_str()).collect();
+        owners.sort_unstable();
+        assert_eq!(owners, [people[0].id.as_str(), people[1].id.as_str()]);
+        assert!(!store.has_administrator().await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn tokens_from_before_become_one_person_each() {
+        let folder = tempfile::tempdir().unwrap();
+        each_token_is_a_person(&format!("sqlite:{}", folder.path().join("hub.db").display())).await;
+    }
+
+    #[tokio::test]
+    async fn tokens_from_before_become_one_person_each_on_postgres() {
+        let Some(url) = trial::postgres_url().await else { return };
+        each_token_is_a_person(&url).await;
+    }
+}
