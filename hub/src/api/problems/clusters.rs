@@ -125,7 +125,8 @@ pub async fn identities(state: &ApiState, visible: &Visible, found: &mut Found) 
                 moment(first)
             ),
             hint: Some(
-                "an agent renews it at its check-in: look at its log; `kedge cluster replace NAME` lets a host join anew"
+                "an agent renews it at its check-in: look at its log; one that was silent for too long is let in again with \
+                 `kedge cluster readmit NAME`; `kedge cluster replace NAME` lets a host join anew"
                     .to_owned(),
             ),
             command: format!("kedge get clusters -e {environment} --cluster-type {cluster_type} -o wide"),

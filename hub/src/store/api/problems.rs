@@ -1,12 +1,13 @@
 //! What needs somebody, in numbers: findings by code, failures by assignment, clusters that are cloned or whose certificate
 //! isn't renewed, holds, stale objects, rollouts that came to nothing. Counts and partial indexes: nothing looks at the fleet.
 
-use kedge_model::wire::{Envelope, HoldDocument, Timestamp};
+use kedge_model::wire::Timestamp;
 use kedge_rollout::RolloutId;
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use super::conditions::own;
+use crate::store::agents::holds::in_force;
 use crate::store::catalog::Visible;
 use crate::store::statement::Statement;
 use crate::store::{Store, StoreError};
@@ -163,19 +164,19 @@ impl Store {
     /// What people hold on active clusters.
     pub async fn held(&self, visible: &Visible) -> Result<Vec<Held>, StoreError> {
         let mut statement = Statement::new(
-            "SELECT k.environment, k.cluster_type, k.name, h.envelope FROM holds AS h JOIN clusters AS k \
-             ON k.id = h.cluster WHERE k.state = 'active'",
+            "SELECT k.environment, k.cluster_type, k.name, k.id, h.writer, h.envelope, h.received_at \
+             FROM holds AS h JOIN clusters AS k ON k.id = h.cluster WHERE k.state = 'active'",
         );
         own(&mut statement, visible);
-        statement.number(" ORDER BY h.received_at DESC LIMIT ?", MAX_HOLDS);
+        // The hub's document stands first: it lifts what others hold.
+        statement.push(" ORDER BY k.id, CASE h.writer WHEN 'hub' THEN 0 ELSE 1 END, h.writer");
+        statement.number(" LIMIT ?", MAX_HOLDS);
+        let rows = statement.fetch(self).await?;
+        let id = |row: &AnyRow| row.try_get::<String, _>("id").unwrap_or_default();
         let mut held = Vec::new();
-        for row in statement.fetch(self).await? {
-            let json: Vec<u8> = row.try_get("envelope")?;
-            let corrupt = |why: String| StoreError::Corrupt(format!("a hold document: {why}"));
-            let envelope = Envelope::from_json(&json).map_err(|why| corrupt(why.to_string()))?;
-            let document: HoldDocument =
-                serde_json::from_slice(&envelope.payload).map_err(|why| corrupt(why.to_string()))?;
-            for entry in document.holds {
+        for of_cluster in rows.chunk_by(|one, other| id(one) == id(other)) {
+            let Some(row) = of_cluster.first() else { continue };
+            for entry in in_force(of_cluster)?.into_iter().flat_map(|(_, document)| document.holds) {
                 held.push(Held {
                     environment: row.try_get(0)?,
                     cluster_type: row.try_get(1)?,
@@ -187,6 +188,7 @@ impl Store {
                 });
             }
         }
+        held.sort_by_key(|hold| std::cmp::Reverse(hold.since));
         Ok(held)
     }
 
