@@ -163,7 +163,7 @@ fn a_namespace_of_somebody_else_is_used_only_when_its_label_says_so() {
     let Some(mut harbour) = Harbour::prepare(kubernetes, &terms, &targets, |_, _| {}) else { return };
     harbour.add_agent();
     let message = harbour.await_failed("shop", "Forbidden");
-    for words in [&theirs, "kedge.dev/workloads=shared", "kedge.dev/assignment="] {
+    for words in [theirs.as_str(), "kedge.dev/workloads=shared", "kedge.dev/assignment="] {
         assert!(message.contains(words), "{words} in: {message}");
     }
     let account = format!("/api/v1/namespaces/{theirs}/serviceaccounts/kedge-workload");
@@ -198,8 +198,8 @@ fn the_agent_itself_is_no_administrator_and_its_account_is_made_again_when_it_is
         &["impersonate", "serviceaccounts/default", "-n", "kube-system"],
         &["impersonate", "users"],
         &["impersonate", "groups/system:masters"],
-        &["create", "serviceaccounts/token", "-n", "kube-system"],
-        &["get", "nodes/proxy"],
+        &["create", "serviceaccounts", "--subresource=token", "-n", "kube-system"],
+        &["get", "nodes", "--subresource=proxy"],
     ] {
         assert!(!may(refused), "{refused:?}");
     }
