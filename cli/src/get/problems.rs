@@ -19,7 +19,10 @@ pub fn run(args: &GetArgs, hub: &Hub) -> Result<Exit> {
         return Err(NotFound::new(format!("there is no such problem: {name}"), "kedge get problems lists them").into());
     }
     show(args, &items)?;
-    while args.watch {
+    if !args.watch {
+        return Ok(if items.is_empty() { Exit::Success } else { Exit::LeftOut });
+    }
+    loop {
         std::thread::sleep(EVERY);
         let news = match args.list(hub) {
             Ok(news) => news.items,
@@ -32,7 +35,6 @@ pub fn run(args: &GetArgs, hub: &Hub) -> Result<Exit> {
         }
         items = news;
     }
-    Ok(if items.is_empty() { Exit::Success } else { Exit::LeftOut })
 }
 
 fn show(args: &GetArgs, items: &[Value]) -> Result<()> {
