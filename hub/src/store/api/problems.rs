@@ -192,11 +192,11 @@ impl Store {
         Ok(held)
     }
 
-    /// Rollouts that were rolled back, and nothing newer has come into their lanes.
+    /// Rollouts that were rolled back, and whose content Git still asks for.
     pub async fn rolled_back(&self) -> Result<Vec<RolloutId>, StoreError> {
         let statement = Statement::new(
-            "SELECT r.id FROM rollouts AS r WHERE r.state = 'RolledBack' AND NOT EXISTS (SELECT 1 FROM rollouts AS n \
-             WHERE n.environment = r.environment AND n.lane = r.lane AND n.id > r.id) ORDER BY r.id",
+            "SELECT r.id FROM rollouts AS r WHERE r.state = 'RolledBack' AND EXISTS (SELECT 1 FROM rollout_blocked AS b \
+             WHERE b.rollout = r.id) ORDER BY r.id",
         );
         let id = |row: &AnyRow| Ok(RolloutId(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or_default()));
         statement.fetch(self).await?.iter().map(id).collect()

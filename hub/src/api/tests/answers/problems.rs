@@ -78,21 +78,21 @@ async fn a_stopped_rollout_hides_the_failures_that_stopped_it(hub: Hub) {
     assert_eq!(failures(codes(&hub, &hub.viewer, "/problems").await), 1, "spy's is a cause of its own");
 }
 
-async fn what_was_rolled_back_is_told_until_something_newer_comes(hub: Hub) {
+async fn what_was_rolled_back_is_told_until_git_asks_for_something_else(hub: Hub) {
     govern(&hub, Offline::Complete).await;
     rolls(&hub, Offline::Complete, |rollout| {
         rollout.phase = Phase::RolledBack { why: "orders are lost".to_owned(), at: Timestamp(1500) };
     })
     .await;
-    assert!(one(&hub, "RolledBack").await["message"].as_str().unwrap().ends_with("was rolled back: orders are lost"));
     run(
         &hub,
-        "INSERT INTO rollouts (id, environment, lane, state, commit_id, main, body, skipped, issued, watched, created_at, \
-         updated_at, ended_at, tick) SELECT 8, environment, lane, 'Complete', commit_id, main, body, skipped, issued, \
-         watched, created_at, updated_at, ended_at, tick FROM rollouts WHERE id = 7",
+        "INSERT INTO rollout_blocked (environment, lane, cluster_type, assignment, workload, fingerprint, rollout) \
+         SELECT environment, lane, 'drone', 'hello-functional-test', 'hello', 'f', id FROM rollouts WHERE id = 7",
         &[],
     )
     .await;
+    assert!(one(&hub, "RolledBack").await["message"].as_str().unwrap().ends_with("was rolled back: orders are lost"));
+    run(&hub, "DELETE FROM rollout_blocked", &[]).await;
     assert!(!codes(&hub, &hub.viewer, "/problems").await.contains(&"RolledBack".to_owned()));
 }
 
@@ -110,7 +110,7 @@ async fn clones_and_certificates_that_are_not_renewed_are_told(hub: Hub) {
 on_each_database! {
     everything_that_needs_somebody_is_one_list,
     a_stopped_rollout_hides_the_failures_that_stopped_it,
-    what_was_rolled_back_is_told_until_something_newer_comes,
+    what_was_rolled_back_is_told_until_git_asks_for_something_else,
     clones_and_certificates_that_are_not_renewed_are_told,
 }
 
