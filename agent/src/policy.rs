@@ -6,7 +6,7 @@ mod drop_in;
 pub mod namespace;
 pub mod path;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 pub mod unit_file;
 pub mod unit_name;
 

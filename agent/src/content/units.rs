@@ -58,7 +58,8 @@ impl Making<'_> {
             }
         }
         let named = self.goal.units.iter().map(|unit| &unit.name);
-        let own = named.chain(brought.keys()).filter(|unit| !self.tenant.names_unit(unit));
+        // Those that its files start or stop are there already.
+        let own = named.chain(brought.keys()).chain(&self.goal.own_units).filter(|unit| !self.tenant.names_unit(unit));
         self.goal.own_units = own.filter(|unit| unit_name::check(unit).is_ok()).map(|unit| instance_of(unit)).collect();
     }
 

@@ -27,6 +27,7 @@ impl Making<'_> {
             if let Place::Unit { named: false, .. } = place {
                 let text = self.text(entry, &blob)?;
                 self.refused.extend(unit_file::check(&text, &entry.path, &self.tenant));
+                self.goal.own_units.extend(unit_file::named(&text, &self.tenant));
             }
             let owner = match place {
                 Place::Unit { .. } => self.root(),

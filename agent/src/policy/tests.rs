@@ -253,7 +253,7 @@ fn an_ordinary_unit_is_taken() {
     let text = "# a comment\n[Unit]\nDescription=Hello\nAfter=network-online.target ssh.service\nWants=network-online.target hello-test-x.service\n\
         Conflicts=shutdown.target\nBefore=shutdown.target\nConditionPathExists=/etc/os-release\n\n[Service]\nType=notify\nUser=hello\nGroup=hello\n\
         ExecStartPre=-/bin/true\nExecStart=/srv/app/run --port 8080 \\\n  --verbose\nEnvironmentFile=-/etc/kedge/workloads/hello-test/platform-config.env\n\
-        Restart=always\nRestartSec=2\nStateDirectory=hello-test hello-test-cache hello-test/x\nNoNewPrivileges=True\nStartLimitBurst=3\nProtectSystem=strict\nAmbientCapabilities=\n\
+        Restart=always\nRestartSec=2\nStateDirectory=hello-test hello-test/cache hello-test/x\nNoNewPrivileges=True\nStartLimitBurst=3\nProtectSystem=strict\nAmbientCapabilities=\n\
         StandardOutput=journal\nNice=5\nMemoryMax=64M\nSlice=kedge-dev_vm_hello.slice\nX-Ours=1\n\n[Install]\nWantedBy=multi-user.target\n";
     assert_eq!(refused(text), Vec::<String>::new());
     for (path, text) in [
@@ -275,6 +275,25 @@ fn an_ordinary_unit_is_taken() {
     assert_eq!(refused("[Unit]\nWants=sysinit.target basic.target\nAfter=sysinit.target\n"), Vec::<String>::new());
     assert_eq!(refused("[Service]\nTimeoutStartSec=5min\nTimeoutStopSec=90\nTimeoutSec=1h\n"), Vec::<String>::new());
     assert_eq!(refused("[Unit]\nWants=hello-test@%i.service nginx.service\n"), Vec::<String>::new());
+}
+
+#[test]
+fn a_socket_or_path_that_would_wait_for_something_late_is_refused() {
+    for kind in ["socket", "path"] {
+        let path = format!("/etc/systemd/system/hello-test.{kind}");
+        let check = |text: &str| unit_file::check(text, &path, &tenant());
+        for text in ["After=hello-test.service", "After=network-online.target", "RequiresMountsFor=/mnt/far"] {
+            assert!(check(&format!("[Unit]\n{text}\n"))[0].contains("boot wait"), "{text}");
+        }
+        assert_eq!(
+            check("[Unit]\nAfter=sysinit.target hello-test-x.socket\nBefore=hello-test-y.path\n"),
+            Vec::<String>::new()
+        );
+    }
+    assert_eq!(
+        refused("[Unit]\nAfter=hello-test.socket network-online.target\nRequiresMountsFor=/x\n"),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -322,8 +341,11 @@ fn each_way_to_more_power_is_refused() {
         "[Service]\nEnvironmentFile=/etc/kedge/workloads/hello-test/../other/x",
         "[Service]\nEnvironmentFile=/etc/kedge/workloads/hello-test/\\.\\./other/platform-config.env",
         "[Service]\nEnvironmentFile=/etc/kedge/workloads/hello-test/.{.,}/other/platform-config.env",
-        "[Service]\nStateDirectory=hello-test-\\x2f..\\x2fdpkg",
-        "[Service]\nStateDirectory=hello-test-\"x\"",
+        "[Service]\nStateDirectory=hello-test\\x2f..\\x2fdpkg",
+        // It may be another assignment's.
+        "[Service]\nStateDirectory=hello-test-prod",
+        "[Service]\nRuntimeDirectory=hello-test hello-test-prod",
+        "[Service]\nStateDirectory=hello-test/\"x\"",
         // The tenant owns /var/lib/hello-test and makes `a` a symlink to /etc.
         "[Service]\nStateDirectory=hello-test/a/systemd",
         "[Service]\nTimeoutStartSec=infinity",
@@ -358,6 +380,8 @@ fn each_way_to_more_power_is_refused() {
         "[Unit]\nBefore=basic.target",
         "[Unit]\nBefore=network-online.target",
         "[Unit]\nBefore=sockets.target",
+        "[Unit]\nDefaultDependencies=no\nBefore=hello-test.socket",
+        "[Unit]\nBefore=hello-test-x.service hello-test.path",
         "[Unit]\nJoinsNamespaceOf=ssh.service",
         "[Unit]\nUpholds=kedge-agent.service",
         "[Install]\nAlias=dbus.service",

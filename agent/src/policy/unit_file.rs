@@ -2,6 +2,7 @@
 //! itself are taken; a unit that needs more is one that the platform team allows by name.
 
 mod lines;
+mod others;
 mod program;
 mod settings;
 mod span;
@@ -10,6 +11,7 @@ use std::time::Duration;
 
 use super::{Tenant, path, unit_name};
 use lines::Line;
+pub use others::named;
 use settings::{Rule, rule};
 
 /// Targets that a unit may want: reaching them changes nothing that runs.
@@ -37,6 +39,10 @@ const TARGETS: [&str; 18] = [
 const LAST: [&str; 3] = ["default.target", "graphical.target", "multi-user.target"];
 /// Targets of one type of units, which only those may be wanted by: a service there would stand in the way of a boot.
 const OF_TYPE: [(&str, &str); 3] = [("paths.target", "path"), ("sockets.target", "socket"), ("timers.target", "timer")];
+/// Types that a boot waits for before it starts any service.
+const EARLY: [&str; 2] = ["path", "socket"];
+/// What is there before those.
+const EARLIER: [&str; 2] = ["local-fs.target", "sysinit.target"];
 /// A start or a stop that takes longer needs the platform team's word.
 const LONGEST: Duration = Duration::from_secs(3600);
 /// Less than this systemd may take for no time at all, which it reads as no end.
@@ -82,6 +88,8 @@ fn check_setting(section: &str, key: &str, value: &str, kind: &str, tenant: &Ten
     let own = |word: &str| is_own(word, tenant);
     let common = |word: &str| own(word) || TARGETS.contains(&word);
     let ending = |word: &str| word == SHUTDOWN;
+    let early = |word: &str| unit_name::split(word).is_some_and(|(_, kind)| EARLY.contains(&kind));
+    let is_early = EARLY.contains(&kind);
     let last = |word: &str| own(word) || LAST.contains(&word) || OF_TYPE.contains(&(word, kind));
     let (fits, because) = match rule(section, key) {
         Rule::Free => (true, String::new()),
@@ -103,9 +111,18 @@ fn check_setting(section: &str, key: &str, value: &str, kind: &str, tenant: &Ten
             format!("may name the workload's own units and {} only: the host's boot waits for others", shown(&LAST)),
         ),
         Rule::Before => (
-            words().all(|word| last(word) || ending(word)),
-            format!("may name the workload's own units and {} only: the host's boot waits for others", shown(&LAST)),
+            words().all(|word| (last(word) && (is_early || !early(word))) || ending(word)),
+            format!(
+                "may name the workload's own services, timers and targets and {} only: the host's boot waits for others",
+                shown(&LAST)
+            ),
         ),
+        Rule::After => (
+            !is_early || words().all(|word| (own(word) && early(word)) || EARLIER.contains(&word)),
+            "would let the host's boot wait: of a socket or a path it may name the workload's own sockets and paths"
+                .to_owned(),
+        ),
+        Rule::Mounts => (!is_early, "would let the host's boot wait for a mount".to_owned()),
         Rule::Time => (
             span::read(value).is_some_and(|time| (SHORTEST..=LONGEST).contains(&time)),
             "must have an end within 1 h, such as `90s`".to_owned(),
@@ -128,7 +145,10 @@ fn check_setting(section: &str, key: &str, value: &str, kind: &str, tenant: &Ten
         ),
         Rule::Folder => (
             words().all(|word| is_own_folder(word, tenant)),
-            format!("must be `{0}`, `{0}-…` or a folder in it: systemd gives it to the unit's user", tenant.assignment),
+            format!(
+                "must be `{0}` or a folder in it, such as `{0}/cache`: systemd gives it to the unit's user",
+                tenant.assignment
+            ),
         ),
         Rule::Listen => (
             is_listen(value, tenant),
@@ -171,12 +191,11 @@ fn is_settings(value: &str, tenant: &Tenant) -> bool {
     path::check(path).is_ok() && allowed && !in_own_folder && is_literal(path)
 }
 
-/// At most one folder deep: below that systemd, as root, would go through folders in which the tenant can put symlinks.
+/// By its exact name: `<assignment>-x` may be another assignment's. At most one folder deep: below that systemd, as root, would go through folders in which the tenant can put symlinks.
 fn is_own_folder(word: &str, tenant: &Tenant) -> bool {
     let first = word.split('/').next().unwrap_or_default();
     let is_plain = path::check(&format!("/{word}")).is_ok() && !word.contains(':') && is_literal(word);
-    let is_own =
-        first.strip_prefix(tenant.assignment.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+    let is_own = first == tenant.assignment;
     let is_shallow = word.split('/').count() <= 2;
     is_plain && is_shallow && is_own && !path::is_agents(&format!("/{word}"))
 }

@@ -67,6 +67,11 @@ fn a_unit_that_would_get_more_is_refused_and_changes_nothing() {
             "EnvironmentFile=",
         ),
         ("a drop-in for a unit of /etc", with_drop_in(&format!("{FIRST}-backup.service")), "belongs to somebody else"),
+        (
+            "a unit that stops somebody's of such a name",
+            with_unit(&format!("[Unit]\nConflicts={FIRST}-backup.service\n{}", run("Type=simple"))),
+            "belongs to somebody else",
+        ),
         ("a drop-in for a template", with_drop_in(&format!("{FIRST}-each@.service")), "belongs to somebody else"),
         ("a drop-in for an instance", with_drop_in(&format!("{FIRST}-each@1.service")), "belongs to somebody else"),
         (

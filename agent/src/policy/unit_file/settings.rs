@@ -16,6 +16,10 @@ pub enum Rule {
     WantedBy,
     /// Units that wait for it.
     Before,
+    /// Units that it waits for.
+    After,
+    /// Paths whose mounts it waits for.
+    Mounts,
     /// How long a start or a stop may take.
     Time,
     /// Units that it starts, stops or stands for.
@@ -56,6 +60,8 @@ fn unit(key: &str) -> Rule {
     match key {
         "Wants" | "Requires" | "BindsTo" | "Upholds" => Rule::Needs,
         "Before" => Rule::Before,
+        "After" => Rule::After,
+        "RequiresMountsFor" | "WantsMountsFor" => Rule::Mounts,
         "JobTimeoutSec" | "JobRunningTimeoutSec" => Rule::Time,
         "Conflicts" | "OnFailure" | "OnSuccess" | "PropagatesStopTo" | "PropagatesReloadTo" | "JoinsNamespaceOf" => {
             Rule::Own
@@ -63,7 +69,6 @@ fn unit(key: &str) -> Rule {
         "FailureAction" | "SuccessAction" | "StartLimitAction" | "JobTimeoutAction" => NO_ACTION,
         "Description"
         | "Documentation"
-        | "After"
         | "Requisite"
         | "PartOf"
         | "StopPropagatedFrom"
@@ -75,9 +80,7 @@ fn unit(key: &str) -> Rule {
         | "RefuseManualStart"
         | "RefuseManualStop"
         | "DefaultDependencies"
-        | "CollectMode"
-        | "RequiresMountsFor"
-        | "WantsMountsFor" => Rule::Free,
+        | "CollectMode" => Rule::Free,
         _ if key.starts_with("Condition") || key.starts_with("Assert") => Rule::Free,
         _ => Rule::Unknown,
     }
