@@ -2,6 +2,7 @@
 //! memory of last good objects, in the database, and a cache of decoded files.
 
 pub mod difference;
+mod emptied;
 mod enforced;
 pub mod environments;
 pub mod good;
@@ -289,7 +290,7 @@ fn settle(
     inputs: &Inputs,
     last_good: &BTreeMap<ObjectId, Arc<Object>>,
 ) -> Result<Platform, Box<Problem>> {
-    let mut platform = match loaded {
+    let mut platform = match loaded.and_then(|fresh| emptied::environment(fresh, last_good)) {
         Ok(platform) => platform,
         Err(problem) if last_good.is_empty() => return Err(problem),
         // All of it is missing: all of it stays.
@@ -301,6 +302,7 @@ fn settle(
         },
     };
     let now = rfc3339();
+    emptied::bases(&mut platform, last_good);
     let kept = good::keep_platform(&mut platform, last_good, &now);
     let registrations: Vec<Arc<Object>> =
         kept.into_iter().filter(|object| matches!(object.spec, Spec::WorkloadRegistration(_))).collect();
@@ -308,6 +310,7 @@ fn settle(
     if !registrations.is_empty() {
         kedge_platform::load_applications(&mut platform, &registrations, inputs);
     }
+    emptied::applications(&mut platform, last_good);
     good::keep_applications(&mut platform, last_good, &now);
     for failing in inputs.failing() {
         good::mark_failing(&mut platform, &failing);

@@ -6,6 +6,7 @@
 mod air_gap;
 mod bad_input;
 mod broken_inputs;
+mod empty_inputs;
 mod explaining;
 mod fake_hub;
 mod fleet;

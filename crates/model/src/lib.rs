@@ -18,7 +18,7 @@ pub use decode::{Decoded, Options};
 pub use kinds::Spec;
 pub use object::{Kind, Meta, Object, ObjectId};
 pub use origin::{Origin, Source};
-pub use platform::{AssignmentId, Broken, Failing, Platform, Tenant};
+pub use platform::{AssignmentId, Broken, Empty, EmptyInput, Failing, Platform, Tenant};
 pub use problem::{Excerpt, Problem, Severity};
 pub use selector::{Mismatch, Operator, Requirement, Selector};
 

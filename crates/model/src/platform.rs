@@ -20,6 +20,9 @@ pub struct Platform {
     pub broken: Vec<Broken>,
     /// Inputs that failed to load: while one of the platform's own is here, nothing may be deleted.
     pub failing: Vec<Failing>,
+    /// Inputs that were read whole and hold no object. Whether one was emptied only somebody can say who knows what it
+    /// held.
+    pub empty: Vec<Empty>,
     /// Full target names that are published, and whose they are: of two tenants with one name this one keeps it.
     pub published: BTreeMap<String, Tenant>,
     /// What the reader found wrong, and what is worth a warning.
@@ -44,6 +47,24 @@ pub struct Failing {
     /// The registration when it is an application's repository; none when it is the platform's own.
     pub registration: Option<String>,
     pub problem: Problem,
+}
+
+/// An input that is there, could be read, and holds no object: a README alone, a branch that only begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Empty {
+    pub input: EmptyInput,
+    /// The warning, which is among the platform's problems too.
+    pub problem: Problem,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EmptyInput {
+    /// The environment's own branch or folder.
+    Environment,
+    /// What the BaseRepo of this name points at.
+    BaseRepo(String),
+    /// What the WorkloadRegistration of this name points at.
+    Registration(String),
 }
 
 /// Whose a published target is.

@@ -10,7 +10,7 @@ mod layers;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kedge_model::{Failing, Kind, Object, Platform, Problem, Source, Spec};
+use kedge_model::{Empty, EmptyInput, Failing, Kind, Object, Platform, Problem, Source, Spec};
 
 use crate::ignore::Ignore;
 use crate::read::Batch;
@@ -41,6 +41,8 @@ struct Opened {
     step: Option<Step>,
     /// The branch, when it is known.
     branch: Option<String>,
+    /// An Environment names it: without objects it only begins. Else somebody pointed at it, maybe by mistake.
+    declared: bool,
     problems: Vec<Problem>,
 }
 
@@ -66,11 +68,18 @@ pub fn load(
         ControlPlane::Folder(path) => open_folder(path)?,
         ControlPlane::Git { path, revision } => open_git(path, revision.as_deref(), environment, repositories)?,
     };
-    assemble(opened, environment, repositories)
+    let mut platform = assemble(opened, environment, repositories)?;
+    // What an application held before nobody knows here: what is published of it isn't deleted.
+    for Empty { input, problem } in platform.empty.clone() {
+        if let EmptyInput::Registration(name) = input {
+            fail(&mut platform, Some(&name), vec![problem]);
+        }
+    }
+    Ok(platform)
 }
 
 /// Reads one environment from a tree that is already open, below `path`. A BaseRepo that leads back to the tree's own
-/// branch closes a ring.
+/// branch closes a ring. Which of the empty inputs were emptied the caller says.
 pub fn load_tree(
     tree: Box<dyn Tree>,
     path: &str,
@@ -82,7 +91,7 @@ pub fn load_tree(
     let branch = source.revision.as_deref().and_then(|revision| revision.rsplit_once("@sha1:"));
     let step = branch.map(|(branch, _)| Step::environment(environment, RepoKey::new(&source.repo), branch, &path));
     let branch = branch.map(|(branch, _)| branch.to_owned());
-    assemble(Opened { tree, path, step, branch, problems: Vec::new() }, environment, repositories)
+    assemble(Opened { tree, path, step, branch, declared: true, problems: Vec::new() }, environment, repositories)
 }
 
 /// Reads the applications of these registrations too: those that are in force though they can't be read now.
@@ -98,7 +107,7 @@ fn open_folder(path: &Path) -> Result<Opened, LoadError> {
         true => GitRepository::open(path).and_then(|repo| repo.head()).ok().and_then(|head| head.name),
         false => None,
     };
-    Ok(Opened { tree, path: String::new(), step: None, branch, problems: Vec::new() })
+    Ok(Opened { tree, path: String::new(), step: None, branch, declared: false, problems: Vec::new() })
 }
 
 fn open_git(
@@ -145,21 +154,29 @@ fn open_git(
         (None, branch) => repo.branch(branch).map_err(|error| known.no_branch(environment, error))?,
     };
     let tree = Box::new(repo.tree(&revision, &name)?);
-    Ok(Opened { tree, path: folder, step, branch: revision.name, problems })
+    Ok(Opened { tree, path: folder, step, branch: revision.name, declared: declared.is_some(), problems })
 }
 
 fn assemble(opened: Opened, environment: &str, repositories: &dyn Repositories) -> Result<Platform, LoadError> {
-    let Opened { tree, path, step, branch, mut problems } = opened;
+    let Opened { tree, path, step, branch, declared, mut problems } = opened;
     let mut own = Batch::read(tree.as_ref(), &path, Ignore::environment(), None, repositories.cache())?;
+    let mut empty = Vec::new();
     if own.is_empty() {
-        return Err(LoadError::Empty { place: tree.source().to_string(), path });
+        let error = LoadError::Empty { place: tree.source().to_string(), path };
+        if !declared {
+            return Err(error);
+        }
+        let problem = Problem::warning("NothingFound", format!("environment {environment} is empty: {error}"));
+        problems
+            .push(problem.hint("add ClusterTypes, SchedulingPolicies and a GitOpsRepo, or correct its `controlPlane`"));
+        empty.extend(problems.last().map(|problem| Empty { input: EmptyInput::Environment, problem: problem.clone() }));
     }
     drop(tree);
     if branch.is_some_and(|branch| !is_main_branch(&branch)) {
         problems.extend(misplaced_policies(&mut own));
     }
 
-    let mut platform = Platform { environment: environment.to_owned(), problems, ..Platform::default() };
+    let mut platform = Platform { environment: environment.to_owned(), problems, empty, ..Platform::default() };
     let mut trees = bases::Trees::new(repositories);
     let mut layers = Layers::default();
     Bases { trees: &mut trees, platform: &mut platform, layers: &mut layers }.load(own, step);
@@ -194,6 +211,12 @@ fn fail(platform: &mut Platform, registration: Option<&str>, failures: Vec<Probl
     platform
         .failing
         .extend(failures.into_iter().map(|problem| Failing { registration: registration.map(str::to_owned), problem }));
+}
+
+/// Notes an input that holds nothing.
+fn note_empty(platform: &mut Platform, input: EmptyInput, problem: Problem) {
+    platform.problems.push(problem.clone());
+    platform.empty.push(Empty { input, problem });
 }
 
 /// Kalypso never looked at `GitOpsRepo.path`, so whoever sets it expects something that doesn't happen.

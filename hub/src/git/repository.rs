@@ -405,8 +405,9 @@ impl Repository {
         for (name, found) in asked.into_iter().zip(found) {
             let Some(tracked) = state.refs.get_mut(&name) else { continue };
             tracked.tried = true;
-            // A branch that we began ourselves is empty until the first merge.
-            let known = |found: &Found| tracked.commit.as_deref() == Some(found.commit.to_string().as_str());
+            // A branch that we began ourselves is empty until the first merge; another begins as it likes.
+            let known =
+                |found: &Found| tracked.commit.as_deref().is_none_or(|commit| commit == found.commit.to_string());
             let change = match found {
                 Some(found) if !found.empty || known(&found) => tracked.take(&self.name, &name, found),
                 Some(_) => tracked.refuse(&self.name, &name, "was emptied", "push the files again"),

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kedge_model::decode::{self, Options};
-use kedge_model::kinds::{BaseRepo, RepoRef};
+use kedge_model::kinds::RepoRef;
 use kedge_model::{Failing, Kind, Object, ObjectId, Origin, Platform, Problem, Source, Spec};
 use kedge_platform::tree::{FILE_LIMIT, Tree as _};
 use kedge_platform::{RepoKey, Revision};
 
 use super::PlatformReader;
+use super::emptied::brought_something;
 use super::inputs::FailingInput;
 use crate::git::Trust;
 use crate::store::{StoreError, Term};
@@ -157,12 +158,6 @@ fn lost_bases(fresh: &Platform, good: &BTreeMap<ObjectId, Arc<Object>>) -> BTree
     ids.filter(|id| good.get(id).is_some_and(|base| brought_something(base, good))).collect()
 }
 
-fn brought_something(base: &Object, good: &BTreeMap<ObjectId, Arc<Object>>) -> bool {
-    let Spec::BaseRepo(BaseRepo { repo, .. }) = &base.spec else { return false };
-    let (key, branch) = (RepoKey::new(&repo.repo), repo.branch.trim());
-    good.values().any(|object| is_from(&object.origin.source, &key, branch))
-}
-
 fn keep_one(fresh: &mut Platform, object: &Arc<Object>, now: &str) -> Arc<Object> {
     let stale = match &object.stale_since {
         Some(_) => Arc::clone(object),
@@ -195,7 +190,7 @@ fn names(at: &RepoRef, key: &RepoKey, branch: &str) -> bool {
     at.branch.trim() == branch && RepoKey::new(&at.repo) == *key
 }
 
-fn is_from(source: &Source, key: &RepoKey, branch: &str) -> bool {
+pub(super) fn is_from(source: &Source, key: &RepoKey, branch: &str) -> bool {
     let name = source.revision.as_deref().and_then(|revision| revision.rsplit_once("@sha1:"));
     name.is_some_and(|(name, _)| name == branch) && RepoKey::new(&source.repo) == *key
 }

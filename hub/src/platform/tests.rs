@@ -1,5 +1,6 @@
 //! Environments of real repositories, whole and broken.
 
+mod emptied;
 #[cfg(feature = "figures")]
 mod size;
 

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use kedge_model::kinds::WorkloadRegistration;
-use kedge_model::{Object, Platform, Problem, Spec};
+use kedge_model::{EmptyInput, Object, Platform, Problem, Spec};
 
 use super::bases::{Trees, failure};
-use super::fail;
 use super::layers::Layers;
+use super::{fail, note_empty};
 use crate::ignore::Ignore;
 use crate::read::Batch;
 use crate::repositories::Request;
@@ -24,9 +24,7 @@ pub(super) fn load(platform: &mut Platform, registrations: &[Arc<Object>], trees
                     let message = format!("{} brings no Workload", object.id());
                     let problem = Problem::warning("NothingFound", message).at(object.origin.clone());
                     let problem = problem.hint("its `path` names the folder that holds the Workload's file");
-                    platform.problems.push(problem.clone());
-                    // Somebody emptied it: what is published isn't deleted for that.
-                    fail(platform, Some(name), vec![problem]);
+                    note_empty(platform, EmptyInput::Registration(name.to_owned()), problem);
                 }
                 add(platform, name, batch);
             }

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kedge_model::kinds::BaseRepo;
-use kedge_model::{Broken, Kind, Object, Origin, Platform, Problem, Spec};
+use kedge_model::{Broken, EmptyInput, Kind, Object, Origin, Platform, Problem, Spec};
 
-use super::fail;
 use super::layers::Layers;
+use super::{fail, note_empty};
 use crate::cache::Cache;
 use crate::ignore::Ignore;
 use crate::read::Batch;
@@ -136,11 +136,10 @@ impl Bases<'_, '_> {
         match path.and_then(|path| Batch::read(tree, &path, Ignore::environment(), None, cache)) {
             Ok(batch) => {
                 if batch.is_empty() {
-                    // Somebody emptied it: what it held isn't gone for that.
                     let message = format!("{} has no YAML object: {}", object.id(), tree.source());
-                    let problem = Problem::error("NothingFound", message).at(object.origin.clone());
-                    let problem = problem.hint("mend its `branch` and `path`, or delete the BaseRepo");
-                    self.miss(object, problem);
+                    let problem = Problem::warning("NothingFound", message).at(object.origin.clone());
+                    let problem = problem.hint("if it should have some, correct its `branch` and `path`");
+                    note_empty(self.platform, EmptyInput::BaseRepo(object.meta.name.clone()), problem);
                 }
                 Some(batch)
             }

@@ -33,15 +33,60 @@ fn a_base_reached_twice_is_loaded_once() {
 }
 
 #[test]
-fn a_base_that_was_emptied_marks_the_platform() {
-    let platform = load_scene(&[
-        ("env/base.yaml", &base("main", "https://h/main", "")),
-        ("env/config.yaml", &config("own", "1")),
-        ("main/README.md", "nothing left"),
+fn a_base_without_an_object_is_a_warning_in_every_shape() {
+    for (file, text) in [
+        ("main/README.md", "the platform begins here"),
+        ("main/.gitkeep", ""),
+        ("main/notes.txt", "kind: ConfigMap"),
+        ("main/comments.yaml", "# nothing yet\n"),
+        ("main/separators.yaml", "---\n---\n# two documents of nothing\n"),
+        ("main/empty.yaml", ""),
+        ("main/null.yaml", "null\n"),
+        ("main/foreign.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\n"),
+        ("main/.github/workflows/ci.yaml", "on: push\n"),
+    ] {
+        let platform = load_scene(&[
+            ("env/base.yaml", &base("main", "https://h/main", "")),
+            ("env/config.yaml", &config("own", "1")),
+            (file, text),
+        ]);
+        let found = platform.problems.iter().find(|problem| problem.code == "NothingFound");
+        let problem = found.unwrap_or_else(|| panic!("{file}: {:?}", platform.problems));
+        assert_eq!(problem.message, "BaseRepo main has no YAML object: https://h/main", "{file}");
+        assert!(!platform.problems.iter().any(Problem::is_error), "{file}: {:?}", platform.problems);
+        assert_eq!(failing(&platform), [], "{file}");
+        assert!(platform.broken.is_empty(), "{file}");
+        assert_eq!(
+            platform.empty,
+            [Empty { input: EmptyInput::BaseRepo("main".to_owned()), problem: problem.clone() }]
+        );
+    }
+}
+
+#[test]
+fn an_empty_folder_or_tree_is_an_empty_base_and_a_missing_path_is_none() {
+    let (root, sources) = scene(&[
+        ("env/base.yaml", &base("main", "https://h/main", "").replace("path: .", "path: platform")),
+        ("main/README.md", ""),
     ]);
-    assert_eq!(messages(&platform), ["BaseRepo main has no YAML object: https://h/main"]);
-    assert_eq!(failing(&platform), [(None, "NothingFound")]);
-    assert_eq!(broken_bases(&platform), [("main", "NothingFound")]);
+    let plane = ControlPlane::Folder(root.path().join("env"));
+    assert_eq!(broken_bases(&load(&plane, "dev", &sources).unwrap()), [("main", "PathMissing")]);
+    fs::create_dir(root.path().join("main/platform")).unwrap();
+    let platform = load(&plane, "dev", &sources).unwrap();
+    assert!(platform.broken.is_empty() && platform.failing.is_empty(), "{:?}", platform.problems);
+    assert_eq!(platform.problems.len(), 1);
+
+    let root = tempfile::TempDir::new().unwrap();
+    let repo = TestRepo::new(root.path().join("main.git"));
+    repo.commit("main", &[]);
+    fs::create_dir(root.path().join("env")).unwrap();
+    fs::write(root.path().join("env/base.yaml"), base("main", "https://h/main", "")).unwrap();
+    let text = "sources:\n- {repo: https://h/main, path: main.git}\n";
+    let sources = Sources::parse(text.as_bytes(), "sources.yaml", root.path()).unwrap();
+    let platform = load(&ControlPlane::Folder(root.path().join("env")), "dev", &sources).unwrap();
+    assert_eq!(names(&platform), ["BaseRepo main"], "an environment may hold nothing else");
+    assert!(platform.broken.is_empty() && platform.failing.is_empty(), "{:?}", platform.problems);
+    assert!(messages(&platform)[0].starts_with("BaseRepo main has no YAML object: https://h/main"));
 }
 
 #[test]

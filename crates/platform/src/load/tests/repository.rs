@@ -42,6 +42,21 @@ fn a_repository_is_read_at_the_branch_that_the_environment_names() {
 }
 
 #[test]
+fn a_declared_environment_without_an_object_is_a_warning() {
+    let root = tempfile::TempDir::new().unwrap();
+    let repo = control_plane(root.path());
+    for files in [&[("README.md", "soon")][..], &[]] {
+        repo.commit("develop", files);
+        let platform = load(&ControlPlane::at(&repo.path, None), "dev", &Nowhere).unwrap();
+        let [problem] = platform.problems.as_slice() else { panic!("{:?}", platform.problems) };
+        assert!(problem.message.starts_with("environment dev is empty: there is no YAML object in "), "{problem:?}");
+        assert!(!problem.is_error());
+        assert!(platform.failing.is_empty() && platform.broken.is_empty() && platform.objects.is_empty());
+        assert_eq!(platform.empty[0].input, EmptyInput::Environment);
+    }
+}
+
+#[test]
 fn a_revision_is_a_branch_a_tag_head_or_a_commit() {
     let root = tempfile::TempDir::new().unwrap();
     let repo = control_plane(root.path());
