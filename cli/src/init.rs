@@ -228,16 +228,14 @@ fn write_file(place: &Place, name: &str, text: &str) -> Result<(), InitError> {
     fs::write(&path, text).map_err(|source| InitError::Write { path: place.target().join(name), source })
 }
 
-/// A URL that needs no quotes in YAML nor in a template. Only what would mean something else there, or to Git, is
-/// escaped, because not every reader of file URLs takes escapes back.
+/// A URL that needs no quotes in YAML nor in a template, and that a Workload may name. Only what it can't be written with
+/// is escaped, because not every reader of file URLs takes escapes back.
 fn file_url(path: &Path) -> String {
     let text = path.to_string_lossy();
     let mut url = String::from("file://");
-    let mut before = '/';
     for (at, c) in text.char_indices() {
-        let is_comment = c == '#' && before == ' ';
         let is_key = c == ':' && text[at + 1..].starts_with(' ');
-        if c.is_control() || "%{}".contains(c) || is_comment || is_key {
+        if is_key || !(c.is_alphanumeric() || "._-~:/@+= ".contains(c)) {
             let mut bytes = [0; 4];
             for byte in c.encode_utf8(&mut bytes).bytes() {
                 url.push_str(&format!("%{byte:02X}"));
@@ -245,7 +243,6 @@ fn file_url(path: &Path) -> String {
         } else {
             url.push(c);
         }
-        before = c;
     }
     url
 }

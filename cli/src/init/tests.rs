@@ -110,7 +110,7 @@ fn a_folder_with_spaces_and_signs_works() {
     let (_folder, created) = sample_in("it's [my] demo: c# #1 100%25 {{x}} ä");
     let workload = git(&created.join(HELLO), &["show", "main:workload/hello.yaml"]);
     let url = workload.lines().find_map(|line| line.trim().strip_prefix("repo: ")).unwrap();
-    assert!(url.ends_with("/it's [my] demo%3A c# %231 100%2525 %7B%7Bx%7D%7D ä/hello-gitops.git"), "{url}");
+    assert!(url.ends_with("/it%27s %5Bmy%5D demo%3A c%23 %231 100%2525 %7B%7Bx%7D%7D ä/hello-gitops.git"), "{url}");
     let heads = git(&created, &["ls-remote", "--heads", url]);
     assert_eq!(heads.lines().count(), 3);
 }

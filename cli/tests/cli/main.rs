@@ -18,4 +18,5 @@ mod planning;
 mod rendering;
 mod sample;
 mod stage;
+mod tenant_text;
 mod validating;

@@ -28,6 +28,9 @@ const BOM: &[u8] = "\u{feff}".as_bytes();
 pub struct Options {
     /// The registration whose repository the file is from. Only Workloads are taken from there.
     pub application: Option<String>,
+    /// The file was made by templates, and what it says is applied: in a Delivery or HostNamespace a field that isn't
+    /// known is an error.
+    pub rendered: bool,
     /// Whether a time zone is known. None: any is taken, for readers that carry no time zone database.
     pub is_time_zone: Option<fn(&str) -> bool>,
 }

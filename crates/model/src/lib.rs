@@ -12,6 +12,7 @@ pub mod problem;
 pub mod quantity;
 pub mod schema;
 pub mod selector;
+pub mod text;
 pub mod wire;
 
 pub use decode::{Decoded, Options};

@@ -79,7 +79,8 @@ impl Batch {
 }
 
 fn read_file(tree: &dyn Tree, file: &str, application: Option<&str>) -> Read {
-    let options = Options { application: application.map(str::to_owned), is_time_zone: Some(is_time_zone) };
+    let options =
+        Options { application: application.map(str::to_owned), is_time_zone: Some(is_time_zone), ..Options::default() };
     let decoded = match tree.read(file, FILE_LIMIT) {
         Ok(bytes) => decode::objects(&bytes, &place(tree, file), &options),
         Err(TreeError::TooLarge { size, .. }) => {

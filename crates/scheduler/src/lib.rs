@@ -9,6 +9,7 @@ mod capability;
 mod cluster_type;
 mod compose;
 mod config;
+mod containment;
 mod diff;
 mod explain;
 mod files;

@@ -8,6 +8,7 @@ use kedge_model::{AssignmentId, Object, Origin, Problem, Source, Spec};
 use kedge_template::{Context, Data, Limits};
 
 use crate::compose::Values;
+use crate::containment::{self, Case, File};
 use crate::files::{ConfigFile, Files};
 use crate::target::Target;
 use crate::template::Compiled;
@@ -63,7 +64,8 @@ pub fn render(id: &AssignmentId, target: &Target, writers: &Writers, values: &Va
         manifests: &target.manifests,
         cluster_type: &id.cluster_type,
         config: values,
-    });
+    })
+    .with_platform_labels(&target.platform_labels);
     let run = |compiled: &Result<Arc<Compiled>, Box<Problem>>| match compiled {
         Ok(template) => template.render(&data, limits),
         Err(problem) => Err(problem.clone()),
@@ -72,20 +74,36 @@ pub fn render(id: &AssignmentId, target: &Target, writers: &Writers, values: &Va
     let reconciler = run(&writers.reconciler);
     let namespace = run(&writers.namespace);
     let config = match &writers.config {
-        Ok(ConfigWriter::Template(template)) => template.render(&data, limits).map(|text| (template.config_file, text)),
-        Ok(ConfigWriter::ConfigMap) => Ok((ConfigFile::Yaml, config_map(&namespace_name, values))),
-        Ok(ConfigWriter::EnvFile) => Ok((ConfigFile::Shell, env_file(values))),
+        Ok(ConfigWriter::Template(template)) => {
+            template.render(&data, limits).map(|rendered| (template.config_file, rendered, Some(template)))
+        }
+        Ok(ConfigWriter::ConfigMap) => Ok((ConfigFile::Yaml, written(config_map(&namespace_name, values)), None)),
+        Ok(ConfigWriter::EnvFile) => Ok((ConfigFile::Shell, written(env_file(values)), None)),
         Err(problem) => Err(problem.clone()),
     };
     let mut rendered = Rendered { files: Err(Vec::new()), warnings: Vec::new() };
     match (reconciler, namespace, config) {
-        (Ok(reconciler), Ok(namespace), Ok((kind, config))) => {
-            let reasons = check(id, &namespace_name, &reconciler, &namespace, &mut rendered.warnings);
+        (Ok(reconciler), Ok(namespace), Ok((kind, config, config_template))) => {
+            let templates = [
+                (Files::RECONCILER, writers.reconciler.as_ref().ok(), &reconciler),
+                (Files::NAMESPACE, writers.namespace.as_ref().ok(), &namespace),
+                (kind.name(), config_template, &config),
+            ];
+            let files: Vec<File<'_>> = templates
+                .into_iter()
+                .filter_map(|(name, template, rendered)| Some(File { name, template: template?, rendered }))
+                .collect();
+            let case = Case { id, target, namespace: &namespace_name, values, limits, files: &files };
+            let mut reasons = containment::check(case);
+            // A cause hides its consequences: what became structure rarely makes sense.
+            if reasons.is_empty() {
+                reasons = check(id, &namespace_name, &reconciler.text, &namespace.text, &mut rendered.warnings);
+            }
             rendered.files = if reasons.is_empty() {
                 Ok(Files {
-                    reconciler: Arc::from(reconciler),
-                    namespace: Arc::from(namespace),
-                    config: (!config.is_empty()).then(|| (kind, Arc::from(config))),
+                    reconciler: Arc::from(reconciler.text),
+                    namespace: Arc::from(namespace.text),
+                    config: (!config.text.is_empty()).then(|| (kind, Arc::from(config.text))),
                 })
             } else {
                 Err(reasons)
@@ -97,6 +115,11 @@ pub fn render(id: &AssignmentId, target: &Target, writers: &Writers, values: &Va
         }
     }
     rendered
+}
+
+/// A file that no template made.
+fn written(text: String) -> kedge_template::Rendered {
+    kedge_template::Rendered { text, ..kedge_template::Rendered::default() }
 }
 
 /// What Kedge itself will deliver is checked now; what others deliver is theirs to judge.
@@ -134,8 +157,8 @@ fn check(
     reasons
 }
 
-/// Objects of our own kinds in a rendered file. What is wrong with them stops the assignment; a field that we don't
-/// know is a warning. What is written beside them is none of our business.
+/// Objects of our own kinds in a rendered file. What is wrong with them stops the assignment, also a field that we don't
+/// know. What is written beside them is none of our business.
 fn decode_own(
     id: &AssignmentId,
     file: &str,
@@ -146,7 +169,8 @@ fn decode_own(
     let source = Source { repo: "rendered".to_owned(), revision: None };
     let origin =
         Origin { source: Arc::new(source), file: Arc::from(format!("{id}/{file}").as_str()), line: 0, column: 0 };
-    let decoded = kedge_model::decode::objects(text.as_bytes(), &origin, &kedge_model::decode::Options::default());
+    let options = kedge_model::decode::Options { rendered: true, ..kedge_model::decode::Options::default() };
+    let decoded = kedge_model::decode::objects(text.as_bytes(), &origin, &options);
     for problem in decoded.problems {
         if problem.is_error() {
             reasons.push(problem);

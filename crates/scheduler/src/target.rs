@@ -23,6 +23,8 @@ pub struct Target {
     pub environment: String,
     /// The target's, overwritten by the Workload's, then the platform's, then `workload` and `workspace`.
     pub labels: Labels,
+    /// Which of the labels aren't the application's text.
+    pub platform_labels: BTreeSet<String>,
     pub manifests: BTreeMap<String, String>,
     /// The target's own JSON Schemas and its Workload's.
     pub schemas: Vec<String>,
@@ -185,6 +187,8 @@ fn compose(
 ) -> Target {
     let mut labels = application_labels(object, spec, workspace);
     let given = capabilities.given(&labels);
+    let mut platform_labels = BTreeSet::from(["workspace".to_owned()]);
+    platform_labels.extend(given.iter().map(|label| label.key.clone()));
     labels.extend(given.into_iter().map(|label| (label.key, label.value)));
     Target {
         name: Arc::from(format!("{}-{}", object.meta.name, spec.name)),
@@ -194,6 +198,7 @@ fn compose(
         registration: object.owner.clone(),
         environment: spec.environment.clone(),
         labels,
+        platform_labels,
         manifests: spec.manifests.clone(),
         schemas: spec.config_schemas.iter().chain(&workload.config_schemas).cloned().collect(),
         origin: object.origin.at(spec.line, 0),

@@ -1,7 +1,9 @@
 //! A Template object, parsed once. Its errors are placed in the file that it was written in.
 
-use kedge_model::{Excerpt, Object, Problem, Spec};
-use kedge_template::{Data, Limits, Template};
+use std::collections::BTreeSet;
+
+use kedge_model::{Excerpt, Object, Origin, Problem, Spec};
+use kedge_template::{Data, Limits, Rendered, Template};
 
 use crate::files::ConfigFile;
 
@@ -12,12 +14,17 @@ pub struct Compiled {
     manifests: Vec<Template>,
     /// What its configuration file is called, when it is a config template.
     pub config_file: ConfigFile,
+    /// The application's texts that it decides by, as its annotation names them: `Labels.tier`, `Manifests.chart`.
+    branches_on: BTreeSet<String>,
     /// Set when a manifest doesn't parse.
     broken: Option<Problem>,
     object: std::sync::Arc<Object>,
 }
 
 impl Compiled {
+    /// The annotation in which a template names the application's texts that it branches on.
+    pub const BRANCHES_ON: &str = "kedge.dev/branches-on";
+
     pub fn of(object: &std::sync::Arc<Object>) -> Option<Compiled> {
         let Spec::Template(spec) = &object.spec else { return None };
         let mut compiled = Compiled {
@@ -27,6 +34,7 @@ impl Compiled {
                 Some("sh") => ConfigFile::Shell,
                 _ => ConfigFile::Yaml,
             },
+            branches_on: branches(object.meta.annotations.get(Compiled::BRANCHES_ON)),
             broken: None,
             object: std::sync::Arc::clone(object),
         };
@@ -47,18 +55,42 @@ impl Compiled {
         self.broken.as_ref()
     }
 
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub fn origin(&self) -> Origin {
+        self.object.origin.clone()
+    }
+
+    /// Whether it says of any text that it branches on it.
+    pub fn branches(&self) -> bool {
+        !self.branches_on.is_empty()
+    }
+
+    /// Whether it says so of this one, or of a longer name that it is part of.
+    pub fn branches_on(&self, text: &str) -> bool {
+        let wholes: &[&str] = match text {
+            "Workload" => &["Labels.workload", "DeploymentTargetName", "Namespace"],
+            "DeploymentTargetName" => &["Namespace"],
+            _ => &[],
+        };
+        self.branches()
+            && (self.branches_on.contains(text) || wholes.iter().any(|whole| self.branches_on.contains(*whole)))
+    }
+
     /// Renders every manifest and joins what isn't empty.
-    pub fn render(&self, data: &Data<'_>, limits: &Limits) -> Result<String, Box<Problem>> {
+    pub fn render(&self, data: &Data<'_>, limits: &Limits) -> Result<Rendered, Box<Problem>> {
         if let Some(problem) = &self.broken {
             return Err(Box::new(problem.clone()));
         }
-        let mut joined = String::new();
+        let mut joined = Rendered::default();
         for (index, template) in self.manifests.iter().enumerate() {
-            let text = template.render(data, limits).map_err(|error| Box::new(self.problem(index, &error)))?;
-            if !joined.is_empty() && !text.is_empty() {
-                joined.push_str("---\n");
-            }
-            joined.push_str(&text);
+            let next = template.render_noting(data, limits).map_err(|error| Box::new(self.problem(index, &error)))?;
+            joined = match index {
+                0 => next,
+                _ => join(joined, next),
+            };
         }
         Ok(joined)
     }
@@ -87,6 +119,28 @@ impl Compiled {
         problem.excerpt = spec.manifests.get(index).and_then(|manifest| excerpt(&manifest.text, error));
         problem
     }
+}
+
+/// One manifest behind another.
+fn join(mut joined: Rendered, next: Rendered) -> Rendered {
+    if !joined.text.is_empty() && !next.text.is_empty() {
+        joined.text.push_str("---\n");
+    }
+    let before = joined.text.len();
+    let moved = next.uses.places.into_iter().map(|place| place.start + before..place.end + before);
+    joined.uses.places.extend(moved);
+    joined.uses.computed |= next.uses.computed;
+    joined.uses.values |= next.uses.values;
+    joined.uses.whole |= next.uses.whole;
+    joined.text.push_str(&next.text);
+    joined.actions.push_str(&next.actions);
+    joined
+}
+
+/// `Labels.tier, .Manifests.chart`: names with or without the dot that templates write.
+fn branches(annotation: Option<&String>) -> BTreeSet<String> {
+    let names = annotation.map(String::as_str).unwrap_or_default().split([',', ' ']);
+    names.map(|name| name.trim_start_matches('.')).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
 /// The line of the template with a caret. A later pass renders other text, whose lines aren't the template's.

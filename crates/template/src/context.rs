@@ -2,11 +2,12 @@
 
 use std::borrow::Borrow;
 use std::cell::OnceCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::rc::Rc;
 
 use crate::item::{Inner, Item};
+use crate::uses::Reads;
 use crate::value::{Key, MapKind, OrderedFloat, Struct, Value};
 
 /// The Go type that error texts name.
@@ -63,6 +64,9 @@ pub struct Data<'a> {
     manifests: OnceCell<Value>,
     config: OnceCell<Value>,
     root: OnceCell<Value>,
+    /// Labels that the platform gave; all others are the application's text.
+    platform_labels: Option<&'a BTreeSet<String>>,
+    pub(crate) reads: Reads,
 }
 
 /// The fields that are maps.
@@ -81,7 +85,16 @@ impl<'a> Data<'a> {
             manifests: OnceCell::new(),
             config: OnceCell::new(),
             root: OnceCell::new(),
+            platform_labels: None,
+            reads: Reads::default(),
         }
+    }
+
+    /// Says which labels aren't the application's.
+    #[must_use]
+    pub fn with_platform_labels(mut self, labels: &'a BTreeSet<String>) -> Data<'a> {
+        self.platform_labels = Some(labels);
+        self
     }
 
     pub(crate) fn field(&self, name: &str) -> Option<Item<'a>> {
@@ -98,15 +111,22 @@ impl<'a> Data<'a> {
             "ConfigData" => return Some(Item::plain(Inner::Part(Part::Config))),
             _ => return None,
         };
+        if matches!(name, "DeploymentTargetName" | "Namespace" | "Workload") {
+            Reads::count(&self.reads.names);
+        }
         Some(Item::plain(Inner::Text(text)))
     }
 
     /// One entry of a map, without making the map.
     pub(crate) fn entry(&self, part: Part, key: &str) -> Option<Item<'a>> {
-        let text = |map: &'a BTreeMap<String, String>| map.get(key).map(|text| Item::plain(Inner::Text(text)));
+        let text = |map: &'a BTreeMap<String, String>, counter: Option<&std::cell::Cell<u32>>| {
+            let text = map.get(key)?;
+            counter.map(Reads::count);
+            Some(Item::plain(Inner::Text(text)))
+        };
         match part {
-            Part::Labels => text(self.context.labels),
-            Part::Manifests => text(self.context.manifests),
+            Part::Labels => text(self.context.labels, self.counter(key)),
+            Part::Manifests => text(self.context.manifests, Some(&self.reads.values)),
             Part::Config => match self.config.get() {
                 Some(Value::Map(map)) => {
                     map.entries.borrow().get(&Key::Str(Rc::from(key))).map(|value| Item::boxed(value.clone()))
@@ -116,6 +136,15 @@ impl<'a> Data<'a> {
                     value => Item::boxed(Value::from(value)),
                 }),
             },
+        }
+    }
+
+    /// Which text of the application a label is, if any.
+    fn counter(&self, label: &str) -> Option<&std::cell::Cell<u32>> {
+        match label {
+            "workload" => Some(&self.reads.names),
+            label if self.platform_labels.is_some_and(|given| given.contains(label)) => None,
+            _ => Some(&self.reads.values),
         }
     }
 
@@ -132,6 +161,7 @@ impl<'a> Data<'a> {
 
     /// The texts of labels or manifests, in order.
     pub(crate) fn texts(&self, part: Part) -> Option<&'a BTreeMap<String, String>> {
+        self.note_whole(part);
         match part {
             Part::Labels => Some(self.context.labels),
             Part::Manifests => Some(self.context.manifests),
@@ -144,7 +174,17 @@ impl<'a> Data<'a> {
         self.config.get().is_none().then_some(self.context.config)
     }
 
+    fn note_whole(&self, part: Part) {
+        if part != Part::Config {
+            self.reads.whole.set(true);
+            // Never one read alone, which could pass for a text written as it is.
+            Reads::count(&self.reads.values);
+            Reads::count(&self.reads.values);
+        }
+    }
+
     pub(crate) fn part(&self, part: Part) -> Value {
+        self.note_whole(part);
         let texts = |map: &BTreeMap<String, String>| {
             let entries = map.iter().map(|(key, text)| (Key::Str(Rc::from(&**key)), Value::str(text))).collect();
             Value::map(MapKind::StringString, entries)
@@ -165,6 +205,7 @@ impl<'a> Data<'a> {
         self.root
             .get_or_init(|| {
                 let context = &self.context;
+                Reads::count(&self.reads.names);
                 Value::Struct(Rc::new(Struct {
                     type_name: TYPE_NAME,
                     fields: vec![

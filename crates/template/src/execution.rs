@@ -3,6 +3,7 @@
 mod call;
 mod evaluation;
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use crate::context::Data;
@@ -13,6 +14,7 @@ use crate::printer::{excerpt, print_within};
 use crate::quote::quote;
 use crate::syntax::{Branch, Command, Node, Operand, Pipe};
 use crate::template::{Limits, Template};
+use crate::uses;
 use crate::value::{Element, MapKind, Value};
 
 /// How many levels of control actions and parentheses may be open, per level of template depth.
@@ -48,6 +50,9 @@ pub(crate) struct Run<'v, 'm> {
     limits: &'v Limits,
     meter: &'m mut Meter,
     output: String,
+    /// Where the application's text was written as it is, and how often that, or whether it is empty, was all.
+    places: Vec<Range<usize>>,
+    direct: u32,
     variables: Vec<(&'v str, Item<'v>)>,
     /// The last thing looked at. Go keeps it when it comes back from an argument, and so do its texts.
     at: At<'v>,
@@ -57,14 +62,22 @@ pub(crate) struct Run<'v, 'm> {
     levels: usize,
 }
 
+/// What one pass gave.
+#[derive(Default)]
+pub(crate) struct Output {
+    pub text: String,
+    pub places: Vec<Range<usize>>,
+    pub direct: u32,
+}
+
 pub(crate) fn run<'v>(
     template: &'v Template,
     data: &'v Data<'v>,
     limits: &'v Limits,
     meter: &mut Meter,
-) -> Result<String, Error> {
+) -> Result<Output, Error> {
     let Some(nodes) = template.trees.get(TEMPLATE_NAME) else {
-        return Ok(String::new());
+        return Ok(Output::default());
     };
     let root = Item::plain(Inner::Root);
     let mut run = Run {
@@ -73,6 +86,8 @@ pub(crate) fn run<'v>(
         limits,
         meter,
         output: String::with_capacity(template.source.len() + template.source.len() / 4),
+        places: Vec::new(),
+        direct: 0,
         variables: vec![("$", root.clone())],
         at: At::Start,
         name: TEMPLATE_NAME,
@@ -80,7 +95,7 @@ pub(crate) fn run<'v>(
         levels: 0,
     };
     match run.walk(&root, nodes) {
-        Ok(_) => Ok(run.output),
+        Ok(_) => Ok(Output { text: run.output, places: run.places, direct: run.direct }),
         Err(failure) => Err(*failure),
     }
 }
@@ -142,10 +157,17 @@ impl<'v> Run<'v, '_> {
                 Node::Action { pipe, .. } => {
                     self.at = At::Node(node);
                     self.step()?;
+                    let before = self.data.reads.total();
                     let item = self.pipeline(dot, pipe)?;
+                    let read = self.data.reads.total().wrapping_sub(before);
                     if pipe.variables.is_empty() {
                         self.at = At::Node(node);
+                        let start = self.output.len();
                         self.print(item)?;
+                        if read == 1 && uses::is_direct(pipe) {
+                            self.direct += 1;
+                            self.places.push(uses::place(&self.output, start));
+                        }
                     }
                     Flow::Next
                 }
@@ -187,7 +209,12 @@ impl<'v> Run<'v, '_> {
         self.step()?;
         self.enter()?;
         let mark = self.variables.len();
+        let before = self.data.reads.total();
         let item = self.pipeline(dot, &branch.pipe)?;
+        // A template may ask whether a text is empty: a harmless one in its place is empty just when it is.
+        if !moves_dot && self.data.reads.total().wrapping_sub(before) == 1 && uses::is_bare(&branch.pipe) {
+            self.direct += 1;
+        }
         let flow = if item.is_true(self.data) {
             self.walk(if moves_dot { &item } else { dot }, &branch.body)?
         } else if let Some(otherwise) = &branch.otherwise {

@@ -19,8 +19,10 @@ mod syntax;
 mod template;
 #[cfg(test)]
 mod testing;
+mod uses;
 mod value;
 
 pub use context::{Config, Context, Data};
 pub use error::{Error, Place};
 pub use template::{Limits, Template};
+pub use uses::{Rendered, Uses};

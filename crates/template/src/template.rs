@@ -2,9 +2,10 @@
 
 use crate::context::Data;
 use crate::error::Error;
-use crate::execution;
+use crate::execution::{self, Output};
 use crate::function::Meter;
 use crate::parser::{self, Trees};
+use crate::uses::{self, Rendered, Uses};
 
 /// A template, ready to render. It can be shared between threads.
 #[derive(Debug)]
@@ -39,8 +40,17 @@ impl Template {
 
     /// Executes the template, and again what it wrote while that holds `{{`: configuration values may be templates.
     pub fn render(&self, data: &Data<'_>, limits: &Limits) -> Result<String, Error> {
+        self.render_noting(data, limits).map(|rendered| rendered.text)
+    }
+
+    /// As `render`, and says what was done with the application's text.
+    pub fn render_noting(&self, data: &Data<'_>, limits: &Limits) -> Result<Rendered, Error> {
+        let (reads, values) = (data.reads.total(), data.reads.values.get());
+        data.reads.whole.set(false);
         let mut meter = Meter { steps_left: limits.steps, bytes_left: limits.bytes };
-        let mut output = execution::run(self, data, limits, &mut meter)?;
+        let Output { text, mut places, direct } = execution::run(self, data, limits, &mut meter)?;
+        let mut output = text;
+        let mut actions = String::new();
         let mut passes = 0;
         while let Some(start) = output.find("{{") {
             let action = action_at(&output, start);
@@ -48,16 +58,26 @@ impl Template {
                 return Err(endless(data, action, limits.passes));
             }
             passes += 1;
-            let again = Template::parse(&output).and_then(|next| execution::run(&next, data, limits, &mut meter));
+            let again = Template::parse(&output).and_then(|next| {
+                uses::note_actions(&next.trees, &mut actions);
+                execution::run(&next, data, limits, &mut meter)
+            });
             output = match again {
-                Ok(output) => output,
+                Ok(output) => output.text,
                 Err(mut error) => {
                     error.config_key = data.key_with(action);
                     return Err(error);
                 }
             };
         }
-        Ok(output)
+        let read = data.reads.total().wrapping_sub(reads);
+        let computed = data.reads.spread.get() || read != direct || (passes > 0 && read > 0);
+        data.reads.spread.set(computed);
+        if passes > 0 {
+            places.clear();
+        }
+        let uses = Uses { places, computed, values: data.reads.values.get() != values, whole: data.reads.whole.get() };
+        Ok(Rendered { text: output, uses, actions })
     }
 }
 

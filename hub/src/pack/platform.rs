@@ -99,7 +99,7 @@ fn add_for_host(
 
 /// A host's namespace is one HostNamespace: what the agent couldn't read would stop it there.
 fn check_namespace(bytes: &[u8], origin: &Origin) -> Result<(), Fault> {
-    let decoded = decode::objects(bytes, origin, &Options::default());
+    let decoded = decode::objects(bytes, origin, &Options { rendered: true, ..Options::default() });
     let errors: Vec<Problem> = decoded.problems.into_iter().filter(Problem::is_error).collect();
     if !errors.is_empty() {
         return Err(Fault::Quarantine(errors));

@@ -62,7 +62,7 @@ pub fn read(bytes: &[u8], file: &Origin) -> Result<Purpose, Vec<Problem>> {
 }
 
 fn delivery(bytes: &[u8], documents: &[Node], file: &Origin) -> Result<Purpose, Vec<Problem>> {
-    let decoded = decode::objects(bytes, file, &Options::default());
+    let decoded = decode::objects(bytes, file, &Options { rendered: true, ..Options::default() });
     let errors: Vec<Problem> = decoded.problems.into_iter().filter(Problem::is_error).collect();
     if !errors.is_empty() {
         return Err(errors);

@@ -1,6 +1,6 @@
 //! For this room's tests: schedules of a few words, and an environment published between two bare repositories on disk.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -56,6 +56,7 @@ pub fn assignment(cluster_type: &str, target: &str, outcome: Rendered) -> Assign
             registration: None,
             environment: "dev".to_owned(),
             labels: Labels::new(),
+            platform_labels: BTreeSet::new(),
             manifests: BTreeMap::new(),
             schemas: Vec::new(),
             origin,

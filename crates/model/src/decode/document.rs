@@ -198,12 +198,18 @@ impl<'a> Reader<'a> {
         let notes = &mut self.notes;
         let whole = Value { path: String::new(), key: "", key_spot: start, node: document };
         let mut top = Fields::read(&whole, notes)?;
-        for field in ["apiVersion", "kind", "status"] {
+        notes.strict = self.options.rendered && matches!(kind, Kind::Delivery | Kind::HostNamespace);
+        for field in ["apiVersion", "kind"] {
             top.written(field);
+        }
+        // What a cluster reports isn't written by templates: there it shows that text became structure.
+        if !notes.strict {
+            top.written("status");
         }
         let meta = metadata::read(&mut top, kind, notes);
         let spec = spec::read(kind, &mut top, notes, meta.as_ref().map(|meta| meta.name.as_str()));
         top.finish(notes);
+        notes.strict = false;
         let origin = notes.origin(start);
         Some(Object { meta: meta?, spec: spec?, origin, owner: self.options.application.clone(), stale_since: None })
     }

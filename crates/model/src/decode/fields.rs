@@ -236,7 +236,8 @@ impl<'n> Fields<'n> {
 
     /// Warns of every field that nobody asked for.
     pub fn finish(self, notes: &mut Notes<'_>) {
-        self.rest(notes, false);
+        let strict = notes.strict;
+        self.rest(notes, strict);
     }
 
     /// As `finish`, where an unread field would change the meaning: an error.

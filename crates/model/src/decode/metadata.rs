@@ -10,6 +10,7 @@ use super::notes::Notes;
 use crate::name::{
     check_cluster_type_name, check_kubernetes_name, check_label_key, check_label_value, check_path_name,
 };
+use crate::text::{TextError, check_key, check_text};
 use crate::{Kind, Labels, Meta};
 
 /// What the API server writes or other tools use.
@@ -34,6 +35,7 @@ pub(super) fn read(top: &mut Fields<'_>, kind: Kind, notes: &mut Notes<'_>) -> O
     let mut fields = top.need("metadata", notes, hint)?.fields(notes)?;
     let name = fields.need("name", notes, "add `name:`").and_then(|value| name(&value, kind, notes));
     let labels = match fields.take("labels") {
+        Some(value) if kind == Kind::Workload => tenant_labels(&value, notes),
         Some(value) => labels(&value, notes),
         None => Some(Labels::new()),
     };
@@ -50,6 +52,9 @@ pub(super) fn read(top: &mut Fields<'_>, kind: Kind, notes: &mut Notes<'_>) -> O
 
 fn name(value: &Value<'_>, kind: Kind, notes: &mut Notes<'_>) -> Option<String> {
     let name = value.word(notes)?;
+    if kind == Kind::Workload && !check_tenant(value, check_text(&name), notes) {
+        return None;
+    }
     check_name(value, &name, kind == Kind::ClusterType, notes).then_some(name)
 }
 
@@ -79,6 +84,44 @@ pub(super) fn labels(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Labels>
         }
     }
     Some(labels)
+}
+
+/// Labels that an application's repository gives.
+pub(super) fn tenant_labels(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Labels> {
+    let labels = labels(value, notes)?;
+    tenant_pairs(value, &labels, |_, text| check_text(text), notes).then_some(labels)
+}
+
+/// Whether keys and values of an application's map may stand. Every one is looked at.
+pub(super) fn tenant_pairs(
+    value: &Value<'_>,
+    texts: &BTreeMap<String, String>,
+    check: impl Fn(&str, &str) -> Result<(), TextError>,
+    notes: &mut Notes<'_>,
+) -> bool {
+    let mut fit = true;
+    for pair in value.pairs(notes).unwrap_or_default() {
+        if let Err(error) = check_key(pair.key) {
+            let message =
+                format!("the key `{}` in `{}` of {} {error}", node::short(pair.key), value.path, notes.subject);
+            notes.error(pair.key_spot, "TextRefused", message).hint = Some(error.hint().to_owned());
+            fit = false;
+        } else if let Some(text) = texts.get(pair.key) {
+            fit &= check_tenant(&pair, check(pair.key, text), notes);
+        }
+    }
+    fit
+}
+
+/// Refuses a text of an application; false when it did.
+pub(super) fn check_tenant(value: &Value<'_>, checked: Result<(), TextError>, notes: &mut Notes<'_>) -> bool {
+    match checked {
+        Ok(()) => true,
+        Err(error) => {
+            value.refuse(notes, "TextRefused", &error.to_string(), Some(error.hint()));
+            false
+        }
+    }
 }
 
 /// A map of strings. Every value is looked at before it is refused.

@@ -23,6 +23,8 @@ pub(super) struct Notes<'a> {
     file: &'a Origin,
     /// What messages speak of: "ClusterType `drone`".
     pub subject: String,
+    /// A field that nobody asked for is an error now.
+    pub strict: bool,
     is_time_zone: Option<fn(&str) -> bool>,
     problems: Vec<Problem>,
     /// Which of the problems are errors.
@@ -45,6 +47,7 @@ impl<'a> Notes<'a> {
             lines: text.lines().collect(),
             file,
             subject: String::new(),
+            strict: false,
             is_time_zone,
             problems: Vec::new(),
             error_places: Vec::new(),

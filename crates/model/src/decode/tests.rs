@@ -6,6 +6,7 @@ mod host;
 mod pin;
 mod promotion;
 mod spec;
+mod tenant;
 
 use std::sync::Arc;
 

@@ -7,11 +7,12 @@ use super::{Branch, each, optional, repo_ref};
 use crate::Labels;
 use crate::address::Prefix;
 use crate::decode::fields::{Fields, Value};
-use crate::decode::metadata::{check_name, labels, texts};
+use crate::decode::metadata::{check_name, check_tenant, tenant_labels, tenant_pairs, texts};
 use crate::decode::node;
 use crate::decode::notes::Notes;
 use crate::kinds::{DeploymentTarget, Workload, WorkloadRegistration};
 use crate::name::MAX_NAME_BYTES;
+use crate::text::{TextError, check_address, check_reference, check_relative_path, check_text};
 
 pub(super) fn registration(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<WorkloadRegistration> {
     let hint = "add `workload:` with `repo`, `branch` and `path`";
@@ -61,13 +62,18 @@ fn target(
     let written = fields.need("name", notes, "add `name:`");
     let name = written.as_ref().and_then(|value| target_name(value, workload, notes));
     let hint = "add `environment:`, the name of the environment that the target is for";
-    let environment = fields.need("environment", notes, hint).and_then(|value| value.word(notes));
+    let environment = fields.need("environment", notes, hint).and_then(|value| {
+        let environment = value.word(notes)?;
+        check_tenant(&value, check_text(&environment), notes).then_some(environment)
+    });
     let labels = match fields.take("labels") {
-        Some(value) => labels(&value, notes),
+        Some(value) => tenant_labels(&value, notes),
         None => Some(Labels::new()),
     };
     let manifests = match fields.take("manifests") {
-        Some(value) => texts(&value, notes),
+        Some(value) => {
+            texts(&value, notes).and_then(|texts| tenant_pairs(&value, &texts, check_manifest, notes).then_some(texts))
+        }
         None => Some(BTreeMap::new()),
     };
     let config_schemas = each(fields.take("configSchemas"), notes, json_text);
@@ -91,10 +97,20 @@ fn target(
     })
 }
 
+/// Fields that every template means the same by; the others are free.
+fn check_manifest(key: &str, text: &str) -> Result<(), TextError> {
+    match key {
+        "repo" => check_address(text),
+        "branch" => check_reference(text),
+        "path" => check_relative_path(text),
+        _ => check_text(text),
+    }
+}
+
 /// The target's folder is `<workload>-<target>`, so both together must be a name.
 fn target_name(value: &Value<'_>, workload: Option<&str>, notes: &mut Notes<'_>) -> Option<String> {
     let name = value.word(notes)?;
-    if !check_name(value, &name, false, notes) {
+    if !check_tenant(value, check_text(&name), notes) || !check_name(value, &name, false, notes) {
         return None;
     }
     let bytes = workload.map_or(0, |workload| workload.len() + 1) + name.len();

@@ -1,0 +1,144 @@
+//! A harmless text in place of each of an application's: of the same length and shape, empty just when that is, and
+//! without a character that means something anywhere.
+
+use std::collections::BTreeMap;
+
+use kedge_model::{AssignmentId, Labels};
+
+use crate::target::Target;
+
+/// No version of YAML makes another type of these.
+const LETTERS: &[u8; 9] = b"ghjkmpqvw";
+
+/// One text that the application chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Text<'a> {
+    Workload,
+    /// The target's own name; `.DeploymentTargetName` and `.Namespace` are made of both names.
+    Target,
+    Label(&'a str),
+    Manifest(&'a str),
+}
+
+/// A target with harmless texts.
+#[derive(Clone, Debug)]
+pub struct Harmless {
+    pub name: String,
+    pub workload: String,
+    pub namespace: String,
+    pub labels: Labels,
+    pub manifests: BTreeMap<String, String>,
+}
+
+impl Harmless {
+    /// Replaces the texts that are chosen, and leaves the others as they are written.
+    pub fn of(id: &AssignmentId, target: &Target, chosen: impl Fn(Text<'_>) -> bool) -> Harmless {
+        let change = |which: Text<'_>, text: &str| match chosen(which) {
+            true => harmless(text),
+            false => text.to_owned(),
+        };
+        let workload = change(Text::Workload, &target.workload);
+        let name = format!("{workload}-{}", change(Text::Target, &target.short_name));
+        let label = |(key, text): (&String, &String)| {
+            let text = match key.as_str() {
+                "workload" => workload.clone(),
+                key if target.platform_labels.contains(key) => text.clone(),
+                key => change(Text::Label(key), text),
+            };
+            (key.clone(), text)
+        };
+        Harmless {
+            namespace: format!("{}-{}-{name}", target.environment, id.cluster_type),
+            labels: target.labels.iter().map(label).collect(),
+            manifests: target
+                .manifests
+                .iter()
+                .map(|(key, text)| (key.clone(), change(Text::Manifest(key), text)))
+                .collect(),
+            workload,
+            name,
+        }
+    }
+}
+
+/// All texts of a target that an application chose.
+pub fn texts(target: &Target) -> Vec<(Text<'_>, &str)> {
+    let labels = target.labels.iter().filter(|(key, _)| *key != "workload" && !target.platform_labels.contains(*key));
+    let labels = labels.map(|(key, text)| (Text::Label(key), text.as_str()));
+    let manifests = target.manifests.iter().map(|(key, text)| (Text::Manifest(key), text.as_str()));
+    let names = [(Text::Workload, &*target.workload), (Text::Target, target.short_name.as_str())];
+    manifests.chain(labels).chain(names).collect()
+}
+
+impl std::fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Text::Workload => f.write_str("Workload"),
+            Text::Target => f.write_str("DeploymentTargetName"),
+            Text::Label(key) => write!(f, "Labels.{key}"),
+            Text::Manifest(key) => write!(f, "Manifests.{key}"),
+        }
+    }
+}
+
+/// Letters for letters and digits; separators stay where they stand between words, so that what is cut by them has as
+/// many parts; anything else becomes a letter. The same text gives the same one.
+pub fn harmless(text: &str) -> String {
+    let seed = text.bytes().fold(0usize, |seed, byte| seed.wrapping_mul(31).wrapping_add(usize::from(byte)));
+    let chars: Vec<char> = text.chars().collect();
+    let is_word = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphanumeric());
+    let is_slash = |at: Option<usize>| at.and_then(|at| chars.get(at)) == Some(&'/');
+    chars
+        .iter()
+        .enumerate()
+        .map(|(at, c)| {
+            let (before, after) = (at.checked_sub(1), Some(at + 1));
+            let stays = match c {
+                '/' | '_' => true,
+                '.' => {
+                    (is_word(before) || is_slash(before)) && is_word(after)
+                        || is_slash(after) && (at == 0 || is_slash(before))
+                }
+                ':' => is_word(before) && (is_word(after) || is_slash(after)),
+                '-' | '@' | '+' | '%' => is_word(before) && is_word(after),
+                _ => false,
+            };
+            if stays { *c } else { letter(seed.wrapping_add(at.wrapping_mul(7)), *c) }
+        })
+        .collect()
+}
+
+/// A letter other than the one that was there.
+fn letter(seed: usize, not: char) -> char {
+    let pick = |seed: usize| char::from(LETTERS[seed % LETTERS.len()]);
+    let found = pick(seed);
+    if found.eq_ignore_ascii_case(&not) { pick(seed.wrapping_add(1)) } else { found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::containment::word::{is_word, reads_as_text};
+
+    #[test]
+    fn a_harmless_text_has_the_shape_of_the_other_and_none_of_its_letters() {
+        for text in ["https://h/team/app.git", "./apps/hello", "main", "1.0", "true", "a b", "git@h:x/y"] {
+            let other = harmless(text);
+            assert_eq!(other.chars().count(), text.chars().count());
+            assert!(!text.chars().zip(other.chars()).any(|(a, b)| a.is_alphanumeric() && a == b), "{text} {other}");
+            assert!(reads_as_text(&other), "{other}");
+            assert_eq!(text.matches('/').count(), other.matches('/').count());
+        }
+        assert_eq!(harmless(""), "");
+        assert_eq!(harmless("main"), harmless("main"));
+    }
+
+    #[test]
+    fn nothing_that_means_something_is_left() {
+        for text in ["x, y: {a}", "---", "...", "- a", "a: b", "a #b", "&a", "*a", "!a", "\"'`", "$(x)", "{", " ", "a:"]
+        {
+            let other = harmless(text);
+            assert!(is_word(&other), "{text}: {other}");
+        }
+    }
+}
