@@ -23,7 +23,7 @@ fn a_base_with_a_readme_alone_is_a_warning_and_everything_is_rendered() {
     let files = stage.output();
     assert_eq!(files[PROMOTED], "1f0e0d0c0b0a09080706050403020100ffeeddcc");
     assert!(files.contains_key("drone/hello-functional-test/reconciler.yaml"), "{:?}", files.keys());
-    stage.validate().exits(0).says(&warning);
+    stage.validate().exits(0).shows(&warning);
 
     // What is gone is deleted as ever.
     stage.remove("control-plane/cluster-types/vm.yaml");

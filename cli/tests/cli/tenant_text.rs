@@ -38,7 +38,7 @@ fn a_path_with_lines_in_it_never_becomes_a_delivery() {
         let stage = with_path(&format!("\"{}\"", injected.replace('@', line_end)));
         stage.render().exits(3).says(&["error[TextRefused]: `spec.deploymentTargets[0].manifests.path` of Workload"]);
         assert!(!stage.output().keys().any(|path| path.contains("hello-functional-test")), "{line_end}");
-        stage.validate().exits(1).says(&["error[TextRefused]", "hello.yaml:17:"]);
+        stage.validate().exits(1).shows(&["error[TextRefused]", "hello.yaml:17:"]);
     }
 }
 
@@ -64,7 +64,7 @@ fn text_on_one_line_stays_in_its_scalar_or_is_quarantined_with_the_way_out() {
         "kedge.dev/branches-on: Manifests.tag",
         "2 assignments quarantined",
     ]);
-    stage.validate().exits(1).says(&["error[TextBecomesStructure]"]);
+    stage.validate().exits(1).shows(&["error[TextBecomesStructure]"]);
     stage.edit("base/templates/flux.yaml", "{{ .Manifests.tag }}", "{{ .Manifests.tag | quote }}");
     stage.render().exits(0);
     assert!(stage.output()["vm/hello-functional-test/reconciler.yaml"].contains("    branch: \"v1, x: y: z\"\n"));

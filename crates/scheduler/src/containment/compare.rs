@@ -162,7 +162,8 @@ impl Walk<'_> {
         if text == other && (both_text || actual.resolve() == harmless.resolve()) {
             return Ok(());
         }
-        if !both_text {
+        // A number that was made of a text, such as its hash, is one either way.
+        if !both_text && type_of(actual) != type_of(harmless) {
             let why = format!("it is {} instead of {}", type_of(actual), type_of(harmless));
             return Err(self.mismatch(actual, &why));
         }
@@ -278,6 +279,7 @@ mod tests {
             ("a: |\n  x: 1\n", "a: |\n  gg\n"),
             ("a: [x, z]", "a: [g, h]"),
             ("a: 1", "a: 1"),
+            ("a: 12638153115695167399", "a: 12630863596351565384"),
             ("no: yaml: x", "no: yaml: g"),
         ] {
             assert_eq!(why(actual, harmless), "");
