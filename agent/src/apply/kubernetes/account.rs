@@ -138,7 +138,14 @@ pub(super) fn with_way_out(mut failure: Failure, account: Option<&str>) -> Failu
             "an administrator can allow it to the agent with a ClusterRole labelled {TO_AGENT}: \"true\" and {rule}"
         ),
     };
-    let more = if failure.message.contains("RBAC permissions not currently held") {
+    let more = if failure.message.contains("cannot impersonate resource") {
+        // The agent may not act as the account that the Delivery names.
+        let name = account.and_then(|user| user.rsplit(':').next()).unwrap_or_default();
+        format!(
+            "an administrator can let the agent act as it with a ClusterRole labelled {TO_AGENT}: \"true\" and the rule `apiGroups: \
+             [\"\"], resources: [serviceaccounts], resourceNames: [{name}], verbs: [impersonate]`"
+        )
+    } else if failure.message.contains("RBAC permissions not currently held") {
         let who = if account.is_some() { "a workload" } else { "the agent" };
         format!("{who} can't give rights that it doesn't have itself; {}", way("those rules"))
     } else {
@@ -182,6 +189,12 @@ mod tests {
         let grant = "x is attempting to grant RBAC permissions not currently held";
         let more = format!("{grant}; a workload can't give rights that it doesn't have itself; {workload} those rules");
         assert_eq!(said(Some(&own), grant), more);
+        let act = "serviceaccounts \"bob\" is forbidden: User \"agent\" cannot impersonate resource \"serviceaccounts\" in API group \"\"";
+        let told = said(Some("system:serviceaccount:shop:bob"), act);
+        assert!(
+            told.contains("labelled kedge.dev/aggregate-to-agent") && told.contains("resourceNames: [bob]"),
+            "{told}"
+        );
         assert_eq!(said(None, "no such words"), "no such words");
         let other = Failure::new("Rejected", message);
         assert_eq!(with_way_out(other.clone(), None), other);

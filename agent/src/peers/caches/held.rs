@@ -39,6 +39,7 @@ struct Shelf {
 
 /// Who says nothing for so long is gone.
 const SILENT: Duration = Duration::from_secs(60);
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 const SHUNNED: Duration = Duration::from_secs(600);
 /// More nodes than that are enough to have everything.
 const MOST: usize = 64;
@@ -70,7 +71,17 @@ impl Caches {
         if self.holders(&blob.digest).is_empty() {
             return Ok(false);
         }
-        match self.swarm.fetch(blob, self, objects).await {
+        // A download from peers waits for others to come; here the hub is asked as soon as no cache is left.
+        let left_alone = async {
+            while !self.holders(&blob.digest).is_empty() {
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        };
+        let fetched = tokio::select! {
+            fetched = self.swarm.fetch(blob, self, objects) => fetched,
+            () = left_alone => Err(SwarmError::Nobody(blob.digest)),
+        };
+        match fetched {
             Ok(()) => {
                 tracing::info!(blob = %blob.digest, "it came from a cache of the cluster");
                 Ok(true)
