@@ -41,7 +41,7 @@ fn rendered(manifest: &str, target: &str) -> Result<String, String> {
 
 #[track_caller]
 fn refused(manifest: &str, target: &str, why: &str) {
-    let reason = rendered(manifest, target).expect_err(target);
+    let reason = rendered(manifest, target).unwrap_err();
     assert!(reason.starts_with("TextBecomesStructure: template `rec` makes more than text of "), "{reason}");
     assert!(reason.contains(why), "{manifest} with {target}: {reason}");
 }
