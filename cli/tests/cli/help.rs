@@ -2,7 +2,7 @@
 
 use crate::stage::Stage;
 
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 31] = [
     "up",
     "init",
     "validate",
