@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use kedge_model::wire::SigningKey;
 use kedge_rollout::chain::{Outcome, OutcomeState};
-use kedge_rollout::{Rollout, RolloutId, Say, Word};
+use kedge_rollout::{Person, Rollout, RolloutId, Say, Word};
 
 use super::*;
 use crate::git::Secret;

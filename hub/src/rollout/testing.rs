@@ -12,7 +12,7 @@ use kedge_model::wire::{
     DesiredState, Digest, Envelope, EnvelopeError, Generation, Mode, PackageRef, Packages, PackagesKey, Stream,
     Timestamp,
 };
-use kedge_rollout::{Lane, RingState, RolloutId, Say, Word};
+use kedge_rollout::{Lane, Person, RingState, RolloutId, Say, Word};
 
 use super::desk::{Describe, Desk, Parts, Passed, Shared};
 use super::head::Occasion;

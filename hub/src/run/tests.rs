@@ -37,7 +37,7 @@ async fn a_first_start_makes_everything_and_a_second_one_keeps_it() {
     assert!(std::fs::read_to_string(&tokens.platform).unwrap().starts_with("kedge_"));
     let keys = hub.keys.key_set();
     assert!(get(hub.api, "/healthz").await.starts_with("HTTP/1.1 200"));
-    let sent = format!("authorization: Bearer {}\r\n", std::fs::read_to_string(&token).unwrap().trim());
+    let sent = format!("authorization: Bearer {}\r\n", std::fs::read_to_string(&tokens.platform).unwrap().trim());
     assert!(get_with(hub.api, "/metrics", &sent).await.contains("# EOF"));
     assert!(get(hub.api, "/metrics").await.starts_with("HTTP/1.1 401"));
     assert_eq!(hub.metrics_address, None);

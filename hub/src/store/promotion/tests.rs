@@ -1,7 +1,7 @@
 //! Every statement of this room, on SQLite and, where there is one, on PostgreSQL.
 
 use kedge_model::kinds::{EnvironmentPolicy, Promoter};
-use kedge_rollout::{CheckFact, RolloutId, Say};
+use kedge_rollout::{CheckFact, Person, RolloutId, Say};
 
 use super::checks::ToldStatus;
 use super::evidence::{EvidenceFilter, EvidenceKind};

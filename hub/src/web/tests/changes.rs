@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use kedge_model::kinds::Offline;
 use kedge_model::wire::Timestamp;
-use kedge_rollout::{Say, Word};
+use kedge_rollout::{Person, Say, Word};
 use serde_json::json;
 
 use super::browser::Browser;
