@@ -69,10 +69,7 @@ pub async fn offline(state: &ApiState, visible: &Visible, found: &mut Found) -> 
             id: format!("clusters/{environment}/ClusterOffline"),
             code: "ClusterOffline".to_owned(),
             count,
-            message: format!(
-                "{} in {environment} missed the check-in: what runs there is Unknown",
-                are(count, "offline")
-            ),
+            message: offline_told(count, &environment),
             hint: Some(
                 "look at the hosts and their network; `kedge-agent doctor` on a host says what keeps it from the hub"
                     .to_owned(),
@@ -162,7 +159,7 @@ pub async fn touched(state: &ApiState, visible: &Visible, found: &mut Found) -> 
                 counted(count, "assignment")
             ),
             hint: Some("take the change back there, or put it into Git".to_owned()),
-            command: format!("kedge drift -e {environment}"),
+            command: format!("kedge drift {environment}"),
             link: links::query("/drift", &[("environment", &environment)]),
             ..of_clusters(&environment, ProblemSeverity::Warning)
         });
@@ -223,6 +220,13 @@ fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
-fn are(count: u64, what: &str) -> String {
-    format!("{} {} {what}", counted(count, "cluster"), if count == 1 { "is" } else { "are" })
+fn offline_told(count: u64, environment: &str) -> String {
+    match count {
+        1 => format!("1 cluster of {environment} is offline: it missed its check-in, and what runs there is Unknown"),
+        count => {
+            format!(
+                "{count} clusters of {environment} are offline: they missed their check-in, and what runs there is Unknown"
+            )
+        }
+    }
 }

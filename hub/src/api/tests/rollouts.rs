@@ -141,7 +141,7 @@ async fn one_question_is_answered_with_one_sentence(hub: Hub) {
     assert_eq!(by_commit["headline"], answer["headline"], "the first digits of the commit are enough");
     let own = hub.get(&hub.team, "/rollout-status?environment=dev").await.ok().body;
     assert_eq!(own["targeted"], 73);
-    hub.get(&hub.viewer, "/rollout-status?environment=elsewhere").await.refused(404, "NotFound");
+    hub.get(&hub.viewer, "/rollout-status?environment=elsewhere").await.refused(404, "UnknownName");
 }
 
 async fn it_is_complete_only_when_every_ring_has_passed_and_the_policy_says_so(hub: Hub) {

@@ -216,7 +216,8 @@ fn row(item: ProblemSummary, platform: bool) -> Row {
         link: if confirms { links::environment(&environment) } else { item.link },
         hint: match confirms {
             true => Some(Text::of("The platform team confirms it, or brings the files back in Git.")),
-            false => item.hint.as_deref().map(Text::of),
+            // Marks of code are for terminals.
+            false => item.hint.as_deref().map(|hint| Text::of(&hint.replace('`', ""))),
         },
         environments: item.environments.into_iter().map(|name| (name.clone(), links::environment(&name))).collect(),
         since: item.since.as_deref().map(When::clock),

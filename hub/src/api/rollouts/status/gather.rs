@@ -117,6 +117,9 @@ async fn environments(state: &ApiState, caller: &Caller, query: &StatusQuery) ->
     }
     if let Some(name) = &query.environment {
         let known = state.store.catalog_row(Kind::Environment, &visible, name, name).await?;
+        if known.is_none() {
+            crate::api::names::environment(state, caller, Some(name)).await?;
+        }
         return match known {
             Some(_) => Ok(vec![name.clone()]),
             None => Err(ApiError::not_found(format!("environment {name}")).hint("`kedge get environments` lists them")),
