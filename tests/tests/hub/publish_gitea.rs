@@ -1,6 +1,6 @@
 //! Pull request mode against a real Gitea: the hub's publisher with its mirrors, people in Gitea's pages.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -116,6 +116,7 @@ fn schedule(words: &str) -> Schedule {
             registration: None,
             environment: "dev".to_owned(),
             labels: Labels::new(),
+            platform_labels: BTreeSet::new(),
             manifests: BTreeMap::new(),
             schemas: Vec::new(),
             origin: Origin { source: Arc::clone(&source), file: "f.yaml".into(), line: 1, column: 1 },
