@@ -43,7 +43,12 @@ pub async fn environments(state: &ApiState, viewer: &Viewer) -> Result<Vec<Strin
 pub async fn cluster_types(state: &ApiState, viewer: &Viewer, environment: &str) -> Result<Vec<String>, WebError> {
     let environment = some(environment);
     let query = Ok(Query(ObjectQuery { environment, limit: Some(CHOICES), ..ObjectQuery::default() }));
-    let listed = objects::cluster_types(State(state.clone()), viewer.caller.clone(), query).await?;
+    let listed = match objects::cluster_types(State(state.clone()), viewer.caller.clone(), query).await {
+        Ok(listed) => listed,
+        // The list itself says that there is no such environment.
+        Err(error) if error.status == StatusCode::NOT_FOUND => return Ok(Vec::new()),
+        Err(error) => return Err(error.into()),
+    };
     let mut names: Vec<String> = listed.page.items.into_iter().map(|item| item.object.name).collect();
     names.sort();
     names.dedup();

@@ -185,6 +185,10 @@ async fn a_wrong_filter_is_told_where_it_can_be_changed() {
         ("/conditions?cluster=nobody", "/conditions"),
         ("/conditions?reality=dream", "/conditions"),
         ("/problems?environment=nowhere", "/problems"),
+        ("/clusters?environment=nowhere", "/clusters"),
+        ("/conditions?environment=nowhere", "/conditions"),
+        ("/drift?environment=nowhere", "/drift"),
+        ("/rollouts?environment=nowhere", "/rollouts"),
     ] {
         let answer = browser.get(path).await;
         assert!(answer.status.is_client_error(), "{path}: {}", answer.status);
