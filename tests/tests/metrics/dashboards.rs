@@ -66,8 +66,9 @@ fn every_query_of_dashboards_and_alerts_finds_metrics_that_exist() {
     plant.await_converged("dev");
 
     // As `packaging/prometheus/prometheus.yaml` does it: with a token for reading.
-    let made = plant.world.kedge.run(["access", "create", "--name", "prometheus", "--role", "viewer"]);
-    let started = Prometheus::start_with_token(plant.world.hub.places().api, made.trim());
+    let made = plant.world.person("prometheus", "viewer", &[]);
+    let token = made["token"].as_str().unwrap_or_else(|| panic!("{made}"));
+    let started = Prometheus::start_with_token(plant.world.hub.places().api, token);
     let Some(hub) = started else { return };
     let Some(host) = Prometheus::start(served) else { return };
     let fleet = r#"sum(kedge_fleet_clusters{environment="dev", presence="reporting"})"#;
