@@ -22,9 +22,15 @@ const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "
 impl Desk {
     pub(super) async fn remove(&self, goal: &ObjectGoal) -> Result<Note, Failure> {
         let account = goal.account.as_deref();
-        // What was in a namespace went with it.
-        if self.make_account(goal).await? == Account::NoNamespace {
-            return Ok(self.removed(goal));
+        match self.make_account(goal).await {
+            Ok(Account::There) => {}
+            // What was in a namespace went with it.
+            Ok(Account::NoNamespace) => return Ok(self.removed(goal)),
+            // Where it may not be it can't have been applied.
+            Err(failure) if failure.reason == "Forbidden" && self.watches.seen().good(&goal.id).is_none() => {
+                return Ok(Some(format!("wasn't applied: {}", failure.message)));
+            }
+            Err(failure) => return Err(failure),
         }
         let call = Call::get(address(&goal.id)).with_accept(METADATA).by(account);
         let about: Metadata = match persist(PATIENCE, &*self.gate, || self.cluster.call::<Partial>(&call)).await {
