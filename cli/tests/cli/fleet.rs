@@ -13,6 +13,7 @@ fn environment(name: &str, clusters: (u64, u64), conditions: [u64; 4]) -> Value 
     let [converged, converging, failed, unknown] = conditions;
     json!({
         "name": name, "promotedCommit": "c0ffee1234567890c0ffee1234567890c0ffee12", "promotedSubject": "faster", "order": 0,
+        "running": [{"commit": "c0ffee1234567890c0ffee1234567890c0ffee12", "subject": "faster"}],
         "clusters": {"known": clusters.0 - clusters.1, "unknown": clusters.1, "total": clusters.0, "joined": 0},
         "conditions": {"converged": converged, "converging": converging, "failed": failed, "unknown": unknown},
         "rollouts": {"moving": 0, "stopped": 0, "paused": 0, "waiting": 0}, "quarantined": 0,

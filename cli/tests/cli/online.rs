@@ -184,6 +184,9 @@ fn an_assignment_is_described_with_the_origin_of_every_value() {
             "platform": {"digest": "sha256:0123456789abcdef0123", "size": 1, "repo": "g", "commit": "1111111111ffff"},
             "workload": {"digest": "sha256:fedcba98765432100123", "size": 1, "repo": "h", "commit": "2222222222ffff"}}],
         "counts": [{"clusterType": "drone", "ring": "all", "assignment": "hello", "packages": "p", "condition": "Converged", "count": 73}],
+        "running": [{"ring": "all", "packages": "p", "version": "1.2", "configuration": "c", "asDesired": true, "count": 73,
+            "converged": 73, "converging": 0, "failed": 0, "unknown": 0}],
+        "configurations": [{"id": "c", "asInGit": true, "values": []}],
     });
     let one = ok(json!({"items": [{"name": "dev"}]}));
     let hub = FakeHub::start(&[("GET /environments", one), ("GET /assignments/dev/drone/hello", ok(document))]);
@@ -201,13 +204,6 @@ fn an_assignment_is_described_with_the_origin_of_every_value() {
     workload       hello
     workspace      harbour
 
-    Configuration
-      DB_PASSWORD (secret)  =       "[redacted]"
-        wins                common  west.yaml:4 of https://git.example/cp at dev@1f0e0d0c0b
-      REGION                =       "west"
-        overridden          common  west.yaml:3 of https://git.example/cp at dev@1f0e0d0c0b
-        wins                west    west.yaml:9 of https://git.example/cp at dev@1f0e0d0c0b
-
     Clusters
       RING  PACKAGES  CONDITION  COUNT
       all   p         Converged  73
@@ -223,6 +219,17 @@ fn an_assignment_is_described_with_the_origin_of_every_value() {
     Policies
       NAME             CLUSTER TYPES  TARGETS       ORIGIN
       functional-test  region=west    purpose=test  west.yaml:1 of https://git.example/cp at dev@1f0e0d0c0b
+
+    Running, as the clusters reported it
+      RING  VERSION  COUNT  CONVERGED  CONVERGING  FAILED  UNKNOWN  AS DESIRED
+      all   1.2      73     73         0           0       0        true
+
+    Configuration that runs, as in Git
+      DB_PASSWORD (secret)  =       "[redacted]"
+        wins                common  west.yaml:4 of https://git.example/cp at dev@1f0e0d0c0b
+      REGION                =       "west"
+        overridden          common  west.yaml:3 of https://git.example/cp at dev@1f0e0d0c0b
+        wins                west    west.yaml:9 of https://git.example/cp at dev@1f0e0d0c0b
     "#);
 }
 
