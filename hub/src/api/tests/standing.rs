@@ -102,7 +102,7 @@ async fn the_audit_log_says_what_became_of_a_word(hub: Hub) {
         let items = hub.get(&hub.platform, "/audit").await.ok().body["items"].clone();
         let said = items.as_array().unwrap().iter().find(|item| item["action"] == "rollout.pause").unwrap().clone();
         assert_eq!(said["result"], "refused: it has ended meanwhile", "{items:#}");
-        said["number"].as_i64().unwrap()
+        said["detail"]["word"].as_i64().unwrap()
     };
     run(&hub, &format!("UPDATE rollout_words SET taken_at = NULL, refused = NULL WHERE id = {number}"), &[]).await;
     let said = async || {
