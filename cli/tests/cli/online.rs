@@ -18,15 +18,16 @@ fn clusters() -> Value {
             "labels": {"region": "west"}, "site": "north", "state": state, "generation": 12,
             "joinedAt": "2026-01-01T00:00:00Z", "lastContact": "2026-01-02T03:04:05.678Z",
             "promiseUntil": "2026-01-02T03:05:05Z", "unknownSince": unknown, "certificateUntil": "2026-04-01T00:00:00Z",
-            "amiss": {"converging": 0, "failed": 1, "drifted": 0},
             "facts": {"agentVersion": "0.1.0", "architecture": "x86_64", "system": "Debian 12"},
         })
     };
-    json!({"items": [
+    let mut all = json!({"items": [
         cluster("a1", "active", Value::Null),
         cluster("b2", "active", json!("2026-01-02T04:00:00Z")),
         cluster("c3", "retired", Value::Null),
-    ]})
+    ]});
+    all["items"][0]["amiss"] = json!({"converging": 0, "failed": 1, "drifted": 0});
+    all
 }
 
 #[test]
@@ -91,7 +92,7 @@ fn problems_are_told_with_their_way_out_and_an_exit_code() {
     let hub = FakeHub::start(&[("GET /problems", ok(json!({"total": 1, "items": [problem]})))]);
     let stage = Stage::empty();
     insta::assert_snapshot!(hub.kedge(&stage, &["get", "problems"]).exits(3).stdout, @r"
-    STATE  KIND      ENVIRONMENT  CODE            MESSAGE                                                                        NEXT
+    STATE  KIND      ENVIRONMENT  CODE            MESSAGE                                                                         NEXT
     error  rollouts  prod         RolloutStopped  rollout 7 stopped: 2 of 2 clusters failed; drone/hello is Failed on 2 clusters  kedge rollout show 7
     ");
     hub.kedge(&stage, &["get", "problems", "-o", "json"]).exits(3).shows(&["\"RolloutStopped\""]);
