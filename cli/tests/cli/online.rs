@@ -340,7 +340,7 @@ fn people_are_added_changed_and_removed() {
     let set = r#"{"emails":["anna@example.com"]}"#;
     assert_eq!(
         hub.asked(),
-        [format!("POST /people {body}"), format!("POST /people/anna {set}"), "DELETE /people/anna ".to_owned()]
+        [format!("POST /people {body}"), format!("POST /people/anna {set}"), "DELETE /people/anna".to_owned()]
     );
 }
 

@@ -61,7 +61,7 @@ fn step(rollout: &Rollout, facts: &Facts, now: Timestamp) -> Rollout {
 fn say(rollout: &Rollout, who: &str, say: Say) -> Result<Rollout, Refused> {
     let (role, reason) = ("platform".to_owned(), "because".to_owned());
     let email = format!("{who}@example.org");
-    let person = Person::new(who, &[&email]);
+    let person = Person::new(&who.to_lowercase(), &[&email]);
     let word = Word { who: who.to_owned(), person, role, at: at(1), reason, say, new_token: false };
     hear(rollout, word)
 }
