@@ -406,8 +406,10 @@ impl Repository {
             let Some(tracked) = state.refs.get_mut(&name) else { continue };
             tracked.tried = true;
             // A branch that we began ourselves is empty until the first merge; another begins as it likes.
-            let known =
-                |found: &Found| tracked.commit.as_deref().is_none_or(|commit| commit == found.commit.to_string());
+            let known = |found: &Found| {
+                let before = tracked.commit.as_deref().map(|commit| ObjectId::from_hex(commit.as_bytes()));
+                before.is_none_or(|before| before.is_ok_and(|commit| commit == found.commit))
+            };
             let change = match found {
                 Some(found) if !found.empty || known(&found) => tracked.take(&self.name, &name, found),
                 Some(_) => tracked.refuse(&self.name, &name, "was emptied", "push the files again"),
