@@ -87,11 +87,11 @@ impl File<'_> {
         let is_word = |place: &Range<usize>| place.is_empty() || word::is_word(&text[place.clone()]);
         let fits = match self.is_shell() {
             true => uses.places.iter().all(is_word),
+            false if uses.places.is_empty() => true,
+            false if !self.is_own() => word::fits_yaml(text, &uses.places, |_, _| true),
             false => {
-                let is_own = self.is_own();
-                let simple = !is_own || self.is_one_delivery();
-                let allows = |key: &str, scalar: &str| !is_own || reaches(key, scalar, namespace);
-                uses.places.is_empty() || (simple && word::fits_yaml(text, &uses.places, allows))
+                let allows = |key: &str, scalar: &str| reaches(key, scalar, namespace);
+                self.is_one_delivery() && word::fits_yaml(text, &uses.places, allows)
             }
         };
         match fits {

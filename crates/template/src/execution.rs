@@ -20,6 +20,9 @@ use crate::value::{Element, MapKind, Value};
 /// How many levels of control actions and parentheses may be open, per level of template depth.
 const LEVELS_PER_DEPTH: usize = 4;
 
+/// How often a manifest writes text of an application, usually at most.
+const PLACES: usize = 16;
+
 /// `range` takes the entries of a map out first; that costs, even when it stops at the first.
 const ENTRIES_PER_STEP: usize = 64;
 
@@ -166,6 +169,9 @@ impl<'v> Run<'v, '_> {
                         self.print(item)?;
                         if read == 1 && uses::is_direct(pipe) {
                             self.direct += 1;
+                            if self.places.capacity() == 0 {
+                                self.places.reserve(PLACES);
+                            }
                             self.places.push(uses::place(&self.output, start));
                         }
                     }

@@ -3,33 +3,71 @@
 
 use std::ops::Range;
 
-/// Letters that are in no number, date, boolean or null of any version of YAML.
-const PLAIN_LETTERS: &[u8] = b"ghjkmpqvwGHJKMPQVW";
-
-/// What YAML 1.1 or 1.2 reads as something other than text, in lower case.
+/// What YAML 1.1 or 1.2 reads as something other than text.
 const RESERVED: [&str; 11] = ["", "~", "null", "true", "false", "yes", "no", "on", "off", "y", "n"];
+
+/// What a byte may be part of. Every line of every file is looked at, so a table it is.
+const CLASSES: [u8; 256] = classes();
+
+/// A letter or a digit.
+const ALNUM: u8 = 1;
+/// Part of a word.
+const WORD: u8 = 2;
+/// Part of a key that needs no quotes.
+const KEY: u8 = 4;
+/// In no number, date, boolean or null of any version of YAML.
+const TEXT: u8 = 8;
+/// Means nothing inside quotes.
+const QUOTED: u8 = 16;
+
+const fn classes() -> [u8; 256] {
+    let mut classes = [TEXT; 256];
+    let mut byte = 0u8;
+    while byte < 128 {
+        let is_alnum = byte.is_ascii_alphanumeric();
+        let mut class = 0;
+        if is_alnum {
+            class |= ALNUM;
+        }
+        if is_alnum || matches!(byte, b'.' | b'_' | b'-' | b'/' | b':' | b'@' | b'+' | b'=' | b'~' | b'%') {
+            class |= WORD;
+        }
+        if is_alnum || matches!(byte, b'.' | b'_' | b'-' | b'/') {
+            class |= KEY;
+        }
+        if class & WORD != 0 || matches!(byte, b' ' | b',') {
+            class |= QUOTED;
+        }
+        let letter = byte.to_ascii_lowercase();
+        if matches!(letter, b'g' | b'h' | b'j' | b'k' | b'm' | b'p' | b'q' | b'v' | b'w')
+            || !(is_alnum || matches!(byte, b'.' | b'_' | b'+' | b'-' | b':' | b'~' | b'<' | b'=' | b',' | b' '))
+        {
+            class |= TEXT;
+        }
+        classes[byte as usize] = class;
+        byte += 1;
+    }
+    classes
+}
+
+fn is(byte: u8, class: u8) -> bool {
+    CLASSES[usize::from(byte)] & class != 0
+}
 
 /// Whether a text, written plain, can neither end a scalar nor begin another thing.
 pub fn is_word(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let fits = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-/:@+=~%".contains(byte);
-    match (bytes.first(), bytes.last()) {
-        (Some(first), Some(last)) => {
-            (first.is_ascii_alphanumeric() || matches!(first, b'.' | b'/' | b'_'))
-                && *last != b':'
-                && bytes.iter().all(fits)
-                && (bytes.iter().any(u8::is_ascii_alphanumeric) || text == "." || text == "./")
-        }
-        _ => false,
-    }
+    let (Some(first), Some(last)) = (bytes.first(), bytes.last()) else { return false };
+    (is(*first, ALNUM) || matches!(first, b'.' | b'/' | b'_'))
+        && *last != b':'
+        && bytes.iter().all(|byte| is(*byte, WORD))
+        && (bytes.iter().any(|byte| is(*byte, ALNUM)) || text == "." || text == "./")
 }
 
 /// Whether every reader of YAML takes a plain scalar as text, not as a number, a date, a boolean or nothing.
 pub fn reads_as_text(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let odd =
-        |byte: &u8| PLAIN_LETTERS.contains(byte) || !(byte.is_ascii_alphanumeric() || b"._+-:~<=, ".contains(byte));
-    if bytes.iter().any(odd) || text == "." {
+    if bytes.iter().any(|byte| is(*byte, TEXT)) || text == "." {
         return true;
     }
     match bytes.first() {
@@ -45,14 +83,15 @@ pub fn reads_as_text(text: &str) -> bool {
 /// Whether each place of a YAML text is in a line `key: scalar` or `- scalar`, in the scalar, and all of it is a word, and
 /// the field may have it: `allows` gets the key, empty for an item, and the scalar without its quotes.
 pub fn fits_yaml(text: &str, places: &[Range<usize>], allows: impl Fn(&str, &str) -> bool) -> bool {
+    let bytes = text.as_bytes();
     let mut looked_at = 0;
     places.iter().filter(|place| !place.is_empty()).all(|place| {
         if place.start < looked_at {
             return true;
         }
-        let (before, after) = (&text[..place.start], &text[place.start..]);
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let end = place.start + after.find('\n').unwrap_or(after.len());
+        let start = bytes[..place.start].iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
+        let rest = bytes[place.start..].iter().position(|byte| *byte == b'\n');
+        let end = rest.map_or(bytes.len(), |newline| place.start + newline);
         looked_at = end;
         line_fits(&text[start..end], place.start - start, &allows)
     })
@@ -60,29 +99,30 @@ pub fn fits_yaml(text: &str, places: &[Range<usize>], allows: impl Fn(&str, &str
 
 /// Whether a line is `key: scalar` or `- scalar`, and the scalar begins at or before the place.
 fn line_fits(line: &str, place: usize, allows: &impl Fn(&str, &str) -> bool) -> bool {
-    let mut rest = line.trim_start_matches(' ');
+    let bytes = line.as_bytes();
+    let spaces = |from: usize| bytes[from..].iter().take_while(|byte| **byte == b' ').count();
+    let mut start = spaces(0);
     let mut is_item = false;
-    while let Some(inner) = rest.strip_prefix("- ") {
-        rest = inner.trim_start_matches(' ');
+    while bytes[start..].starts_with(b"- ") {
+        start += 2;
+        start += spaces(start);
         is_item = true;
     }
-    let is_key =
-        |key: &str| !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte));
-    let (key, scalar) = match rest.split_once(": ") {
-        Some((key, scalar)) if is_key(key) => (key, scalar),
-        Some(_) => return false,
-        None if is_item => ("", rest),
-        None => return false,
+    let key_end = start + bytes[start..].iter().take_while(|byte| is(**byte, KEY)).count();
+    let (key, scalar) = match bytes[key_end..].starts_with(b": ") && key_end > start {
+        true => (&line[start..key_end], &line[key_end + 2..]),
+        // Without a key of its own the item must not be a map.
+        false if is_item && !line[start..].contains(": ") => ("", &line[start..]),
+        false => return false,
     };
-    let bare = scalar.trim_matches(['"', '\'']);
-    line.len() - scalar.len() <= place && scalar_fits(scalar) && allows(key, bare)
+    line.len() - scalar.len() <= place && scalar_fits(scalar) && allows(key, scalar.trim_matches(['"', '\'']))
 }
 
 fn scalar_fits(scalar: &str) -> bool {
     for quote in ['"', '\''] {
         if let Some(inner) = scalar.strip_prefix(quote) {
-            let inside = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@+=~% ,".contains(&byte);
-            return inner.strip_suffix(quote).is_some_and(|inner| inner.bytes().all(inside));
+            let inside = |inner: &str| inner.bytes().all(|byte| is(byte, QUOTED));
+            return inner.strip_suffix(quote).is_some_and(inside);
         }
     }
     is_word(scalar) && reads_as_text(scalar)
