@@ -24,7 +24,8 @@ fn promtool(arguments: &[&str]) -> Option<String> {
 fn the_rules_and_the_configuration_are_valid() {
     let Some(said) = promtool(&["check", "rules", "kedge.rules.yaml"]) else { return };
     assert!(said.contains("rules found"), "{said}");
-    promtool(&["check", "config", "prometheus.yaml"]).expect("it was there");
+    // The token that it names is on the machine that runs Prometheus.
+    promtool(&["check", "config", "--syntax-only", "prometheus.yaml"]).expect("it was there");
 }
 
 #[test]
