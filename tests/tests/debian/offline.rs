@@ -78,7 +78,7 @@ fn a_clock_in_1970_hours_off_or_jumping_stops_nothing_and_the_hub_knows_the_true
 }
 
 #[test]
-fn after_400_days_without_the_hub_it_renews_its_certificate_and_catches_up() {
+fn after_400_days_without_the_hub_a_person_lets_it_in_and_it_renews_its_certificate_and_catches_up() {
     let Some(mut line) = Line::start() else { return };
     line.await_converged(FIRST);
     let Ok(library) = fs::read(line.host.path(LIBRARY)) else { return skip("libfaketime isn't on the host") };
@@ -99,6 +99,10 @@ fn after_400_days_without_the_hub_it_renews_its_certificate_and_catches_up() {
     // It would leave its shared memory behind when it is killed.
     line.world.hub.set_environment("FAKETIME_DISABLE_SHM", "1");
     line.world.hub.start_again();
+    await_true("it is too long", SOON, || line.seen()["needsReadmission"] == true);
+    assert_eq!(line.seen()["certificateUntil"], until, "nobody let it in yet");
+    let name = line.seen()["name"].as_str().expect("a cluster has a name").to_owned();
+    line.world.kedge.run(["cluster", "readmit", &name]);
     await_true("its certificate is renewed", SOON, || line.seen()["certificateUntil"] != until);
     line.deliver(FIRST, &Workload::tool(FIRST, "2.0"));
     line.await_converged(FIRST);
