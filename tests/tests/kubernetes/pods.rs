@@ -2,11 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use http::Method;
 use kedge_tests::lab::kubernetes::decoded;
 use kedge_tests::lab::pod_agent::PodAgent;
+use kedge_tests::lab::relay::Relay;
 use kedge_tests::world::harbour::manifests::Manifests;
 use kedge_tests::world::harbour::{CHANGED_WITHIN, CLUSTER_TYPE, Harbour};
 use serde_json::Value;
@@ -118,12 +120,12 @@ fn a_leader_with_wrong_bytes_is_refused_and_the_hub_is_asked_after_the_takeover(
 }
 
 /// Where the agent of this number lets caches in.
-fn cache_door(harbour: &Harbour, number: usize) -> String {
+fn cache_door(harbour: &Harbour, number: usize) -> SocketAddr {
     let mut found = None;
     harbour.await_so("caches are let in", MIRRORED_WITHIN, |harbour| {
         let log = harbour.agents[number].log();
         let line = log.lines().rfind(|line| line.contains("caches of the cluster are let in"));
-        found = line.and_then(|line| Some(line.split_once("address=")?.1.split_whitespace().next()?.to_owned()));
+        found = line.and_then(|line| line.split_once("address=")?.1.split_whitespace().next()?.parse().ok());
         found.is_some()
     });
     found.expect("it was found")
@@ -140,9 +142,11 @@ fn a_cache_without_any_right_gives_the_next_agent_what_its_node_lacks() {
     let path = format!("/api/v1/namespaces/{}/secrets/kedge-cache", harbour.own_namespace());
     let secret = harbour.kubernetes.await_object(&path, "it is made", |_| true);
     let key = ["tls.crt", "tls.key"].map(|name| (name, decoded(&secret["data"][name])));
-    let door = cache_door(&harbour, 0);
+    // Agents of other tests may have the usual port.
+    let service = Relay::start(SocketAddr::from(([127, 0, 0, 1], 0)), cache_door(&harbour, 0));
     let before = asked_of_hub(&harbour);
-    let mut cache = PodAgent::prepare_cache("cache-0", &door, &key).expect("the program was there");
+    let mut cache =
+        PodAgent::prepare_cache("cache-0", &service.address().to_string(), &key).expect("the program was there");
     cache.start();
     let kept = |cache: &PodAgent| cache.has(&workload) && cache.pods().is_some_and(|pods| pods["lacks"] == 0);
     harbour.await_so("the cache has what the cluster runs", MIRRORED_WITHIN, |_| kept(&cache));
@@ -157,7 +161,9 @@ fn a_cache_without_any_right_gives_the_next_agent_what_its_node_lacks() {
     harbour.agents[0].kill();
     harbour.add_agent();
     await_holder(&harbour, 1);
-    assert_eq!(cache_door(&harbour, 1), door, "the Service's name leads to it");
+    let address = service.address();
+    drop(service);
+    let _service = Relay::start(address, cache_door(&harbour, 1));
     harbour.await_so("the cache found it", MIRRORED_WITHIN, |harbour| {
         harbour.agents[1].log().contains("a cache of the cluster is here")
     });
