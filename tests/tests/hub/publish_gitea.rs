@@ -197,9 +197,12 @@ fn commits_of_people_on_our_branch_stay_and_what_they_merge_is_flagged() {
             other => panic!("{other:?}"),
         }
     }
-    scene.merge(1, "merge");
-    let published = scene.publish("drone/a-t=1");
-    assert_eq!(published.outcome, Outcome::Unchanged);
+    scene.gitea.merge("gitops", 1, "merge");
+    // Gitea answers before everybody sees the merged branch.
+    let published = await_some("the merge is noticed", SOON, || {
+        scene.notice();
+        Some(scene.publish("drone/a-t=1")).filter(|published| published.outcome == Outcome::Unchanged)
+    });
     assert_eq!(published.foreign[0].path, "drone/a-t/platform-config.yaml");
     // Their branch is theirs to delete; then we ask again.
     people.delete_remote_branch("kedge/dev");
