@@ -17,8 +17,8 @@ use import::ImportArgs;
 /// Show the fleet at a glance: what runs, what moves, what is wrong
 ///
 /// Environments stand along the promotion chain, with the commit of main that each is at, and how many assignments on clusters
-/// are in which condition. Below is what moves and what needs somebody, each with the command that shows more. A cluster that broke
-/// its promise of a next contact is Unknown, whatever it said before. Application teams see their own.
+/// are in which condition. Below is what moves and what needs somebody, each with the command that shows more. A cluster that missed
+/// its check-in is Unknown, whatever it reported before. Application teams see their own.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,

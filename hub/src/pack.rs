@@ -48,6 +48,7 @@ pub use fault::PackError;
 pub use pins::Pins;
 pub use sources::{SourceFault, SourceHead, Sources};
 pub use tenancy::Tenancy;
+pub use workload::loads;
 pub use workload::sandbox::{NoSandbox, Sandbox};
 
 use builder::Builder;

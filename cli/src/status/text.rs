@@ -41,7 +41,7 @@ fn table(environments: &[&Value]) -> String {
     }
     let mut table = Table::default();
     let words = CONDITIONS.map(|(_, word, _)| word.to_uppercase());
-    let head = ["ENVIRONMENT", "COMMIT", "CLUSTERS", "SILENT"].map(str::to_owned);
+    let head = ["ENVIRONMENT", "COMMIT", "CLUSTERS", "OFFLINE"].map(str::to_owned);
     table.row(head.into_iter().chain(words));
     for environment in environments {
         let clusters = &environment["clusters"];
@@ -249,8 +249,8 @@ mod tests {
             "conditions": {"converged": 4, "converging": 0, "failed": 0, "unknown": 0}, "problems": {"errors": 0}});
         assert_eq!(
             of(&json!({"environments": [environment]})),
-            "ENVIRONMENT  COMMIT      CLUSTERS  SILENT  CONVERGED  CONVERGING  FAILED  UNKNOWN\n\
-             prod         aaaaaaaaaa  2         -       ● 4        -           -       -\n\n\
+            "ENVIRONMENT  COMMIT      CLUSTERS  OFFLINE  CONVERGED  CONVERGING  FAILED  UNKNOWN\n\
+             prod         aaaaaaaaaa  2         -        ● 4        -           -       -\n\n\
              Wrong:\n  ▲ prod: bbbbbbbbbb “Say Bonjour” was rolled back: no  > kedge rollout show 7\n      \
              Git names bbbbbbbbbb; aaaaaaaaaa runs\n"
         );
@@ -262,8 +262,8 @@ mod tests {
             "conditions": {"converged": 4, "converging": 0, "failed": 0, "unknown": 0}, "problems": {"errors": 0}}]});
         assert_eq!(
             of(&calm),
-            "ENVIRONMENT  COMMIT  CLUSTERS  SILENT  CONVERGED  CONVERGING  FAILED  UNKNOWN\n\
-             dev          -       2         -       ● 4        -           -       -\n\nNothing is wrong.\n"
+            "ENVIRONMENT  COMMIT  CLUSTERS  OFFLINE  CONVERGED  CONVERGING  FAILED  UNKNOWN\n\
+             dev          -       2         -        ● 4        -           -       -\n\nNothing is wrong.\n"
         );
         assert_eq!(of(&json!({"environments": []})), "");
     }

@@ -43,7 +43,7 @@ pub(super) fn list(agents: &Agents) -> Vec<Try> {
         },
         Try {
             title: "Kill an agent",
-            then: "its promise is broken after half a minute, and what it ran is Unknown. The second line brings it back.",
+            then: "it misses its check-in after half a minute: it is offline, and what it ran is Unknown. The second line brings it back.",
             commands: vec![format!("kill -9 $(cat agents/{name}/pid)"), format!("touch agents/{name}/start")],
         },
         Try {

@@ -58,9 +58,9 @@ fn hub() -> FakeHub {
 fn a_glance_shows_what_runs_what_moves_and_what_is_wrong() {
     let (hub, stage) = (hub(), Stage::empty());
     insta::assert_snapshot!(hub.kedge(&stage, &["status"]).exits(0).stdout, @r"
-    ENVIRONMENT  COMMIT      CLUSTERS  SILENT  CONVERGED  CONVERGING  FAILED  UNKNOWN
-    dev          c0ffee1234  4         -       ● 8        -           -       -
-    stage        c0ffee1234  12        1       ● 20       ◐ 2         ▲ 1     ○ 3
+    ENVIRONMENT  COMMIT      CLUSTERS  OFFLINE  CONVERGED  CONVERGING  FAILED  UNKNOWN
+    dev          c0ffee1234  4         -        ● 8        -           -       -
+    stage        c0ffee1234  12        1        ● 20       ◐ 2         ▲ 1     ○ 3
 
     Moving:
       ◐ stage: rollout 13 of c0ffee1234 faster: canary rolling  > kedge rollout show 13

@@ -5,7 +5,7 @@ pub(super) mod descriptor;
 pub(super) mod host;
 pub(super) mod kubernetes;
 pub(super) mod kustomization;
-pub(super) mod loads;
+pub mod loads;
 pub(super) mod program;
 pub mod sandbox;
 

@@ -342,7 +342,7 @@ fn why(phase: &Phase) -> String {
 /// What a rollout that isn't complete waits for, in its first ring that hasn't passed.
 pub fn waits_for(rollout: &Rollout) -> Vec<String> {
     let current = rollout.rings.iter().find(|ring| ring.state != RingState::Passed);
-    let ring = current.map(|ring| ring.waits_for.iter().map(|why| format!("ring {}: {why}", ring.ring)));
+    let ring = current.map(|ring| ring.waits_for.iter().map(|why| stop_words(&ring.ring, why)));
     let told: Vec<String> = ring.into_iter().flatten().collect();
     match why(&rollout.phase) {
         why if why.is_empty() => told,

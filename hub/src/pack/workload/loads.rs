@@ -67,6 +67,14 @@ struct References<'n> {
     inline: Vec<&'n Node>,
 }
 
+/// Why the packer wouldn't give this folder to kustomize; none when all that it leads to is in the source.
+pub fn problems(files: &Contents, folder: &str, origin: &Origin) -> Vec<Problem> {
+    match check(files, folder, origin) {
+        Err(Fault::Quarantine(problems)) => problems,
+        Ok(()) | Err(Fault::Failed(_)) => Vec::new(),
+    }
+}
+
 /// Whether all that the folder leads to is in the source.
 pub(in crate::pack) fn check(files: &Contents, folder: &str, origin: &Origin) -> Result<(), Fault> {
     let folders: BTreeSet<&str> = files.files().keys().flat_map(|path| parents(path)).collect();
