@@ -1,5 +1,5 @@
 //! The API server of the cluster that the agent lives in: one connection for everything that asks it. The Kubernetes applier, the
-//! watches, the lease, the keeper of ledgers and the observer use it.
+//! watches, the lease, the ledgers in Secrets and the observer use it.
 
 pub mod access;
 pub mod accounts;
@@ -7,12 +7,12 @@ pub mod asking;
 pub mod client;
 #[cfg(test)]
 pub mod fake;
-pub mod keeper;
 pub mod kinds;
 pub mod lease;
 pub mod metadata;
 pub mod request;
 pub mod retry;
+pub mod secret_ledger;
 pub mod stream;
 pub mod watches;
 

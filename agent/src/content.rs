@@ -4,6 +4,7 @@
 mod bounds;
 mod debs;
 mod folders;
+mod judge;
 pub mod kubernetes;
 mod namespace;
 mod package;
@@ -15,13 +16,13 @@ mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_host_policy::Tenant;
 use kedge_model::kinds::{Destination, HealthProbe, HostWorkload};
 use kedge_model::wire::Packages;
 
 use crate::goal::{Goal, HostFacts, Owner};
 use crate::objects::Objects;
 use crate::paths::Paths;
-use crate::policy::{self, Tenant};
 use crate::record::Failure;
 use crate::store::index::PackageIndex;
 use package::Package;
@@ -61,13 +62,14 @@ pub fn goal_of(
     let platform = Package::open(&packages.platform, "platform", objects, index)?;
     let tenant = namespace::tenant(assignment, &platform, packages, facts)?;
     let mut making = Making { objects, facts, paths, tenant, goal: Goal::default(), refused: Vec::new() };
-    making.refused = policy::namespace::check(&making.tenant);
     making.namespace()?;
     making.platform_files(&platform)?;
-    making.workload_files(&workload, &workload_package)?;
+    let debs = making.named_debs(&workload, &workload_package)?;
+    let judgement = making.judge(&workload, &workload_package, &debs)?;
+    making.workload_files(&workload, &workload_package, &judgement)?;
     making.artifacts(&workload, &workload_package)?;
-    making.debs(&workload, &workload_package)?;
-    making.units(&workload)?;
+    making.debs(debs, &judgement)?;
+    making.units(&workload, &judgement)?;
     making.checks(&workload);
     making.goal.bounds = bounds::of(&packages.parameters, &workload);
     making.finish()

@@ -8,8 +8,8 @@ mod look;
 mod outcome;
 mod pause;
 mod prepare;
+mod status;
 mod transaction;
-mod truth;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -230,7 +230,7 @@ impl Engine {
                 record.upkeep = None;
             });
             self.note_disk(written);
-            self.tell_truth(assignment);
+            self.tell_status(assignment);
         }
     }
 

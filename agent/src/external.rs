@@ -135,7 +135,7 @@ impl External {
 }
 
 /// What is true of every observed assignment of a state: what is seen counts before what is said. Pure.
-pub fn truths(
+pub fn assignment_statuses(
     state: &DesiredState,
     results: &BTreeMap<String, Reported>,
     seen: &Sightings,
@@ -160,7 +160,7 @@ pub fn truths(
         let settled = !matches!(condition, Condition::Converging | Condition::Unknown);
         let reached = result.and_then(|result| result.last_ok.as_deref());
         let runs = reached.is_some_and(|reached| fits(reached, observation.expected_commit.as_deref()));
-        Some(Told::Truth {
+        Some(Told::AssignmentStatus {
             assignment: entry.assignment.clone(),
             desired: Some(observation.key()),
             generation: state.generation,
@@ -176,7 +176,7 @@ pub fn truths(
 
 impl Sighting {
     fn told(&self, assignment: &str, observation: &Observation, state: &DesiredState, now: Timestamp) -> Told {
-        Told::Truth {
+        Told::AssignmentStatus {
             assignment: assignment.to_owned(),
             desired: Some(observation.key()),
             generation: state.generation,

@@ -15,6 +15,9 @@ use serde::{Deserialize, Serialize};
 pub struct Goal {
     /// The namespace's user, made if it isn't there. None with `--root`.
     pub user: Option<String>,
+    /// The HostNamespace's name: whose that user is. None with `--root`, and in what older agents wrote.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
     pub folders: Vec<FolderGoal>,
     /// Of the platform and of the workload, also the slice and the units' drop-ins.
     pub files: Vec<FileGoal>,
@@ -25,6 +28,9 @@ pub struct Goal {
     /// workload's own. A template stands here as one of its instances.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub own_units: BTreeSet<String>,
+    /// Folders that systemd makes for its units: none of them may be somebody else's.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub claimed: BTreeSet<String>,
     pub health: Vec<Check>,
     pub bounds: Bounds,
     /// Bytes that the namespace's folders may hold.
@@ -42,7 +48,7 @@ pub struct Goal {
 pub struct Judged(u32);
 
 /// Raised whenever the policy refuses or forces more.
-const RULES: u32 = 1;
+const RULES: u32 = 2;
 
 impl Judged {
     /// Goals of agents that didn't write it.
@@ -198,6 +204,9 @@ pub enum Probe {
         command: Vec<String>,
         /// The namespace's user: a check is the tenant's program.
         user: Option<String>,
+        /// The namespace's, whose limits are for its checks too.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slice: Option<String>,
     },
     Hub,
     /// Objects of the API server, each ready as its kind means it.
@@ -233,6 +242,14 @@ pub struct HostFacts {
     pub arch: String,
     /// Of the interface with the default route; none while there is no network.
     pub ip: Option<String>,
+}
+
+impl Goal {
+    /// The slice that it runs in, by its file's name: one namespace's alone.
+    pub fn slice(&self) -> Option<&str> {
+        let names = self.files.iter().filter_map(|file| file.path.strip_prefix("/etc/systemd/system/"));
+        names.into_iter().find(|name| name.starts_with("kedge-") && name.ends_with(".slice"))
+    }
 }
 
 impl From<ObjectTerms> for ObjectGoal {

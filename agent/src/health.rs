@@ -2,6 +2,7 @@
 //! the applier's thread through the host applier.
 
 mod http;
+mod scope;
 
 use std::fmt;
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -51,7 +52,7 @@ pub fn check(check: &Check, context: &HealthContext) -> Result<(), String> {
         Probe::Unit(name) => unit(name),
         Probe::Http(url) => get(url, context, limit),
         Probe::Tcp(address) => tcp(address, limit),
-        Probe::Exec { command, user } => exec(command, user.as_deref(), limit),
+        Probe::Exec { command, user, slice } => exec(command, user.as_deref(), slice.as_deref(), limit),
         Probe::Hub => match &context.hub {
             Some(hub) => hub.reach(limit).map_err(|why| format!("the hub doesn't answer: {why}")),
             None => Err("the hub doesn't answer: this host hasn't joined one".to_owned()),
@@ -117,27 +118,25 @@ fn connect(address: &str, deadline: Instant) -> std::io::Result<TcpStream> {
     Err(last)
 }
 
-/// The tenant's program, as the tenant's user, without a shell and without a way to more rights.
-fn exec(words: &[String], user: Option<&str>, limit: Duration) -> Result<(), String> {
-    let Some(program) = words.first() else { return Err("the check names no program".to_owned()) };
+/// The tenant's program, as the tenant's user, in its slice, without a shell and without a way to more rights.
+fn exec(words: &[String], user: Option<&str>, slice: Option<&str>, limit: Duration) -> Result<(), String> {
+    if words.is_empty() {
+        return Err("the check names no program".to_owned());
+    }
     let shown = words.join(" ");
-    let mut arguments: Vec<&str> = Vec::new();
-    let (reuid, regid);
-    let run = match user {
-        None => {
-            arguments.extend(words.iter().skip(1).map(String::as_str));
-            program.as_str()
-        }
-        Some(user) => {
-            let known = nix::unistd::User::from_name(user).ok().flatten();
-            let known = known.ok_or_else(|| format!("`{shown}` can't run: there is no user {user}"))?;
-            (reuid, regid) = (format!("--reuid={}", known.uid), format!("--regid={}", known.gid));
-            arguments.extend([&reuid, &regid, "--clear-groups", "--no-new-privs", "--"]);
-            arguments.extend(words.iter().map(String::as_str));
-            "setpriv"
-        }
+    let mut line: Vec<String> = Vec::new();
+    if let Some(user) = user {
+        let known = nix::unistd::User::from_name(user).ok().flatten();
+        let known = known.ok_or_else(|| format!("`{shown}` can't run: there is no user {user}"))?;
+        line.extend(["setpriv".to_owned(), format!("--reuid={}", known.uid), format!("--regid={}", known.gid)]);
+        line.extend(["--clear-groups", "--no-new-privs", "--"].map(str::to_owned));
+    }
+    line.extend(words.iter().cloned());
+    let ran = match slice.filter(|_| scope::is_possible()) {
+        Some(slice) => scope::run(&line, slice, limit),
+        None => scope::run_here(&line, limit),
     };
-    match command::run(run, &arguments, &[("HOME", "/")], limit) {
+    match ran {
         Ok(output) if output.ok() => Ok(()),
         Ok(output) => {
             let ended = output.status.code().map_or("was killed".to_owned(), |code| format!("ended with {code}"));
@@ -235,7 +234,7 @@ mod tests {
     #[test]
     fn a_program_is_healthy_when_it_ends_well_and_its_words_are_told_otherwise() {
         let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let exec = |list: &[&str]| try_once(Probe::Exec { command: words(list), user: None });
+        let exec = |list: &[&str]| try_once(Probe::Exec { command: words(list), user: None, slice: None });
         exec(&["true"]).unwrap();
         assert_eq!(
             exec(&["sh", "-c", "echo no license; exit 3"]).unwrap_err(),
@@ -246,7 +245,7 @@ mod tests {
         // No shell: these are plain words.
         assert!(exec(&["echo", "$(touch /nowhere/x)", ";", "false"]).is_ok());
         assert!(exec(&[]).is_err());
-        let nobody = Probe::Exec { command: words(&["true"]), user: Some("kedge-nobody-here".to_owned()) };
+        let nobody = Probe::Exec { command: words(&["true"]), user: Some("kedge-nobody-here".to_owned()), slice: None };
         assert!(try_once(nobody).unwrap_err().contains("no user kedge-nobody-here"));
     }
 

@@ -1,7 +1,6 @@
 //! The agent of one cluster: it joins, pulls what is desired, applies it in journaled transactions, and tells what really runs.
 //! What runs depends on nothing but the disk.
 
-pub mod agenda;
 pub mod airgap;
 pub mod alive;
 pub mod apply;
@@ -32,7 +31,6 @@ pub mod observed;
 pub mod paths;
 pub mod peers;
 pub mod plan;
-pub mod policy;
 pub mod record;
 pub mod records;
 pub mod report;
@@ -40,6 +38,7 @@ pub mod run;
 pub mod step;
 pub mod store;
 pub mod swarm;
+pub mod tasks;
 pub mod told;
 pub mod trace;
 pub mod worker;

@@ -1,13 +1,13 @@
 //! The honest observer beside Flux and Argo CD: it watches the objects that the desired state's observed assignments name, what they read
 //! from, and the cluster's own source of the platform's branch, and says what they come to. It reads, and changes nothing. Made by the
-//! mode `run --kubernetes` and driven by the desk; it owns one task per watch.
+//! mode `run --kubernetes` and driven by the sync loop; it owns one task per watch.
 
 mod argo;
-mod board;
 mod conditions;
 mod flux;
 mod judged;
 mod name;
+mod observations;
 mod platform;
 mod seen;
 mod served;
@@ -30,7 +30,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
 use crate::external::{Sighting, Sightings};
-use board::{Board, Fare, Scope};
+use observations::{Fare, Observations, Scope};
 use wanted::Wanted;
 use whole::{AGAIN_PATIENCE_MS, Whole};
 
@@ -38,7 +38,7 @@ pub struct Observer {
     client: Client,
     /// Where the client's connections live.
     runtime: Handle,
-    board: Arc<Board>,
+    observations: Arc<Observations>,
     wanted: Wanted,
     tasks: JoinSet<()>,
     watches: BTreeMap<Scope, AbortHandle>,
@@ -74,7 +74,7 @@ impl Observer {
         Observer {
             client,
             runtime,
-            board: Arc::default(),
+            observations: Arc::default(),
             wanted: Wanted::default(),
             tasks: JoinSet::new(),
             watches: BTreeMap::new(),
@@ -95,7 +95,7 @@ impl Observer {
     pub async fn next(&mut self) {
         loop {
             let Some(due) = self.due else {
-                self.board.changed().await;
+                self.observations.changed().await;
                 self.due = Some(Instant::now() + SETTLE);
                 continue;
             };
@@ -114,7 +114,7 @@ impl Observer {
         running: impl Fn(&str) -> Option<PackagesKey>,
         now: Timestamp,
     ) -> Observed {
-        let facts = self.board.facts();
+        let facts = self.observations.facts();
         let platform = platform::platform(state, self.wanted.wide(), &facts, now);
         let behind = platform.as_ref().and_then(|platform| platform.behind.as_deref());
         let (mut observed, mut hidden) = (Observed::default(), BTreeSet::new());
@@ -154,7 +154,7 @@ impl Observer {
 
     /// Begins the watches that are wanted now, and ends the others.
     fn watch(&mut self) {
-        let scopes = self.wanted.scopes(&self.board.facts());
+        let scopes = self.wanted.scopes(&self.observations.facts());
         self.watches.retain(|scope, task| {
             let stays = scopes.contains(scope);
             if !stays {
@@ -162,14 +162,14 @@ impl Observer {
             }
             stays
         });
-        self.board.settle(&scopes);
+        self.observations.settle(&scopes);
         while self.tasks.try_join_next().is_some() {}
         for scope in scopes {
-            let (client, board) = (self.client.clone(), Arc::clone(&self.board));
+            let (client, observations) = (self.client.clone(), Arc::clone(&self.observations));
             let (tasks, runtime) = (&mut self.tasks, &self.runtime);
             self.watches.entry(scope).or_insert_with_key(|scope| {
                 tracing::debug!(kind = %scope.kind, namespace = scope.namespace, only = scope.only, "observing");
-                tasks.spawn_on(watch::run(client, scope.clone(), board), runtime)
+                tasks.spawn_on(watch::run(client, scope.clone(), observations), runtime)
             });
         }
     }

@@ -25,10 +25,25 @@ pub struct Observed {
     pub paths: BTreeMap<String, PathState>,
     pub debs: BTreeMap<String, DebState>,
     pub units: BTreeMap<String, UnitState>,
-    /// Whether the user exists.
-    pub users: BTreeMap<String, bool>,
+    pub users: BTreeMap<String, UserState>,
     #[serde(skip)]
     pub objects: BTreeMap<ObjectId, ObjectState>,
+}
+
+/// What the host has by a user's name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct UserState {
+    pub account: Option<Account>,
+    /// Whether there is a group of that name.
+    pub has_group: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    pub uid: u32,
+    /// What `useradd --comment` wrote: whose it is.
+    pub comment: String,
 }
 
 /// An object of the API server, compared with what was applied.

@@ -60,9 +60,4 @@ impl Paths {
     pub fn settings(&self) -> PathBuf {
         self.root.join("etc/kedge")
     }
-
-    /// An assignment's platform configuration.
-    pub fn workload_settings(assignment: &str) -> String {
-        format!("/etc/kedge/workloads/{assignment}")
-    }
 }

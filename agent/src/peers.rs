@@ -1,5 +1,5 @@
 //! The other agents of the site: found on the LAN, talked to over TLS both ways, and never believed. Runs in tasks of its own beside the
-//! loop, started by the desk while the membership names a site; what fails or breaks here is begun again and stops nothing else. The
+//! loop, started by the sync loop while the membership names a site; what fails or breaks here is begun again and stops nothing else. The
 //! loop tells what is its own (`Own`) and hears what others brought (`News`), to be judged as if the hub had said it.
 
 pub mod caches;
@@ -29,8 +29,8 @@ use crate::link::HubLink;
 use crate::objects::Objects;
 use crate::paths::Paths;
 use crate::swarm::{Server, Swarm};
-use content::Board;
 pub use content::Content;
+use content::ContentSources;
 use driver::Driver;
 use shown::Shown;
 
@@ -106,18 +106,18 @@ const AGAIN_MOST: Duration = Duration::from_secs(600);
 const WELL: Duration = Duration::from_secs(3600);
 /// News are gathered until the loop has time for them.
 const NEWS: usize = 2;
-const LIES: usize = 16;
+const MISBEHAVIORS: usize = 16;
 
 impl Peers {
     /// Must be called in the runtime.
     pub fn start(place: Place, own: Own) -> Peers {
         let (own, listen) = watch::channel(Arc::new(own));
         let (tell, news) = mpsc::channel(NEWS);
-        let (lies, lied) = mpsc::channel(LIES);
-        let board = Arc::new(Board::new(Arc::clone(&place.link), lies));
-        let content = Content::new(Swarm::new(&place.paths), Arc::clone(&board));
+        let (lies, lied) = mpsc::channel(MISBEHAVIORS);
+        let sources = Arc::new(ContentSources::new(Arc::clone(&place.link), lies));
+        let content = Content::new(Swarm::new(&place.paths), Arc::clone(&sources));
         let paths = place.paths.clone();
-        let task = tokio::spawn(keep(place, board, listen, tell, lied));
+        let task = tokio::spawn(keep(place, sources, listen, tell, lied));
         Peers { own, news, content, paths, task }
     }
 
@@ -149,16 +149,16 @@ impl Drop for Peers {
 /// Runs the driver again and again, each time from what is on the disk and what is told.
 async fn keep(
     place: Place,
-    board: Arc<Board>,
+    sources: Arc<ContentSources>,
     own: watch::Receiver<Arc<Own>>,
     tell: mpsc::Sender<News>,
-    lied: mpsc::Receiver<(kedge_model::wire::ClusterId, crate::swarm::Lie)>,
+    lied: mpsc::Receiver<(kedge_model::wire::ClusterId, crate::swarm::Misbehavior)>,
 ) {
     let (mut wait, lied) = (AGAIN_FIRST, Arc::new(tokio::sync::Mutex::new(lied)));
     let server = Server::new(&place.paths, place.objects.clone());
     loop {
         let began = Instant::now();
-        let driver = Driver::new(place.clone(), Arc::clone(&board), own.clone(), tell.clone(), Arc::clone(&lied));
+        let driver = Driver::new(place.clone(), Arc::clone(&sources), own.clone(), tell.clone(), Arc::clone(&lied));
         // In a task of its own: a bug in it ends itself only.
         let mut running = tokio::task::JoinSet::new();
         running.spawn(driver.run(server.clone()));
@@ -168,7 +168,7 @@ async fn keep(
             Some(Err(error)) => tracing::error!(%error, "the part for peers broke down and is begun again"),
             None => return,
         }
-        board.show(Default::default(), false);
+        sources.show(Default::default(), false);
         if began.elapsed() >= WELL {
             wait = AGAIN_FIRST;
         }

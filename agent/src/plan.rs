@@ -2,14 +2,17 @@
 //! I/O, no choice left to who executes. The engine calls it for a change, a repair and a removal alike.
 
 pub mod back;
+pub mod claimed;
 pub mod debs;
 pub mod difference;
 mod foreign;
+mod namespaces;
 mod objects;
 pub mod others;
 pub mod paths;
 pub mod subjects;
 mod units;
+mod users;
 
 use std::path::Path;
 
@@ -48,15 +51,17 @@ pub struct Planned {
 /// User, folders, the platform's files; then the workload: files, debs, links, units. What is no longer ours goes in between, its
 /// folders and its user last. So a platform part that fails leaves the workload untouched.
 pub fn plan(question: &Question<'_>) -> Result<Planned, Failure> {
+    namespaces::check(question)?;
+    users::check(question)?;
     foreign::check(question)?;
     let paths = paths::plan(question)?;
     let units = units::plan(question, &paths.changed)?;
-    let users = plan_users(question);
+    let users = users::plan(question);
     let objects = objects::plan(question);
     let debs = |step: &DebsStep| (*step != DebsStep::default()).then(|| Step::Debs(step.clone())).into_iter();
     let reload = units.reload.then_some(Step::ReloadUnits);
 
-    let mut forward: Vec<Step> = users.add.iter().map(|name| Step::AddUser { name: name.clone() }).collect();
+    let mut forward = users.add;
     forward.extend(paths.folders);
     forward.extend(paths.platform);
     forward.extend(units.early);
@@ -71,14 +76,14 @@ pub fn plan(question: &Question<'_>) -> Result<Planned, Failure> {
     forward.extend(users.remove.iter().map(|name| Step::RemoveUser { name: name.clone() }));
 
     let mut back = units.back_early;
-    back.extend(users.remove.into_iter().map(|name| Step::AddUser { name }));
+    back.extend(users.again);
     back.extend(paths.back_folders);
     back.extend(debs(&question.debs.back));
     back.extend(paths.back);
     back.extend(reload);
     back.extend(units.back_late);
     back.extend(paths.back_emptied);
-    back.extend(users.add.into_iter().map(|name| Step::RemoveUser { name }));
+    back.extend(users.new.into_iter().map(|name| Step::RemoveUser { name }));
 
     forward.extend(objects.forward);
     back.extend(objects.back);
@@ -91,27 +96,6 @@ pub fn plan(question: &Question<'_>) -> Result<Planned, Failure> {
         objects: Vec::new(),
     };
     Ok(Planned { forward, back, original })
-}
-
-struct Users {
-    add: Vec<String>,
-    remove: Vec<String>,
-    /// Those of the goal that Kedge made.
-    made: Vec<String>,
-}
-
-fn plan_users(question: &Question<'_>) -> Users {
-    let Question { observed, others, .. } = question;
-    let wanted = question.goal.and_then(|goal| goal.user.as_ref());
-    let before: &[String] = question.running.map_or(&[], |running| &running.original.users);
-    let there = |name: &String| observed.users.get(name).copied().unwrap_or(false);
-    let ours = |name: &String| before.contains(name) || others.originals.users.contains(name) || !there(name);
-    let leaves = |name: &&String| Some(*name) != wanted && !others.users.contains(*name) && there(name);
-    Users {
-        add: wanted.filter(|name| !there(name)).cloned().into_iter().collect(),
-        remove: before.iter().filter(leaves).cloned().collect(),
-        made: wanted.filter(|name| ours(name)).cloned().into_iter().collect(),
-    }
 }
 
 /// What an artifact's link points to.

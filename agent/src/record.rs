@@ -23,6 +23,9 @@ pub struct Record {
     pub failed: Option<FailedAttempt>,
     /// A repair of drift or a removal that failed: done again with backoff.
     pub upkeep: Option<FailedAttempt>,
+    /// Folders that systemd makes for its units, and that were free when it asked for them first.
+    #[serde(skip_serializing_if = "std::collections::BTreeSet::is_empty")]
+    pub claimed: std::collections::BTreeSet<String>,
     /// Counts this assignment's transactions.
     pub counter: u64,
 }

@@ -136,7 +136,7 @@ impl Reporter {
     /// Takes what the engine says. Durable after `flush`.
     pub fn tell(&mut self, told: &Told) {
         match told {
-            Told::Truth { assignment, desired, generation, running, version, condition, drift, at } => {
+            Told::AssignmentStatus { assignment, desired, generation, running, version, condition, drift, at } => {
                 let at = self.here(*at);
                 let report = Report {
                     desired: *desired,

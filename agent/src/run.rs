@@ -1,13 +1,13 @@
-//! Puts the rooms together and runs them until told to stop: first what was cut is brought to its end without a network, then the hub is
+//! Puts the modules together and runs them until told to stop: first what was cut is brought to its end without a network, then the hub is
 //! asked for as long as the agent lives. Called by the command `run` and by tests. One task; the applier has its own thread.
 
-mod desk;
 mod host;
-mod house;
 mod hub;
 pub mod kubernetes;
 pub mod lock;
+mod runtime;
 mod service;
+mod sync;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -22,7 +22,7 @@ use tokio::runtime::Handle;
 
 use crate::clock::{Clock, SystemClock};
 use crate::cluster::asking::AskError;
-use crate::cluster::keeper::KeeperError;
+use crate::cluster::secret_ledger::SecretLedgerError;
 use crate::cluster::{Cluster, ClusterError};
 use crate::config::Config;
 use crate::desired::Memory;
@@ -37,16 +37,16 @@ use crate::peers::pods::Pod;
 use crate::records::Records;
 use crate::worker::pulse::Pulse;
 use crate::worker::{Heard, Worker};
-use desk::{Desk, Ended};
-use host::{Ground, HubLine, Workshop, chain};
-pub use house::Signals;
-use house::{Event, House, Outside};
+use host::{ApplierFactory, HubLine, TargetKind, chain};
 use lock::{Lock, LockError};
+pub use runtime::Signals;
+use runtime::{AgentRuntime, Event, Outside};
 use service::Service;
+use sync::{Ended, SyncLoop};
 
 /// What the whole loop shares.
 #[derive(Clone, Debug)]
-pub(crate) struct Site {
+pub(crate) struct AgentContext {
     pub paths: Paths,
     pub disk: Arc<dyn Disk>,
     pub clock: Arc<dyn Clock>,
@@ -87,7 +87,7 @@ pub enum RunError {
     #[error("the cluster doesn't say which one it is")]
     Facts(#[source] AskError),
     #[error(transparent)]
-    Keeper(KeeperError),
+    SecretLedger(SecretLedgerError),
     #[error("{0}")]
     Usage(&'static str),
 }
@@ -120,7 +120,7 @@ pub async fn run(config: Config, paths: Paths, signals: Signals) -> Result<(), R
     let _lock = Lock::take(&paths)?;
     let folder = paths.objects();
     let objects = Objects::open(&folder).map_err(|source| RunError::Folder { path: folder, source })?;
-    let site = Site {
+    let context = AgentContext {
         paths,
         disk: Arc::new(RealDisk),
         clock: Arc::new(SystemClock),
@@ -129,34 +129,34 @@ pub async fn run(config: Config, paths: Paths, signals: Signals) -> Result<(), R
         place: Destination::Host,
         cluster: None,
     };
-    work(&site, Ground::Host, signals, Service::new(), None).await
+    work(&context, TargetKind::Host, signals, Service::new(), None).await
 }
 
 /// Applies and reports until the signals say stop.
 async fn work(
-    site: &Site,
-    ground: Ground,
+    context: &AgentContext,
+    target: TargetKind,
     signals: Signals,
     service: Service,
     outside: Option<Outside>,
 ) -> Result<(), RunError> {
     let (pulse, line) = (Arc::new(Pulse::default()), HubLine::new());
-    let workshop = Workshop {
-        paths: site.paths.clone(),
-        disk: Arc::clone(&site.disk),
-        clock: Arc::clone(&site.clock),
-        objects: site.objects.clone(),
+    let factory = ApplierFactory {
+        paths: context.paths.clone(),
+        disk: Arc::clone(&context.disk),
+        clock: Arc::clone(&context.clock),
+        objects: context.objects.clone(),
         pulse: Arc::clone(&pulse),
         line: line.clone(),
-        ground,
+        target,
     };
-    let worker = Worker::start(pulse, workshop.make()).map_err(RunError::Begin)?;
-    let mut house =
-        House::new(worker, signals, service, site.config.look_interval, outside).map_err(RunError::Begin)?;
-    tracing::info!(version = env!("CARGO_PKG_VERSION"), root = %site.paths.root().display(), "the agent runs");
-    house.service.ready();
-    let numbers = site.config.metrics.clone().map(|at| tokio::spawn(metrics::serve(at, site.paths.clone())));
-    let ended = live(&mut house, site, &line).await;
+    let worker = Worker::start(pulse, factory.make()).map_err(RunError::Begin)?;
+    let mut agent =
+        AgentRuntime::new(worker, signals, service, context.config.look_interval, outside).map_err(RunError::Begin)?;
+    tracing::info!(version = env!("CARGO_PKG_VERSION"), root = %context.paths.root().display(), "the agent runs");
+    agent.service.ready();
+    let numbers = context.config.metrics.clone().map(|at| tokio::spawn(metrics::serve(at, context.paths.clone())));
+    let ended = live(&mut agent, context, &line).await;
     if let Some(numbers) = numbers {
         numbers.abort();
     }
@@ -166,39 +166,39 @@ async fn work(
 }
 
 /// From one identity to the next, until it is told to stop.
-async fn live(house: &mut House, site: &Site, line: &HubLine) -> Result<(), RunError> {
+async fn live(agent: &mut AgentRuntime, context: &AgentContext, line: &HubLine) -> Result<(), RunError> {
     loop {
-        let Some(identity) = wait_for_identity(house, site).await? else {
-            house.close(|_| {}).await;
+        let Some(identity) = wait_for_identity(agent, context).await? else {
+            agent.close(|_| {}).await;
             return Ok(());
         };
-        let opened = Memory::open(Arc::clone(&site.disk), &site.paths, &identity);
+        let opened = Memory::open(Arc::clone(&context.disk), &context.paths, &identity);
         let memory = match opened {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::error!(error = chain(&error), "what the hub said can't be read; what runs goes on");
-                if alone(house, site, tokio::time::sleep(BROKEN_RETRY)).await?.is_none() {
-                    house.close(|_| {}).await;
+                if alone(agent, context, tokio::time::sleep(BROKEN_RETRY)).await?.is_none() {
+                    agent.close(|_| {}).await;
                     return Ok(());
                 }
                 continue;
             }
         };
-        let is_copy = !identity.is_of_this_machine(&site.paths);
-        let link = connect(site, &identity, &memory.memory);
+        let is_copy = !identity.is_of_this_machine(&context.paths);
+        let link = connect(context, &identity, &memory.memory);
         line.connect(link.as_ref().ok().cloned());
-        let mut desk = Desk::open(site.clone(), identity, memory, link);
+        let mut sync_loop = SyncLoop::open(context.clone(), identity, memory, link);
         if is_copy {
-            desk.flush();
-            if join_again(house, site).await?.is_none() {
-                house.close(|_| {}).await;
+            sync_loop.flush();
+            if join_again(agent, context).await?.is_none() {
+                agent.close(|_| {}).await;
                 return Ok(());
             }
             continue;
         }
-        match desk.serve(house).await {
+        match sync_loop.serve(agent).await {
             Ended::Stopped => {
-                house.close(|heard| desk.last_word(heard)).await;
+                agent.close(|heard| sync_loop.last_word(heard)).await;
                 return Ok(());
             }
             Ended::Replaced => tracing::info!("this host joined again"),
@@ -207,22 +207,22 @@ async fn live(house: &mut House, site: &Site, line: &HubLine) -> Result<(), RunE
     }
 }
 
-fn connect(site: &Site, identity: &Identity, memory: &Memory) -> Result<Arc<HubLink>, LinkError> {
+fn connect(context: &AgentContext, identity: &Identity, memory: &Memory) -> Result<Arc<HubLink>, LinkError> {
     // The link renews the certificate in its own copy.
-    let own = Identity::read(&*site.disk, &site.paths)?;
+    let own = Identity::read(&*context.disk, &context.paths)?;
     let own = own.filter(|own| own.cluster() == identity.cluster()).ok_or(crate::identity::IdentityError::Replaced)?;
-    let (authorities, time, clock) = (memory.authorities(), memory.hub_time(), Arc::clone(&site.clock));
-    let mut link = HubLink::new(Arc::clone(&site.disk), &site.paths, own, authorities, time, clock)?;
-    if let Some(hub) = &site.config.hub {
+    let (authorities, time, clock) = (memory.authorities(), memory.hub_time(), Arc::clone(&context.clock));
+    let mut link = HubLink::new(Arc::clone(&context.disk), &context.paths, own, authorities, time, clock)?;
+    if let Some(hub) = &context.config.hub {
         link = link.towards(hub)?;
     }
     Ok(Arc::new(link))
 }
 
 /// Who this host is; none: it is told to stop.
-async fn wait_for_identity(house: &mut House, site: &Site) -> Result<Option<Identity>, RunError> {
+async fn wait_for_identity(agent: &mut AgentRuntime, context: &AgentContext) -> Result<Option<Identity>, RunError> {
     loop {
-        match Identity::open(&site.disk, &site.paths) {
+        match Identity::open(&context.disk, &context.paths) {
             Ok((Some(identity), healed)) => {
                 if let Some(healed) = healed {
                     tracing::warn!(healed, "a copy of the identity was broken and is whole again");
@@ -234,7 +234,7 @@ async fn wait_for_identity(house: &mut House, site: &Site) -> Result<Option<Iden
                     "this host hasn't joined a hub: kedge-agent join --token-file FILE, or a token in \
                                 /etc/kedge/join-token"
                 );
-                match join_again(house, site).await? {
+                match join_again(agent, context).await? {
                     None => return Ok(None),
                     Some(()) => continue,
                 }
@@ -244,42 +244,46 @@ async fn wait_for_identity(house: &mut House, site: &Site) -> Result<Option<Iden
                 "the identity can't be read: join again with a new token; what runs goes on"
             ),
         }
-        if alone(house, site, tokio::time::sleep(BROKEN_RETRY)).await?.is_none() {
+        if alone(agent, context, tokio::time::sleep(BROKEN_RETRY)).await?.is_none() {
             return Ok(None);
         }
     }
 }
 
 /// Until the command `join` or the image's token has made an identity for this machine. None: it is told to stop.
-async fn join_again(house: &mut House, site: &Site) -> Result<Option<()>, RunError> {
-    house.service.say("not joined: kedge-agent join --token-file FILE".to_owned());
+async fn join_again(agent: &mut AgentRuntime, context: &AgentContext) -> Result<Option<()>, RunError> {
+    agent.service.say("not joined: kedge-agent join --token-file FILE".to_owned());
     let told = |error: &JoinError| {
         tracing::warn!(error = chain(error), hint = error.hint(), "the join with the image's token failed");
     };
     loop {
-        let (clock, name) = (Arc::clone(&site.clock), site.config.name.clone());
-        let joined = join::until_joined(&site.disk, &site.paths, clock, name, told);
-        match alone(house, site, joined).await? {
+        let (clock, name) = (Arc::clone(&context.clock), context.config.name.clone());
+        let joined = join::until_joined(&context.disk, &context.paths, clock, name, told);
+        match alone(agent, context, joined).await? {
             None => return Ok(None),
             Some(Ok(_)) => return Ok(Some(())),
             Some(Err(error)) => tracing::error!(error = chain(&error), "the host can't join"),
         }
-        if alone(house, site, tokio::time::sleep(BROKEN_RETRY)).await?.is_none() {
+        if alone(agent, context, tokio::time::sleep(BROKEN_RETRY)).await?.is_none() {
             return Ok(None);
         }
     }
 }
 
 /// Keeps what runs as it is, without a hub, until `work` has ended. None: it is told to stop.
-async fn alone<T>(house: &mut House, site: &Site, work: impl Future<Output = T>) -> Result<Option<T>, RunError> {
+async fn alone<T>(
+    agent: &mut AgentRuntime,
+    context: &AgentContext,
+    work: impl Future<Output = T>,
+) -> Result<Option<T>, RunError> {
     let mut work = std::pin::pin!(work);
-    let holds = Holds::on(Arc::clone(&site.disk), &site.paths);
+    let holds = Holds::on(Arc::clone(&context.disk), &context.paths);
     loop {
         let held = holds.held().map(|held| held.into_keys().collect()).unwrap_or_default();
-        house.keep_up(&held);
+        agent.keep_up(&held);
         tokio::select! {
             biased;
-            event = house.event(None) => match event {
+            event = agent.event(None) => match event {
                 Event::Stop => return Ok(None),
                 Event::Deserted => return Err(RunError::Deserted),
                 Event::Heard(heard) => {
@@ -287,12 +291,12 @@ async fn alone<T>(house: &mut House, site: &Site, work: impl Future<Output = T>)
                         tracing::error!(why, "the applier broke down and is made again");
                     }
                     if let Heard::Done { again: Some(again), .. } = heard {
-                        house.look_again(again, &*site.clock);
+                        agent.look_again(again, &*context.clock);
                     }
                     if matches!(heard, Heard::Ready | Heard::Done { .. })
-                        && let Ok((records, _)) = Records::read_all(&*site.disk, &site.paths)
+                        && let Ok((records, _)) = Records::read_all(&*context.disk, &context.paths)
                     {
-                        house.follow(&records, &site.paths);
+                        agent.follow(&records, &context.paths);
                     }
                 }
                 Event::Noticed(_) | Event::Time => {}

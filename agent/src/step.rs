@@ -9,9 +9,11 @@ use crate::goal::{ObjectGoal, Owner};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "do")]
 pub enum Step {
-    /// A system user without a home and a shell.
+    /// A system user without a home and a shell. One that is there is marked as the namespace's.
     AddUser {
         name: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        namespace: Option<String>,
     },
     RemoveUser {
         name: String,

@@ -1,6 +1,6 @@
 //! Big content from several peers at once. A blob is cut into chunks; each holder tells the chunks' digests and is judged by its own
-//! list alone, so that nobody can make another look like a liar. What came is on the disk (`partial/`) and goes on after a restart;
-//! an object appears only when the whole has the digest that the signed state names. The desk fetches, the peers' listener serves.
+//! list alone, so that nobody can make another look as if it misbehaved. What came is on the disk (`partial/`) and goes on after a restart;
+//! an object appears only when the whole has the digest that the signed state names. The sync loop fetches, the peers' listener serves.
 
 pub mod chunks;
 pub mod holder;
@@ -21,7 +21,7 @@ use kedge_model::wire::{BlobRef, Digest};
 
 pub use chunks::ChunkList;
 use download::Download;
-pub use holder::{Holder, HolderError, Lie, Pieces, Sources};
+pub use holder::{Holder, HolderError, Misbehavior, Pieces, Sources};
 use lists::Lists;
 use round::Round;
 pub use serve::{ServeError, Served, Server};

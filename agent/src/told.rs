@@ -7,7 +7,7 @@ use kedge_status::{Condition, Severity};
 /// Something that became true of an assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
-    Truth {
+    AssignmentStatus {
         assignment: String,
         /// None: nothing any more, and it still runs.
         desired: Option<PackagesKey>,

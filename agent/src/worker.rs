@@ -24,7 +24,7 @@ use pulse::Pulse;
 
 /// What a job does to the host: the transaction engine, or a fake.
 pub trait Applier: Send {
-    /// Brings every transaction that was cut to its end, and tells the truth of everything.
+    /// Brings every transaction that was cut to its end, and reports the status of everything.
     fn recover(&mut self);
     /// What is wanted from now on.
     fn desire(&mut self, desired: BTreeMap<String, Desired>);

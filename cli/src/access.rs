@@ -41,14 +41,25 @@ enum AccessCommand {
     /// Make an access token and print it
     Create(CreateArgs),
     /// List access tokens
+    #[command(after_help = "\
+Examples:
+  kedge access list
+  kedge access list -o json")]
     List(ListArgs),
     /// Take an access token back, at once
     Revoke(RevokeArgs),
     /// Say whose token this is
+    #[command(after_help = "\
+Examples:
+  kedge access whoami")]
     Whoami(ListArgs),
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge access create --person anna --role platform > anna.token
+  kedge access create --person anna --name ci --role application --workspace harbour --expires 90d")]
 struct CreateArgs {
     /// Whose it is: a person's name or id, from `kedge person list`
     #[arg(long, value_name = "PERSON")]
@@ -91,6 +102,9 @@ struct ListArgs {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge access revoke 1f0e0d0c0b0a0908")]
 struct RevokeArgs {
     /// The token's id
     #[arg(value_name = "ID")]

@@ -33,7 +33,7 @@ pub struct AuditArgs {
     #[arg(long, value_name = "ID")]
     token: Option<String>,
 
-    /// So many
+    /// At most this many entries
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=500))]
     limit: u16,
 

@@ -49,6 +49,10 @@ enum BundleCommand {
 
 /// Write a bundle for a cluster or a cluster type
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge bundle export -e prod --cluster-type press -o press.kedge
+  kedge bundle export -e prod --cluster press-7 --since reported -o press-7.kedge")]
 struct ExportArgs {
     /// The environment
     #[arg(short, long, value_name = "NAME")]

@@ -53,14 +53,27 @@ enum ClusterCommand {
     /// Make a join token with which a new machine takes its place
     Replace(ReplaceArgs),
     /// Take it out of service: it counts nowhere, and what it runs stays
+    #[command(after_help = "\
+Examples:
+  kedge cluster retire drone-7")]
     Retire(NamedArgs),
     /// Let it in again after it has been silent for too long
+    #[command(after_help = "\
+Examples:
+  kedge cluster readmit drone-7")]
     Readmit(NamedArgs),
     /// Refuse its key, at once and for good
+    #[command(after_help = "\
+Examples:
+  kedge cluster revoke drone-7")]
     Revoke(NamedArgs),
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge cluster move drone-7 --ring canary
+  kedge cluster move drone-7 --environment prod")]
 struct MoveArgs {
     /// Its name or id
     #[arg(value_name = "CLUSTER")]
@@ -80,6 +93,9 @@ struct MoveArgs {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge cluster relabel drone-7 region=west hall-")]
 struct RelabelArgs {
     /// Its name or id
     #[arg(value_name = "CLUSTER")]
@@ -91,6 +107,9 @@ struct RelabelArgs {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge cluster set drone-7 --site north --relay on")]
 struct SetArgs {
     /// Its name or id
     #[arg(value_name = "CLUSTER")]
@@ -112,6 +131,9 @@ enum Switch {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge cluster replace drone-7 > drone-7.token")]
 struct ReplaceArgs {
     /// Its name or id
     #[arg(value_name = "CLUSTER")]

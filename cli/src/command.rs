@@ -70,7 +70,7 @@ Examples:
     kedge promote
     kedge rollout status -e prod --workload hello --wait
 
-  For hosts that no network reaches: what they need goes out on a stick, what they say comes back:
+  For hosts without a network: content goes out on a stick, reports come back:
     kedge bundle export -e prod --cluster-type press -o press.kedge
     kedge status import press-7.kedge
 

@@ -106,8 +106,12 @@ fn fetch(hub: &Hub, args: &CompareArgs) -> Result<Value> {
 }
 
 fn append(whole: &mut Value, page: &Value) {
-    if let (Some(all), Some(more)) = (whole["workloads"].as_array_mut(), page["workloads"].as_array()) {
-        all.extend(more.iter().cloned());
+    for list in ["workloads", "notes"] {
+        let Some(more) = page[list].as_array() else { continue };
+        match whole[list].as_array_mut() {
+            Some(all) => all.extend(more.iter().cloned()),
+            None => whole[list] = json!(more),
+        }
     }
     for key in ["same", "differ", "onlyLeft", "onlyRight"] {
         whole["totals"][key] = json!(count(&whole["totals"][key]) + count(&page["totals"][key]));
@@ -140,6 +144,9 @@ fn to_text(compared: &Value, all: bool) -> String {
         of("onlyLeft"),
         of("onlyRight"),
     ));
+    for note in compared["notes"].as_array().into_iter().flatten() {
+        text.push_str(&format!("{}\n", self::text(note)));
+    }
     text
 }
 
@@ -212,9 +219,17 @@ fn packages(side: &Value) -> String {
 /// `"west"`, or with the targets where they differ.
 fn values(side: &Value) -> String {
     let all = side.as_array().map(Vec::as_slice).unwrap_or_default();
+    // Rings of one target have different values, or targets do.
+    let by_ring = all.windows(2).all(|pair| pair[0]["targets"] == pair[1]["targets"]);
+    let place = |one: &Value| match one["rings"].as_array() {
+        Some(rings) if by_ring && !rings.is_empty() => {
+            format!("{} in ring {}", list(&one["targets"]), list(&one["rings"]))
+        }
+        _ => list(&one["targets"]),
+    };
     let shown = |one: &Value| match all.len() {
         1 => cut(&one["value"].to_string()),
-        _ => format!("{} ({})", cut(&one["value"].to_string()), list(&one["targets"])),
+        _ => format!("{} ({})", cut(&one["value"].to_string()), place(one)),
     };
     match all.is_empty() {
         true => "not set".to_owned(),
@@ -274,6 +289,16 @@ mod tests {
         1 workload the same, 1 different, 1 only in stage, 0 only in prod
         "#);
         assert!(!to_text(&compared(), false).contains("still"));
+    }
+
+    #[test]
+    fn rings_of_one_target_are_told_apart_and_changes_by_hand_are_noted() {
+        let at = |value: &str, ring: &str| json!({"value": value, "targets": ["hello-edge"], "rings": [ring]});
+        let side = json!([at("Hello", "canary"), at("Three", "rest")]);
+        assert_eq!(values(&side), "\"Hello\" (hello-edge in ring canary), \"Three\" (hello-edge in ring rest)");
+        let mut compared = compared();
+        compared["notes"] = json!(["drone/hello-edge of prod was changed on 1 cluster (press-1): …"]);
+        assert!(to_text(&compared, false).ends_with("was changed on 1 cluster (press-1): …\n"));
     }
 
     #[test]

@@ -75,10 +75,14 @@ impl DriftArgs {
             ]
         };
         let (mut groups, mut cursor) = (Vec::new(), None);
+        let mut notes = json!([]);
         let totals = loop {
             let mut asked = narrowed();
             asked.extend([("limit", Some(PAGE.to_owned())), ("cursor", cursor)]);
             let mut page = hub.get(&["drift"], &asked)?.document;
+            if page["notes"].is_array() {
+                notes = page["notes"].take();
+            }
             let is_shown = |group: &&Value| self.all || differs(group);
             let found = page["groups"].as_array().into_iter().flatten();
             let before = groups.len();
@@ -95,7 +99,7 @@ impl DriftArgs {
             asked.extend([("drift", Some("true".to_owned())), ("limit", Some(DRIFTED.to_owned()))]);
             drifted = hub.get(&["conditions"], &asked)?.document["items"].take();
         }
-        Ok(json!({"totals": totals, "groups": groups, "drifted": drifted}))
+        Ok(json!({"totals": totals, "notes": notes, "groups": groups, "drifted": drifted}))
     }
 }
 
@@ -110,12 +114,16 @@ fn differs(group: &Value) -> bool {
 fn told(document: &Value) -> String {
     let totals = &document["totals"];
     let mut out = format!(
-        "{} as desired, {} differ, {} drifted, {} unknown\n",
+        "{} as desired, {} {}, {} drifted, {} unknown\n",
         number(&totals["asDesired"]),
         number(&totals["differs"]),
+        if number(&totals["differs"]) == 1 { "differs" } else { "differ" },
         number(&totals["drifted"]),
         number(&totals["unknown"]),
     );
+    for note in document["notes"].as_array().into_iter().flatten().map(text) {
+        out.push_str(&format!("{note}\n"));
+    }
     let groups: Vec<&Value> = document["groups"].as_array().into_iter().flatten().collect();
     if !groups.is_empty() {
         let mut table = Table::default();
@@ -161,8 +169,22 @@ fn row(group: &Value) -> [String; 8] {
 /// `1.4.2 on 58, 1.4.1 on 2`
 fn running(value: &Value) -> String {
     let all: Vec<&Value> = value.as_array().into_iter().flatten().collect();
+    let named = |one: &Value| content(&one["version"], &one["commit"], &one["packages"]);
+    let digits = |text: &Value| text.as_str().map(|text| text.get(..10).unwrap_or(text).to_owned());
     let one = |one: &&Value| {
-        format!("{} on {}", content(&one["version"], &one["commit"], &one["packages"]), number(&one["count"]))
+        let (name, count) = (named(one), number(&one["count"]));
+        let same: Vec<&&Value> = all.iter().filter(|other| named(other) == name).collect();
+        if same.len() < 2 {
+            return format!("{name} on {count}");
+        }
+        // Where the version is the same, the commit tells them apart, or else the packages do.
+        let commits = same.iter().filter(|other| other["commit"] == one["commit"]).count();
+        let commit = digits(&one["commit"]).filter(|_| commits == 1);
+        let what = commit.or_else(|| digits(&one["packages"])).unwrap_or_default();
+        match what == name || what.is_empty() {
+            true => format!("{name} on {count}"),
+            false => format!("{name} ({what}) on {count}"),
+        }
     };
     let shown = all.iter().take(NAMED).map(one).collect::<Vec<_>>().join(", ");
     match all.len().saturating_sub(NAMED) {
@@ -179,5 +201,20 @@ fn content(version: &Value, commit: &Value, packages: &Value) -> String {
     match (commit.as_str(), packages.as_str()) {
         (Some(name), _) | (None, Some(name)) if !name.is_empty() => name.get(..10).unwrap_or(name).to_owned(),
         _ => "nothing".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_versions_are_told_apart() {
+        let runs = |commit: &str, packages: &str| json!({"version": "1.0.0", "commit": commit, "packages": packages, "count": 1});
+        let commits = json!([runs("aaaaaaaaaaff", "p1"), runs("bbbbbbbbbbff", "p2")]);
+        assert_eq!(running(&commits), "1.0.0 (aaaaaaaaaa) on 1, 1.0.0 (bbbbbbbbbb) on 1");
+        let packages = json!([runs("aaaaaaaaaaff", "p1"), runs("aaaaaaaaaaff", "p2")]);
+        assert_eq!(running(&packages), "1.0.0 (p1) on 1, 1.0.0 (p2) on 1");
+        assert_eq!(running(&json!([runs("aaaaaaaaaaff", "p1")])), "1.0.0 on 1");
     }
 }

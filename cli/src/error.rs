@@ -109,7 +109,7 @@ fn details<'a>(error: &'a (dyn std::error::Error + 'static)) -> &'a [Problem] {
 /// A hint lives where the knowledge is.
 fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
     if let Some(error) = error.downcast_ref::<UsageError>() {
-        Some(error.hint.clone())
+        Some(error.hint.clone()).filter(|hint| !hint.is_empty())
     } else if let Some(error) = error.downcast_ref::<NotFound>() {
         Some(error.hint.clone()).filter(|hint| !hint.is_empty())
     } else if let Some(error) = error.downcast_ref::<LoadError>() {

@@ -38,6 +38,10 @@ enum EvidenceCommand {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge evidence list -e prod
+  kedge evidence list -e prod --limit 5 -o json")]
 struct ListArgs {
     /// Only this environment
     #[arg(short, long, value_name = "NAME")]
@@ -47,7 +51,7 @@ struct ListArgs {
     #[arg(long, value_name = "SHA")]
     commit: Option<String>,
 
-    /// Stop after so many
+    /// List at most this many
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
 
@@ -57,9 +61,12 @@ struct ListArgs {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge evidence show 41")]
 struct ShowArgs {
     /// Its number
-    #[arg(value_name = "EVIDENCE")]
+    #[arg(value_name = "EVIDENCE", value_parser = crate::output::number)]
     id: u64,
 
     /// How to print it

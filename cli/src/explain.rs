@@ -1,7 +1,7 @@
 //! `kedge explain`: why an assignment is there or isn't, and where each of its values comes from. Called by `main`.
 
 mod document;
-mod name;
+pub mod name;
 mod text;
 
 use anyhow::Result;

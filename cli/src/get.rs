@@ -1,19 +1,21 @@
 //! `kedge get`: lists what the hub knows, once or as it changes. Called by `main`.
 
 pub mod columns;
+mod flags;
 mod problems;
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use crate::error::{Exit, NotFound};
+use crate::error::{Exit, UsageError};
+use crate::explain::name::nearest;
 use crate::hub::{Hub, HubArgs, HubError, Pages};
 use crate::output::{Table, print_json, print_text, print_yaml, say};
 
 /// Show what the hub knows: clusters, assignments, problems and more.
 ///
-/// `problems` is everything that needs somebody, each with its way out: approvals, rollouts, clusters, delivery, Git. It exits with 3
-/// when there is any. `findings` lists what is wrong with files in Git one by one. Application teams see what belongs to their
+/// `problems` is everything that needs attention, each with its way out: approvals, rollouts, clusters and what their agents warn of,
+/// delivery, Git. It exits with 3 when there is any. `findings` lists what is wrong with files in Git one by one. Application teams see what belongs to their
 /// workspaces. With --watch the list is printed, then every change as it happens; a line that begins with `-` says what went.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -22,9 +24,10 @@ Examples:
     kedge get problems
     kedge get problems -e prod --state error
 
-  Which clusters are there, and which of them are silent?
+  Which clusters are there, and which of them are offline?
     kedge get clusters -e dev
     kedge get clusters -l region=west --condition Unknown
+    kedge get clusters -e prod --warning DiskLow
 
   Who has failed, and why? Where was something changed by hand?
     kedge get conditions -e prod --condition Failed
@@ -68,10 +71,14 @@ pub struct GetArgs {
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
 
-    /// Only clusters that are `Unknown` (silent) or `Known`; only conditions that are `Converged`, `Converging`, `Failed` or
+    /// Only clusters that are `Unknown` (offline) or `Known`; only conditions that are `Converged`, `Converging`, `Failed` or
     /// `Unknown`
     #[arg(long, value_name = "CONDITION")]
     condition: Option<String>,
+
+    /// Only clusters whose agents warn of this, such as `DiskLow`; `kedge get problems` shows the codes
+    #[arg(long, value_name = "CODE")]
+    warning: Option<String>,
 
     /// Only conditions of clusters that tell of changes by hand
     #[arg(long)]
@@ -85,7 +92,7 @@ pub struct GetArgs {
     #[arg(long, value_name = "STATE")]
     state: Option<String>,
 
-    /// Stop after so many [default: all]
+    /// List at most this many [default: all]
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
 
@@ -129,7 +136,7 @@ pub enum Listing {
     Environments,
     #[value(alias = "target", alias = "deployment-targets")]
     Targets,
-    /// Everything that needs somebody
+    /// Everything that needs attention
     #[value(alias = "problem")]
     Problems,
     /// What is wrong with what Git describes, one by one
@@ -146,6 +153,8 @@ pub enum Listing {
 
 /// How long the hub holds a watch.
 const WAIT: &str = "30s";
+/// So many names are looked at for the nearest to a mistyped one.
+const NEAR_AMONG: usize = 2000;
 /// After an outage a watch asks again so often.
 const RETRY: std::time::Duration = std::time::Duration::from_secs(2);
 
@@ -167,6 +176,22 @@ impl Listing {
         }
     }
 
+    fn one(self) -> &'static str {
+        match self {
+            Listing::Clusters | Listing::Conditions => "cluster",
+            Listing::ClusterTypes => "cluster type",
+            Listing::Workloads => "workload",
+            Listing::Assignments => "assignment",
+            Listing::Environments => "environment",
+            Listing::Targets => "deployment target",
+            Listing::Problems => "problem",
+            Listing::Findings => "finding",
+            Listing::Repositories => "repository",
+            Listing::DesiredStates => "desired state",
+            Listing::Tokens => "join token",
+        }
+    }
+
     fn can_watch(self) -> bool {
         !matches!(self, Listing::Tokens | Listing::Conditions)
     }
@@ -183,18 +208,21 @@ impl Listing {
 }
 
 pub fn run(args: &GetArgs) -> Result<Exit> {
+    flags::check(args)?;
     let hub = args.hub.open()?;
     if args.watch && !args.kind.can_watch() {
         let message = format!("{} can't be watched", args.kind.path().replace('-', " "));
-        return Err(crate::error::UsageError::new(message, "leave --watch out").into());
+        return Err(UsageError::new(message, "leave --watch out").into());
     }
     if args.kind == Listing::Problems {
         return problems::run(args, &hub);
     }
-    let Pages { items, tick } = args.list(&hub)?;
+    let Pages { items, tick, note } = args.list(&hub)?;
+    if let Some(note) = note {
+        say(&format!("note: {note}"));
+    }
     if let (Some(name), true) = (&args.name, items.is_empty()) {
-        let hint = format!("kedge get {} lists what there is", args.kind.path());
-        return Err(NotFound::new(format!("the hub knows no such thing: {name}"), hint).into());
+        return Err(args.no_such(&hub, name)?.into());
     }
     args.print(&items, true)?;
     match (args.watch, tick) {
@@ -216,6 +244,7 @@ impl GetArgs {
             workspace: None,
             workload: None,
             condition: None,
+            warning: None,
             drift: false,
             of_kind: None,
             state: None,
@@ -240,6 +269,7 @@ impl GetArgs {
         add("workspace", &self.workspace);
         add("workload", &self.workload);
         add("condition", &self.condition);
+        add("warning", &self.warning);
         add("drift", &self.drift.then(|| "true".to_owned()));
         add("kind", &self.of_kind);
         if self.kind == Listing::Conditions {
@@ -263,6 +293,18 @@ impl GetArgs {
 
     fn list(&self, hub: &Hub) -> Result<Pages> {
         hub.list(&[self.kind.path()], &self.parameters(), self.limit.unwrap_or(usize::MAX), |item| self.fits(item))
+    }
+
+    /// Nothing is called so; the nearest name is one of those that the same list has without it.
+    fn no_such(&self, hub: &Hub, name: &str) -> Result<UsageError> {
+        let all = GetArgs { name: None, ..self.clone() };
+        let listed = hub.list(&[self.kind.path()], &all.parameters(), NEAR_AMONG, |_| true)?.items;
+        let known = listed.iter().filter_map(|item| item[self.kind.key()].as_str());
+        let hint = match nearest(name, known).first() {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("kedge get {} lists what there is", self.kind.path()),
+        };
+        Ok(UsageError::new(format!("no {} named `{name}`", self.kind.one()), hint))
     }
 
     fn chosen(&self, document: &mut Value) -> Vec<Value> {
@@ -335,7 +377,7 @@ impl GetArgs {
                         std::thread::sleep(RETRY);
                     }
                     Some(hub_error) if hub_error.is_gone() => {
-                        let Pages { items, tick: newest } = self.list(hub)?;
+                        let Pages { items, tick: newest, .. } = self.list(hub)?;
                         self.print(&items, true)?;
                         tick = newest.unwrap_or(tick);
                     }

@@ -1,4 +1,4 @@
-//! `kedge history`: what changed when, by whom and why, and the way of one commit. Called by `main`.
+//! `kedge history`: what changed when, by whom and why, and the timeline of one commit. Called by `main`.
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -42,7 +42,7 @@ pub struct HistoryArgs {
     #[command(flatten)]
     filter: Filter,
 
-    /// So many
+    /// At most this many entries
     #[arg(long, value_name = "COUNT", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=5000))]
     limit: u16,
 
@@ -97,8 +97,8 @@ struct Filter {
     #[arg(long, value_name = "NAME")]
     cluster_type: Option<String>,
 
-    /// Only these kinds, with commas between: condition, generation, publish, promotion, rollout, approval, cluster, audit,
-    /// problem
+    /// Only these kinds, with commas between: condition, drift, generation, publish, promotion, rollout, approval, cluster,
+    /// audit, problem
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
 
@@ -125,7 +125,7 @@ const PAGE: usize = 500;
 pub fn run(args: &HistoryArgs) -> Result<Exit> {
     let hub = args.hub.open()?;
     if let Some(HistoryCommand::Commit(args)) = &args.command {
-        return way(&hub, args);
+        return timeline(&hub, args);
     }
     let items = Value::Array(collect(&hub, &args.filter, usize::from(args.limit))?);
     match args.output {
@@ -166,12 +166,12 @@ fn collect(hub: &Hub, filter: &Filter, limit: usize) -> Result<Vec<Value>> {
     }
 }
 
-fn way(hub: &Hub, args: &CommitArgs) -> Result<Exit> {
-    let way = hub.get(&["history", "commits", &args.commit], &[])?.document;
+fn timeline(hub: &Hub, args: &CommitArgs) -> Result<Exit> {
+    let timeline = hub.get(&["history", "commits", &args.commit], &[])?.document;
     match args.output {
-        Shape::Json => print_json(&way)?,
-        Shape::Yaml => print_yaml(&way)?,
-        Shape::Table | Shape::Wide => print_text(&steps(&way))?,
+        Shape::Json => print_json(&timeline)?,
+        Shape::Yaml => print_yaml(&timeline)?,
+        Shape::Table | Shape::Wide => print_text(&steps(&timeline))?,
     }
     Ok(Exit::Success)
 }
@@ -200,16 +200,16 @@ fn table(items: &Value, wide: bool) -> String {
     table.to_text("")
 }
 
-fn steps(way: &Value) -> String {
-    let mut text_of = format!("commit {}", text(&way["commit"]));
-    if let Some(subject) = way["subject"].as_str() {
+fn steps(timeline: &Value) -> String {
+    let mut text_of = format!("commit {}", text(&timeline["commit"]));
+    if let Some(subject) = timeline["subject"].as_str() {
         text_of.push_str(&format!("  {subject}"));
     }
     text_of.push('\n');
     let mut table = Table::default();
     table.row(["ENVIRONMENT", "STEP", "WHEN", "TOOK", "DETAIL"].map(str::to_owned));
     let mut before = String::new();
-    for item in way["items"].as_array().into_iter().flatten() {
+    for item in timeline["items"].as_array().into_iter().flatten() {
         let environment = text(&item["environment"]);
         let shown = if environment == before { String::new() } else { environment.clone() };
         before = environment;
@@ -264,12 +264,12 @@ mod tests {
 
     #[test]
     fn the_way_of_a_commit_names_each_environment_once() {
-        let way = json!({"commit": "3f2a", "subject": "Raise the limit", "items": [
+        let timeline = json!({"commit": "3f2a", "subject": "Raise the limit", "items": [
             {"environment": "dev", "step": "read", "at": "2026-11-01T06:00:00Z", "tookMs": 120, "detail": {}},
             {"environment": "dev", "step": "issued", "at": "2026-11-01T06:00:01Z", "tookMs": 1000,
              "detail": {"assignments": 3}},
         ]});
-        let text = steps(&way);
+        let text = steps(&timeline);
         assert!(text.starts_with("commit 3f2a  Raise the limit\n"), "{text}");
         assert_eq!(text.matches("dev").count(), 1, "{text}");
         assert!(text.contains("assignments=3") && text.contains("120ms"), "{text}");

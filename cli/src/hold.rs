@@ -18,7 +18,7 @@ Examples:
   While somebody works on the machine:
     kedge hold press-7 camera-line --reason \"sensor is being replaced\"
 
-  See what is held, by whom, and whether the cluster obeys already:
+  See what is held, by whom, and whether it is in effect:
     kedge describe cluster press-7
 
   Go on:
@@ -77,7 +77,7 @@ pub fn hold(args: &HoldArgs) -> Result<Exit> {
     let assignment = short(&args.assignment);
     let body = json!({"assignment": assignment, "reason": args.reason});
     let now = args.hub.open()?.post(&["clusters", &args.cluster, "hold"], &body)?.document;
-    say(&format!("{assignment} is held on {}; it obeys from its next contact on", text(&now["name"])));
+    say(&format!("{assignment} is held on {}; the hold takes effect at its next check-in", text(&now["name"])));
     Ok(Exit::Success)
 }
 

@@ -162,6 +162,14 @@ impl Hub {
 
     /// Names of objects may hold slashes and more: each part is one step of the path.
     fn url(&self, path: &[&str]) -> Result<Url> {
+        if path.contains(&"") {
+            return Err(UsageError::new("a name or an id is empty", "is a variable of a script not set?").into());
+        }
+        // They would be steps up in a path, whoever wrote them.
+        if let Some(dots) = path.iter().find(|part| matches!(**part, "." | ".." | "")) {
+            let message = format!("`{dots}` can't be the name of anything at the hub");
+            return Err(UsageError::new(message, "`kedge get clusters` and its like list the names").into());
+        }
         let mut url = self.base.clone();
         match url.path_segments_mut() {
             Ok(mut segments) => segments.pop_if_empty().extend(["api", "v1"]).extend(path),

@@ -12,13 +12,16 @@ use crate::output::say;
 /// Remember a hub and an access token.
 ///
 /// Asks the hub whose token it is and stores both for the commands that follow, readable by you alone. The token is read
-/// from a file or from stdin, never from the command line. The first administrator's token is in the file that the hub
-/// names at its first start.
+/// from a file or from stdin, never from the command line. A hub names two files with tokens at its first start: the
+/// platform team's first token is in `platform-token`, the first administrator's in `admin-token`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  With the first administrator's token, on the hub's machine:
+  With the platform team's first token, on the hub's machine:
     sudo cat /var/lib/kedge-hub/platform-token | kedge login http://127.0.0.1:7480
+
+  To make people and their tokens, with the first administrator's:
+    sudo cat /var/lib/kedge-hub/admin-token | kedge login http://127.0.0.1:7480
 
   With a token in a file, and a private authority:
     kedge login https://hub.example:7480 --token-file ~/kedge-token --ca hub-ca.pem")]

@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use kedge_goyaml::{Key, Value as Yaml};
 use kedge_model::Severity;
+use kedge_model::shown::is_hidden;
 pub use kedge_scheduler::json::{origin_to_json, value_in_line, value_to_json};
 use serde_json::Value as Json;
 
@@ -28,12 +29,24 @@ pub fn severity_style(severity: Severity) -> Style {
 pub fn print_json(value: &Json) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(value)?;
     // JSON leaves these as they are, and they stand in texts only.
-    if text.contains(acts_on_terminal) {
-        let escape = |c: char| if acts_on_terminal(c) { format!("\\u{:04x}", u32::from(c)) } else { c.to_string() };
-        text = text.chars().map(escape).collect();
+    if text.contains(is_escaped) {
+        text = text.chars().fold(String::with_capacity(text.len()), escape);
     }
     text.push('\n');
     print(text.as_bytes())
+}
+
+/// What a terminal would act on or not show. Line breaks are the layout's own: those of texts are escaped already.
+fn is_escaped(c: char) -> bool {
+    is_hidden(c) && c != '\n'
+}
+
+fn escape(mut text: String, c: char) -> String {
+    match is_escaped(c) {
+        true => text.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"))),
+        false => text.push(c),
+    }
+    text
 }
 
 pub fn print_yaml(value: &Json) -> io::Result<()> {
@@ -59,16 +72,12 @@ pub fn unless_closed(printed: io::Result<()>) -> io::Result<()> {
 
 /// Without what a terminal would act on: labels and values are other people's text.
 pub fn harmless(text: &str) -> Cow<'_, str> {
-    match text.contains(acts_on_terminal) {
-        true => Cow::Owned(text.replace(acts_on_terminal, "\u{fffd}")),
-        false => Cow::Borrowed(text),
-    }
+    kedge_model::shown::shown(text)
 }
 
-/// Moves the cursor, changes colours, or shows what follows in another order.
-fn acts_on_terminal(c: char) -> bool {
-    let reorders = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    reorders || (c.is_control() && !matches!(c, '\n' | '\t'))
+/// What is named by a number: a rollout, a piece of evidence.
+pub fn number(text: &str) -> Result<u64, String> {
+    text.parse().map_err(|_| "a number is wanted here, as lists show it".to_owned())
 }
 
 /// Progress and summaries, to stderr. Nothing stops because nobody reads it.
@@ -98,6 +107,9 @@ pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// A longer cell moves the rest of its own line alone.
+const WIDEST: usize = 200;
+
 /// Lines with their cells below each other.
 #[derive(Debug, Default)]
 pub struct Table {
@@ -113,7 +125,8 @@ impl Table {
     pub fn to_text(&self, indent: &str) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |column: usize| {
-            self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+            let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            cells.filter(|width| *width <= WIDEST).max().unwrap_or(0)
         };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         let mut text = String::new();
@@ -121,7 +134,7 @@ impl Table {
             let mut line = indent.to_owned();
             for (cell, width) in row.iter().zip(&widths) {
                 line.push_str(cell);
-                line.extend(std::iter::repeat_n(' ', width + 2 - cell.chars().count()));
+                line.extend(std::iter::repeat_n(' ', (width + 2).saturating_sub(cell.chars().count()).max(2)));
             }
             text.push_str(line.trim_end());
             text.push('\n');
@@ -140,6 +153,24 @@ mod tests {
         table.row(["a".to_owned(), "long one".to_owned(), "x".to_owned()]);
         table.row(["bcd".to_owned(), "é".to_owned()]);
         assert_eq!(table.to_text("  "), "  a    long one  x\n  bcd  é\n");
+    }
+
+    #[test]
+    fn one_endless_cell_leaves_the_other_lines_readable() {
+        let mut table = Table::default();
+        table.row(["a".to_owned(), "b".to_owned()]);
+        table.row(["x".repeat(253), "y".to_owned()]);
+        assert_eq!(table.to_text("").lines().next(), Some("a  b"));
+        assert!(table.to_text("").ends_with("x  y\n"));
+    }
+
+    #[test]
+    fn what_hides_in_json_is_escaped_and_reads_back_as_it_was() {
+        let name = "a\u{202e}b\u{e0001}c\u{1b}d\n";
+        let json = serde_json::to_string(name).unwrap();
+        let escaped = json.chars().fold(String::new(), escape);
+        assert_eq!(escaped, r#""a\u202eb\udb40\udc01c\u001bd\n""#);
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), name);
     }
 
     #[test]

@@ -51,6 +51,9 @@ enum PersonCommand {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge person add anna --email anna@example.com")]
 struct AddArgs {
     /// The person's name, as the audit log and approvals show it
     #[arg(value_name = "NAME")]
@@ -62,6 +65,10 @@ struct AddArgs {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge person list
+  kedge person list -o json")]
 struct ListArgs {
     /// How to print it
     #[arg(short, long, value_enum, default_value = "table", value_name = "FORMAT")]
@@ -69,6 +76,10 @@ struct ListArgs {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge person set anna --email anna@example.com --email berg@example.com
+  kedge person set anna --name 'anna berg'")]
 struct SetArgs {
     /// The person's name or id
     #[arg(value_name = "PERSON")]
@@ -84,6 +95,9 @@ struct SetArgs {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge person remove anna")]
 struct RemoveArgs {
     /// The person's name or id
     #[arg(value_name = "PERSON")]

@@ -49,7 +49,8 @@ impl Problems {
         self.add_redacted(scheduler, all(scheduler).chain(&scheduler.schedule().dormant));
     }
 
-    fn add_redacted<'a>(&mut self, scheduler: &Scheduler, found: impl Iterator<Item = &'a Problem>) {
+    /// Of one environment, without values that look secret.
+    pub fn add_redacted<'a>(&mut self, scheduler: &Scheduler, found: impl Iterator<Item = &'a Problem>) {
         let mut found: Vec<Problem> = found.cloned().collect();
         if !found.is_empty() {
             let redaction = Redaction::of([scheduler]);
@@ -146,7 +147,8 @@ fn to_json(problem: &Problem, met: &Met) -> Value {
     })
 }
 
-fn listed(assignments: &BTreeSet<String>) -> Option<String> {
+/// The first of them by name, and how many more there are. None: there are none.
+pub fn listed(assignments: &BTreeSet<String>) -> Option<String> {
     let first: Vec<&str> = assignments.iter().take(NAMED).map(String::as_str).collect();
     match assignments.len() {
         0 => None,

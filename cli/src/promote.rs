@@ -1,6 +1,7 @@
 //! `kedge promote`: which commit of main is where, and letting one in. Called by `main`.
 
 use anyhow::Result;
+use kedge_model::command::quote;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Exit, UsageError};
@@ -54,10 +55,19 @@ pub struct PromoteArgs {
 #[derive(Clone, Debug, clap::Subcommand)]
 enum PromoteAction {
     /// Let the commit that waits begin now, outside its window
+    #[command(after_help = "\
+Examples:
+  kedge promote start prod")]
     Start(ActionArgs),
     /// Agree to the commit that waits, where the policy asks people
+    #[command(after_help = "\
+Examples:
+  kedge promote approve prod --reason \"seen in stage\"")]
     Approve(ActionArgs),
     /// Let a commit in although the environments before it haven't passed
+    #[command(after_help = "\
+Examples:
+  kedge promote override prod --reason \"stage is down, the fix is urgent\"")]
     Override(ActionArgs),
 }
 
@@ -162,8 +172,8 @@ impl BeforeArgs {
         } else {
             return None;
         };
-        let environment = environment.unwrap_or("ENVIRONMENT");
-        let commit = self.commit.as_ref().map(|commit| format!(" --commit {commit}")).unwrap_or_default();
+        let environment = quote(environment.unwrap_or("ENVIRONMENT"));
+        let commit = self.commit.as_ref().map(|commit| format!(" --commit {}", quote(commit))).unwrap_or_default();
         Some(UsageError::new(
             "`kedge promote ENVIRONMENT` only shows where commits are",
             format!("to act: kedge promote {verb} {environment}{commit} --reason TEXT"),
@@ -197,7 +207,7 @@ fn chain(document: &Value) -> String {
     let mut table = Table::default();
     table.row(["ENVIRONMENT", "AFTER", "COMMIT", "STATE", "SUBJECT", "WAITS FOR"].map(str::to_owned));
     for item in items {
-        let newest = &item["promotions"][0];
+        let newest = to_look_at(item);
         let after: Vec<String> = item["after"].as_array().into_iter().flatten().map(text).collect();
         let waits: Vec<String> = newest["waitsFor"].as_array().into_iter().flatten().map(text).collect();
         table.row([
@@ -219,7 +229,9 @@ fn remarks(document: &Value) -> String {
         [("waiting", "a looser policy waits for an approval"), ("broken", "the newest policy can't be used")]
     {
         if document[field].is_object() {
-            out.push_str(&format!("{word}: {} ({})\n", reasons(&document[field]), short(&document[field]["commit"])));
+            let given = document[field]["approvals"].as_str().map(|given| format!("; {given}")).unwrap_or_default();
+            let (why, commit) = (reasons(&document[field]), short(&document[field]["commit"]));
+            out.push_str(&format!("{word}: {why} ({commit}){given}\n"));
         }
     }
     out
@@ -251,7 +263,9 @@ fn one(document: &Value) -> String {
             notes.push(format!("took over {}", all.join(", ")));
         }
         for word in promotion["words"].as_array().into_iter().flatten() {
-            notes.push(format!("{} by {}: {}", text(&word["said"]), text(&word["who"]), text(&word["reason"])));
+            let reason = word["reason"].as_str().map(str::trim).filter(|reason| !reason.is_empty());
+            let reason = reason.map(|reason| format!(": {}", text(&json!(reason)))).unwrap_or_default();
+            notes.push(format!("{} by {}{reason}", text(&word["said"]), text(&word["who"])));
         }
         table.row([
             short(&promotion["commit"]),
@@ -267,8 +281,21 @@ fn one(document: &Value) -> String {
     out + &table.to_text("")
 }
 
+/// The promotion that somebody may have to do something about: the newest that waits, else the one in force. Never one that was
+/// superseded, although it came last.
+fn to_look_at(document: &Value) -> &Value {
+    let all = || document["promotions"].as_array().into_iter().flatten();
+    let waiting = || all().find(|one| one["state"] == "Waiting");
+    let open = || all().find(|one| one["state"] != "Superseded");
+    let in_force = all().find(|one| one["commit"] == document["current"] && one["state"] != "Superseded");
+    waiting().or(in_force).or_else(open).unwrap_or(&Value::Null)
+}
+
 fn standing(document: &Value) -> String {
-    let newest = &document["promotions"][0];
+    let newest = to_look_at(document);
+    if newest.is_null() {
+        return format!("{}: nothing has been promoted to it yet", text(&document["environment"]));
+    }
     format!("{}: {} is {}", text(&document["environment"]), short(&newest["commit"]), text(&newest["state"]))
 }
 
@@ -300,4 +327,22 @@ fn reasons(policy: &Value) -> String {
 fn short(commit: &Value) -> String {
     let commit = text(commit);
     commit.get(..10).unwrap_or(&commit).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_approval_without_a_reason_ends_with_the_name_and_a_policy_says_who_agreed() {
+        let word = json!({"said": "approve", "who": "anna", "at": "x"});
+        let promotion = json!({"commit": "c1", "state": "Waiting", "subject": "s", "author": "a", "words": [word]});
+        let told = one(&json!({"environment": "prod", "promotions": [promotion]}));
+        assert!(told.contains("approve by anna\n") && !told.contains("anna:"), "{told}");
+        let waiting = json!({"reasons": ["environment dev is gone"], "commit": "c2", "approvals": "1 of 2 approvals given (anna)"});
+        assert_eq!(
+            remarks(&json!({"waiting": waiting})),
+            "a looser policy waits for an approval: environment dev is gone (c2); 1 of 2 approvals given (anna)\n"
+        );
+    }
 }

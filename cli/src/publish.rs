@@ -36,6 +36,9 @@ enum PublishCommand {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge publish confirm dev drone")]
 struct ConfirmArgs {
     #[arg(value_name = "ENVIRONMENT")]
     environment: String,

@@ -12,12 +12,13 @@ use crate::error::Exit;
 use crate::hub::HubArgs;
 
 pub use bulk::{OperationArgs, reapply, restart};
-pub use list::rings;
+pub use list::{commit, rings};
 
 /// Follow and steer changes on their way through the rings.
 ///
-/// Every command takes a rollout's number or selectors: --environment, --workload, --cluster-type, --ring. Selectors name whole
-/// streams, never single clusters; what doesn't fit is listed with the reason.
+/// `show` takes a rollout's number, `list` and `start` take selectors, every other command takes either: --environment,
+/// --workload, --cluster-type. `status`, `watch`, `start`, `approve` and `override` take a --ring too; the other commands are about
+/// the whole rollout. Selectors name whole streams, never single clusters; what doesn't fit is listed with the reason.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,12 +54,46 @@ enum RolloutCommand {
     Status(status::StatusArgs),
     Watch(status::WatchArgs),
     Start(bulk::StartArgs),
+    /// Let nothing further begin until it is resumed; what has begun on a cluster is finished there
+    #[command(after_help = "\
+Examples:
+  kedge rollout pause 12 --reason \"line 4 is being serviced\"
+  kedge rollout pause -e prod --workload shop")]
     Pause(words::WordArgs),
+    /// Go on after a pause or a stop, and forgive what has failed until now
+    #[command(after_help = "\
+Examples:
+  kedge rollout resume 12
+  kedge rollout resume 12 --reason \"the registry is back\"")]
     Resume(words::WordArgs),
+    /// Approve the ring that waits now, or the one that is named
+    #[command(after_help = "\
+Examples:
+  kedge rollout approve 12 --reason \"seen on the canary\"
+  kedge rollout approve -e prod --workload shop")]
     Approve(words::RingWordArgs),
+    /// Count the gate of the ring that waits now, or of the one that is named, as passed; needs a reason
+    #[command(after_help = "\
+Examples:
+  kedge rollout override 12 --ring canary --reason \"the failing cluster is being scrapped\"")]
     Override(words::RingWordArgs),
+    /// Go on outside time windows and during freezes; gates and approvals still count
+    #[command(after_help = "\
+Examples:
+  kedge rollout now -e prod --workload shop --reason \"a security fix\"")]
     Now(words::WordArgs),
+    /// End it: no further ring begins, and clusters that were reached keep what they have
+    #[command(after_help = "\
+Examples:
+  kedge rollout abort 12 --reason \"the wrong branch\"
+  kedge rollout abort -e prod --cluster-type drone")]
     Abort(words::WordArgs),
+    /// Put what ran before back on the clusters that were reached, also when it is complete; needs a reason
+    ///
+    /// With selectors: all unfinished rollouts that they name; if there is none, the newest that is complete or aborted.
+    #[command(after_help = "\
+Examples:
+  kedge rollout rollback 12 --reason \"orders are lost\"")]
     Rollback(words::WordArgs),
 }
 

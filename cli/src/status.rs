@@ -128,7 +128,16 @@ impl StatusArgs {
             ("limit", Some(ROLLOUTS.to_owned())),
         ];
         let rollouts = hub.get(&["rollouts"], &asked)?.document["items"].take();
+        // As `kedge get problems` counts them; a question about one workload isn't one about all problems.
+        let problems = match self.workload {
+            Some(_) => Value::Null,
+            None => {
+                let asked = [("environment", environment()), ("limit", Some("1".to_owned()))];
+                hub.get(&["problems"], &asked)?.document["total"].take()
+            }
+        };
         if let Value::Object(fields) = &mut document {
+            fields.insert("problemCount".to_owned(), problems);
             fields.insert("failures".to_owned(), failures);
             fields.insert("rollouts".to_owned(), rollouts);
         }

@@ -5,6 +5,7 @@ mod sign;
 
 use anyhow::Result;
 use clap::Subcommand;
+use kedge_model::name::{check_label_key, check_label_value};
 use serde_json::{Map, Value, json};
 
 use crate::error::Exit;
@@ -59,6 +60,10 @@ enum TokenCommand {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge token create -e dev --cluster-type drone
+  kedge token create -e prod --cluster-type line --labels hall=7 --uses 200 --expires 7d")]
 struct CreateArgs {
     /// The environment that the clusters belong to
     #[arg(short, long, value_name = "NAME")]
@@ -109,6 +114,10 @@ struct CreateArgs {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge token list
+  kedge token list -o json")]
 struct ListArgs {
     /// How to print it
     #[arg(short, long, value_enum, default_value = "table", value_name = "FORMAT")]
@@ -116,6 +125,9 @@ struct ListArgs {
 }
 
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge token revoke 1f0e0d0c0b0a")]
 struct RevokeArgs {
     /// The token's id
     #[arg(value_name = "ID")]
@@ -182,7 +194,13 @@ fn say_made(made: &Value) {
 
 pub fn parse_label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((key, value)) if !key.trim().is_empty() => Ok((key.trim().to_owned(), value.trim().to_owned())),
+        Some((key, value)) if !key.trim().is_empty() => {
+            let (key, value) = (key.trim(), value.trim());
+            // The rules of Kubernetes: selectors can name nothing else.
+            check_label_key(key).map_err(|wrong| format!("`{key}` can't be a label's key: {wrong}"))?;
+            check_label_value(value).map_err(|wrong| format!("`{value}` can't be a label's value: {wrong}"))?;
+            Ok((key.to_owned(), value.to_owned()))
+        }
         _ => Err(format!("`{text}` isn't KEY=VALUE")),
     }
 }

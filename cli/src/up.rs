@@ -2,13 +2,13 @@
 //! each below a folder of its own. Called by `main`; it owns the folder it is given or makes, and every process it starts.
 
 mod agents;
-mod board;
 mod error;
 mod fleet;
 mod guard;
 mod hub;
 mod place;
 mod program;
+mod screen;
 mod signals;
 mod tries;
 
@@ -22,11 +22,11 @@ use crate::error::Exit;
 use crate::hub::Hub;
 use crate::open;
 use agents::Agents;
-use board::Board;
 pub use error::UpError;
-use fleet::Picture;
+use fleet::{Picture, Way};
 use hub::LocalHub;
 use place::Place;
+use screen::Screen;
 use signals::Signals;
 
 /// Start a whole fleet on this machine, to look at.
@@ -93,11 +93,11 @@ pub fn run(args: &UpArgs) -> Result<Exit> {
     let signals = Signals::listen()?;
     let programs = program::Programs::find()?;
     let mut place = Place::open(args.folder.as_deref(), args.keep)?;
-    let mut board = Board::new(args.output);
-    let outcome = serve(args, &signals, &programs, &mut place, &mut board);
+    let mut screen = Screen::new(args.output);
+    let outcome = serve(args, &signals, &programs, &mut place, &mut screen);
     // Whatever happened: first the programs have ended (`serve` dropped them), then their files go.
     let left = place.close()?;
-    board.farewell(&left);
+    screen.farewell(&left);
     outcome
 }
 
@@ -106,11 +106,11 @@ fn serve(
     signals: &Signals,
     programs: &program::Programs,
     place: &mut Place,
-    board: &mut Board,
+    screen: &mut Screen,
 ) -> Result<Exit> {
     let begun = Instant::now();
     let wanted = args.agents.map(usize::from);
-    board.say(&match place.is_new() {
+    screen.say(&match place.is_new() {
         true => format!("Making a fleet in {}", place.path().display()),
         false => format!("Going on in {}", place.path().display()),
     });
@@ -120,7 +120,7 @@ fn serve(
     let api = hub.api()?;
     tries::write_environment(place, programs, &hub)?;
     let could_open = !args.open || program::start_apart("xdg-open", &open::login_link(&api)?);
-    board.ready(place, &hub, &open::login_link(&api)?, could_open);
+    screen.ready(place, &hub, &open::login_link(&api)?, could_open);
 
     let mut fleet = Fleet { agents: Agents::plan(place, wanted), hub };
     let mut told = false;
@@ -128,32 +128,32 @@ fn serve(
         fleet.hub.check()?;
         if !fleet.agents.is_started() && fleet::knows_the_platform(&api) {
             fleet.agents.start(programs, place, &api, &fleet.hub)?;
-            board.say(&format!("{} agents are starting", fleet.agents.count()));
+            screen.say(&format!("{} agents are starting", fleet.agents.count()));
         }
         for remark in fleet.agents.look(programs)? {
-            board.say(&remark);
+            screen.say(&remark);
         }
         // A hub that is busy for a moment is asked again.
         let Ok(picture) = Picture::take(&api, &fleet.agents) else { continue };
-        board.show(&picture, begun.elapsed());
+        screen.show(&picture, begun.elapsed());
         if let Err(error) = approve(&api, &picture, place) {
-            board.say(&format!("not approved yet: {error}"));
+            screen.say(&format!("not approved yet: {error}"));
         }
         if !told && picture.is_converged() {
             told = true;
-            board.settled(&picture, begun.elapsed(), place, &tries::list(&fleet.agents));
+            screen.settled(&picture, begun.elapsed(), place, &tries::list(&fleet.agents));
             if !place.made().settled {
-                show_the_way(place, board)?;
+                show_the_way(place, screen, &picture)?;
             }
         }
         let change = place.made().change.clone().filter(|_| !place.made().arrived);
-        if change.is_some_and(|commit| picture.is_everywhere(&commit) && picture.is_converged()) {
+        if change.is_some_and(|commit| picture.has_arrived(&commit)) {
             place.change(|made| made.arrived = true)?;
-            board.arrived(begun.elapsed());
+            screen.arrived(begun.elapsed());
         }
     }
-    board.clear();
-    board.say("Ending…");
+    screen.clear();
+    screen.say("Ending…");
     fleet.end();
     Ok(Exit::Success)
 }
@@ -167,23 +167,32 @@ impl Fleet {
 }
 
 /// Pushes a first change. One that can't be pushed (somebody is at work there already) is told, and missed by nobody.
-fn show_the_way(place: &mut Place, board: &mut Board) -> Result<(), UpError> {
+fn show_the_way(place: &mut Place, screen: &mut Screen, picture: &Picture) -> Result<(), UpError> {
     let pushed = tries::push_first_change(place);
-    board.say(&match &pushed {
+    screen.say(&match &pushed {
         Ok(_) => "A first change was pushed to main: watch it move from dev to stage to prod.".to_owned(),
         Err(error) => format!("There is no first change to watch: {error}"),
     });
-    place.change(|made| (made.settled, made.change) = (true, pushed.ok()))
+    place.change(|made| {
+        (made.settled, made.change) = (true, pushed.ok());
+        made.before = picture.in_production();
+    })
 }
 
-/// The sample asks for a person's word before production. For what it begins with `up` gives it, and says so; later people do.
-fn approve(api: &Hub, picture: &Picture, place: &Place) -> Result<()> {
-    let made = place.made();
-    match &made.change {
-        _ if !made.settled => fleet::approve_first_content(api, picture),
-        Some(commit) if !made.arrived => fleet::approve_change(api, picture, commit),
-        _ => Ok(()),
+/// The sample asks for a person's word before production. For what it begins with `up` gives it, and says so; so it does for the
+/// change that it pushed itself, once. All else is people's.
+fn approve(api: &Hub, picture: &Picture, place: &mut Place) -> Result<()> {
+    if !place.made().settled {
+        return fleet::approve_first_content(api, picture);
     }
+    let Some(change) = place.made().change.clone().filter(|_| !place.made().decided) else { return Ok(()) };
+    match picture.way_of(&change, place.made().before.as_deref()) {
+        Way::Wait => return Ok(()),
+        Way::Approve => fleet::approve_change(api, &change)?,
+        Way::Leave => {}
+    }
+    place.change(|made| made.decided = true)?;
+    Ok(())
 }
 
 /// A document for programs that follow: one a line.

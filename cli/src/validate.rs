@@ -1,6 +1,10 @@
 //! `kedge validate`: every problem of a checkout, or of all environments of a control plane. Called by `main`.
 
+mod delivered;
 mod environment;
+mod folder;
+mod host;
+mod kubernetes;
 mod policy;
 mod sources;
 
@@ -15,7 +19,8 @@ use serde_json::{Value, json};
 use crate::control_plane::{Place, RepositoryArgs, parse_environment};
 use crate::error::{Exit, NotFound, UsageError};
 use crate::output::{counted, print_json, print_text, print_yaml, say, unless_closed};
-use crate::problems::Problems;
+use crate::problems::{Problems, listed};
+use delivered::Contents;
 
 /// Show every problem of a control plane.
 ///
@@ -23,6 +28,10 @@ use crate::problems::Problems;
 /// read whole: every environment that `.environments/` on main names, each problem once. Main's PromotionPolicy is checked with
 /// them: environments that don't exist, rings that a cluster type's reconciler can't follow, Pins that name what isn't there.
 /// A Delivery whose source its workspace wasn't granted is an error, because the hub would refuse it.
+///
+/// What Kedge itself delivers is read too, where the Delivery names it. An error says what the agents would refuse of it: files, debs and
+/// units that the HostNamespace doesn't allow, objects outside of the workload's Kubernetes namespace. A warning names rights that
+/// depend on the cluster. What can't be fetched, or needs kustomize or helm, isn't judged; a note says so.
 ///
 /// Exits with 1 when there are errors, with 0 when there are only warnings.
 #[derive(Clone, Debug, clap::Args)]
@@ -75,8 +84,10 @@ enum Output {
 }
 
 /// What was looked at.
+#[derive(Default)]
 struct Validated {
     problems: Problems,
+    contents: Contents,
     environments: Vec<String>,
     assignments: usize,
 }
@@ -85,7 +96,7 @@ pub fn run(args: &ValidateArgs) -> Result<Exit> {
     let path = args.path.as_ref().or(args.control_plane.as_ref());
     let place = Place::parse(path.map_or(Path::new("."), PathBuf::as_path))?;
     let repositories = args.repositories.open(&place.path)?;
-    let mut validated = Validated { problems: Problems::default(), environments: Vec::new(), assignments: 0 };
+    let mut validated = Validated::default();
 
     let whole_repository = place.is_git() && !place.is_checkout() && place.revision.is_none();
     if args.all_environments || (whole_repository && args.environment.is_none()) {
@@ -112,6 +123,7 @@ pub fn run(args: &ValidateArgs) -> Result<Exit> {
         Output::Yaml => print_yaml(&validated.to_json())?,
         Output::Github => print_text(&problems.to_github(&place.path))?,
     }
+    validated.notes().iter().for_each(|note| say(note));
     say(&validated.summary());
     Ok(if problems.errors() > 0 { Exit::Invalid } else { Exit::Success })
 }
@@ -128,6 +140,7 @@ impl Validated {
         self.problems.add_all_redacted(&scheduler);
         self.problems.add(environment, &policy::check(known, scheduler.platform()));
         self.problems.add(environment, &sources::check(&scheduler));
+        self.problems.add_redacted(&scheduler, self.contents.check(&scheduler, repositories).iter());
         self.assignments += scheduler.schedule().assignments.len();
         self.environments.push(environment.to_owned());
         Ok(())
@@ -159,11 +172,24 @@ impl Validated {
         Ok(())
     }
 
+    /// What wasn't judged, and why.
+    fn notes(&self) -> Vec<String> {
+        let note = |(why, assignments): (&String, _)| {
+            format!("note: what {} would deliver isn't checked: {why}", listed(assignments).unwrap_or_default())
+        };
+        self.contents.unchecked.iter().map(note).collect()
+    }
+
     /// `2 errors and 1 warning in environment dev (12 assignments)`
     fn summary(&self) -> String {
         let what = self.problems.summary().unwrap_or_else(|| "no problems".to_owned());
         let noun = if self.environments.len() == 1 { "environment" } else { "environments" };
         format!("{what} in {noun} {} ({})", self.environments.join(", "), counted(self.assignments, "assignment"))
+    }
+
+    fn unchecked(&self) -> Value {
+        let one = |(why, assignments)| json!({ "assignments": assignments, "reason": why });
+        self.contents.unchecked.iter().map(one).collect()
     }
 
     fn to_json(&self) -> Value {
@@ -173,6 +199,7 @@ impl Validated {
             "errors": self.problems.errors(),
             "warnings": self.problems.warnings(),
             "problems": self.problems.to_json(),
+            "unchecked": self.unchecked(),
         })
     }
 }

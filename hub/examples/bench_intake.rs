@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use kedge_hub::store::truth::counts::CountFilter;
+use kedge_hub::status::{Contact, StatusIntake, Taken};
+use kedge_hub::store::status::counts::CountFilter;
 use kedge_hub::store::{Store, now};
-use kedge_hub::truth::{Contact, Taken, Truth};
 use kedge_model::wire::{ClusterId, Digest, Envelope, Generation, Heads, PackagesKey, SigningKey, Stream, Timestamp};
 use kedge_status::{Condition, Nonce, Report, StatusDocument};
 use tokio::sync::watch;
@@ -31,19 +31,19 @@ async fn bench(url: &str, clusters: usize, senders: usize) {
     let keys: Vec<SigningKey> = (0..clusters).map(key).collect();
     join(&store, &keys).await;
     let (stop, shutdown) = watch::channel(false);
-    let (truth, mut tasks) = Truth::start(store.clone(), shutdown).await.unwrap();
+    let (intake, mut tasks) = StatusIntake::start(store.clone(), shutdown).await.unwrap();
     let mut documents: Vec<StatusDocument> =
         keys.iter().map(|key| StatusDocument::new(key.public(), 1, Nonce([1; 16]))).collect();
 
     let first = write(&mut documents, &keys, "one");
     let bytes: usize = first.iter().map(|(_, envelope)| envelope.payload.len()).sum::<usize>() / clusters;
-    let (new_per_s, _) = send(&truth, first, senders).await;
+    let (new_per_s, _) = send(&intake, first, senders).await;
     for (index, document) in documents.iter_mut().enumerate() {
         *document = document.next_epoch(2, Nonce([2; 16]), Timestamp(index as i64)).unwrap();
     }
     let second = write(&mut documents, &keys, "two");
-    let (changed_per_s, cpu_us) = send(&truth, second.clone(), senders).await;
-    let (known_per_s, known_cpu_us) = send(&truth, second, senders).await;
+    let (changed_per_s, cpu_us) = send(&intake, second.clone(), senders).await;
+    let (known_per_s, known_cpu_us) = send(&intake, second, senders).await;
 
     let begin = Instant::now();
     let asked =
@@ -56,11 +56,11 @@ async fn bench(url: &str, clusters: usize, senders: usize) {
         let contact = Contact {
             generation: Generation(1),
             look_age: 5,
-            promise_until: Timestamp(now().0 + 90_000),
+            check_in_deadline: Timestamp(now().0 + 90_000),
             heads: Heads::default(),
             carried: None,
         };
-        truth.contact(&ClusterId::of_public_key(key.public().as_bytes()), contact).await;
+        intake.contact(&ClusterId::of_public_key(key.public().as_bytes()), contact).await;
     }
     let begin = Instant::now();
     stop.send(true).unwrap();
@@ -112,17 +112,17 @@ fn write(documents: &mut [StatusDocument], keys: &[SigningKey], round: &str) -> 
 }
 
 /// Documents a second, and microseconds of processor time for each.
-async fn send(truth: &Truth, documents: VecDeque<(ClusterId, Envelope)>, senders: usize) -> (f64, f64) {
+async fn send(intake: &StatusIntake, documents: VecDeque<(ClusterId, Envelope)>, senders: usize) -> (f64, f64) {
     let (count, left) = (documents.len(), Arc::new(Mutex::new(documents)));
     let (begin, busy) = (Instant::now(), processor_time());
     let mut tasks = JoinSet::new();
     for _ in 0..senders {
-        let (truth, left) = (truth.clone(), Arc::clone(&left));
+        let (intake, left) = (intake.clone(), Arc::clone(&left));
         tasks.spawn(async move {
             loop {
                 let next = left.lock().unwrap().pop_front();
                 let Some((cluster, envelope)) = next else { return };
-                match truth.take(Some(&cluster), envelope).await {
+                match intake.take(Some(&cluster), envelope).await {
                     Ok(Taken::Stored | Taken::AlreadyKnown) => {}
                     other => panic!("{other:?}"),
                 }

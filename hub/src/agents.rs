@@ -7,6 +7,7 @@ mod blobs;
 mod entry;
 mod file;
 mod fleet;
+mod hold_pace;
 mod holds;
 mod join;
 mod listener;
@@ -15,18 +16,18 @@ mod poll;
 mod renew;
 mod request;
 pub mod rings;
-pub mod rooms;
 mod roster;
 mod route;
+pub mod services;
 mod sign;
 pub mod silence;
 mod site;
-mod slots;
 mod status;
 #[cfg(test)]
 mod testing;
 mod tls;
 mod token;
+mod update_limiter;
 
 use std::sync::Arc;
 
@@ -45,23 +46,23 @@ use crate::connections::shares::Shares;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
 use crate::rollout::policy::Policies;
-use crate::state::Board;
+use crate::state::DesiredStateCache;
+use crate::status::permits::UpdatePermits;
 use crate::store::Store;
-use crate::truth::slots::Slots;
-use rooms::{Intake, Packages, Proofs};
-use slots::Turnstile;
+use services::{Intake, Packages, Proofs};
+use update_limiter::UpdateLimiter;
 
 /// Everything that a request is answered from. One for all connections.
 pub struct AgentService {
     store: Store,
     keys: Keys,
-    board: Arc<Board>,
+    desired_states: Arc<DesiredStateCache>,
     packages: Arc<dyn Packages>,
     intake: Arc<dyn Intake>,
     proofs: Arc<dyn Proofs>,
     config: config::Agents,
     fleet: Fleet,
-    turnstile: Turnstile,
+    update_limiter: UpdateLimiter,
     reading: request::Reading,
     attempts: attempts::Attempts,
     named: blobs::Named,
@@ -77,11 +78,11 @@ pub struct AgentService {
 pub struct Parts {
     pub store: Store,
     pub keys: Keys,
-    pub board: Arc<Board>,
+    pub desired_states: Arc<DesiredStateCache>,
     pub packages: Arc<dyn Packages>,
     pub intake: Arc<dyn Intake>,
     pub proofs: Arc<dyn Proofs>,
-    pub slots: Slots,
+    pub permits: UpdatePermits,
     pub policies: Policies,
     pub config: config::Agents,
     pub metrics: Arc<Metrics>,
@@ -93,20 +94,20 @@ struct Counted(Gauge);
 
 impl AgentService {
     pub fn new(parts: Parts) -> AgentService {
-        let turnstile = Turnstile::new(Arc::clone(&parts.board), parts.slots.clone());
-        let (slots, policies) = (parts.slots, parts.policies);
+        let update_limiter = UpdateLimiter::new(Arc::clone(&parts.desired_states), parts.permits.clone());
+        let (permits, policies) = (parts.permits, parts.policies);
         let (known, strangers) = listener::bounds(parts.config.max_connections);
-        let fleet = Fleet::new(&parts.store, &parts.keys, &parts.board, slots, policies, &parts.config);
+        let fleet = Fleet::new(&parts.store, &parts.keys, &parts.desired_states, permits, policies, &parts.config);
         AgentService {
             store: parts.store,
             keys: parts.keys,
-            board: parts.board,
+            desired_states: parts.desired_states,
             packages: parts.packages,
             intake: parts.intake,
             proofs: parts.proofs,
             config: parts.config,
             fleet,
-            turnstile,
+            update_limiter,
             reading: request::Reading::default(),
             attempts: attempts::Attempts::default(),
             named: blobs::Named::default(),

@@ -9,8 +9,8 @@ pub use import::{Import, ImportError, Imported, Outcome, What};
 
 use crate::keys::Keys;
 use crate::pack::Blobs;
+use crate::status::StatusIntake;
 use crate::store::Store;
-use crate::truth::Truth;
 
 /// What files are made from and read into. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub struct AirGap {
     pub store: Store,
     pub keys: Keys,
     pub blobs: Blobs,
-    pub truth: Truth,
+    pub intake: StatusIntake,
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
-//! `/api/v1` for people and programs, webhooks, health and metrics. Reads the store on any hub; what other rooms do
-//! (sign, publish, fetch) it asks of them through `Rooms`. `run` serves the router.
+//! `/api/v1` for people and programs, webhooks, health and metrics. Reads the store on any hub; what other modules do
+//! (sign, publish, fetch) it asks of them through `Services`. `run` serves the router.
 
 mod access;
 pub(crate) mod airgap;
 pub(crate) mod answer;
+mod attempt;
 pub(crate) mod audit;
+pub(crate) mod bodies;
 pub(crate) mod caller;
 pub(crate) mod clusters;
 pub(crate) mod compare;
@@ -14,7 +16,7 @@ mod desired;
 mod document;
 pub(crate) mod drift;
 pub(crate) mod evidence;
-pub(crate) mod failed_logins;
+mod failed_logins;
 pub(crate) mod fleet;
 pub(crate) mod gate;
 mod health;
@@ -33,17 +35,17 @@ pub(crate) mod plan;
 pub(crate) mod problems;
 pub(crate) mod promotions;
 pub(crate) mod publish;
+mod refused_writes;
 pub(crate) mod rollouts;
-pub(crate) mod rooms;
 pub(crate) mod running;
 pub(crate) mod search;
+pub(crate) mod services;
 pub(crate) mod states;
 pub(crate) mod tag;
 pub(crate) mod ticks;
 pub(crate) mod workloads;
 
 use std::fmt;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -56,7 +58,7 @@ use tokio::sync::{Semaphore, watch};
 use crate::config;
 use crate::connections::shares::Shares;
 use crate::metrics::{Metrics, Request, Route, Status};
-use crate::store::{Store, now};
+use crate::store::Store;
 pub use answer::ApiError;
 pub use caller::Caller;
 use desired::Desired;
@@ -65,10 +67,11 @@ use failed_logins::FailedLogins;
 pub use health::metrics_alone;
 pub use limit::Limits;
 use problems::KnownProblems;
+use refused_writes::RefusedWrites;
 pub use rollouts::start::WrittenView;
-pub use rooms::{
-    ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, Rooms, SignWish,
-    SignedRequest, TruthSeen, WarningSeen,
+pub use services::{
+    ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, ReportedStatus,
+    Services, SignWish, SignedRequest, WarningSeen,
 };
 use ticks::Ticks;
 
@@ -76,7 +79,7 @@ use ticks::Ticks;
 #[derive(Clone)]
 pub struct ApiState {
     pub(crate) store: Store,
-    pub(crate) rooms: Arc<dyn Rooms>,
+    pub(crate) services: Arc<dyn Services>,
     metrics: Arc<Metrics>,
     pub(crate) limits: Arc<Limits>,
     pub(crate) ticks: Arc<Ticks>,
@@ -91,9 +94,12 @@ pub struct ApiState {
     pub(crate) secure: bool,
     /// Where people reach it, when the configuration says so.
     pub(crate) public_url: Option<Arc<str>>,
-    pub(crate) failed_logins: Arc<FailedLogins>,
+    failed_logins: Arc<FailedLogins>,
+    refused_writes: Arc<RefusedWrites>,
     /// Webhooks whose bodies are being read: nobody knows yet who sends them.
     hooks: Arc<Shares>,
+    /// Bodies that are being read.
+    pub(crate) bodies: Arc<bodies::Bodies>,
 }
 
 /// A request that isn't a watch ends by then; the database gives up sooner.
@@ -116,14 +122,14 @@ impl ApiState {
     /// Keys are loaded by now; long polls end when the shutdown says so.
     pub fn new(
         store: Store,
-        rooms: Arc<dyn Rooms>,
+        services: Arc<dyn Services>,
         metrics: Arc<Metrics>,
         config: &config::Api,
         shutdown: watch::Receiver<bool>,
     ) -> ApiState {
         ApiState {
             store,
-            rooms,
+            services,
             metrics,
             limits: Arc::new(Limits::new(config.rate_per_token, config.rate_per_address)),
             ticks: Arc::new(Ticks::default()),
@@ -135,14 +141,9 @@ impl ApiState {
             secure: config.is_secure(),
             public_url: config.public_url.as_deref().map(Arc::from),
             failed_logins: Arc::new(FailedLogins::default()),
+            refused_writes: Arc::new(RefusedWrites::default()),
             hooks: Shares::new(hooks::BOUNDS),
-        }
-    }
-
-    /// A login that is refused stands in the audit log.
-    pub(crate) async fn note_failed_login(&self, address: Option<IpAddr>, refused: &ApiError) {
-        if let Some(entry) = self.failed_logins.note(address, refused.reason, now()) {
-            failed_logins::write(&self.store, &entry).await;
+            bodies: Arc::new(bodies::Bodies::default()),
         }
     }
 
@@ -161,6 +162,7 @@ impl fmt::Debug for ApiState {
 pub fn router(state: ApiState) -> Router {
     let (api, _) = document::routes().split_for_parts();
     let api = api
+        .route("/openapi.json", axum::routing::get(async || axum::Json(openapi())))
         .fallback(answer::no_such_route)
         .method_not_allowed_fallback(answer::wrong_method)
         .layer(DefaultBodyLimit::max(MAX_BODY))
@@ -169,7 +171,6 @@ pub fn router(state: ApiState) -> Router {
         .layer(from_fn_with_state(REQUEST_TIME, gate::in_time));
     Router::new()
         .nest("/api/v1", api)
-        .route("/api/v1/openapi.json", axum::routing::get(async || axum::Json(openapi())))
         .merge(health::routes(&state))
         .merge(hooks::routes(&state))
         .layer(from_fn_with_state(state.clone(), gate::stay_with_tls))

@@ -1,4 +1,4 @@
-//! The catalog: what an environment consists of, in tables that every hub answers people from. The leader's walk calls
+//! The catalog: what an environment consists of, in tables that every hub answers people from. The leader's reconciler calls
 //! `update` with what changed; a change of one assignment writes a few rows.
 
 mod rows;
@@ -17,7 +17,7 @@ use crate::store::{Store, StoreError, Term};
 use rows::Builder;
 use view::{EnvironmentView, FindingView, InputView, PublishView, RepositoryView, TotalsView, WaitingView};
 
-/// What the walk knows besides the schedule. What isn't told stays as it was.
+/// What the reconciler knows besides the schedule. What isn't told stays as it was.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogNotes {
     pub inputs: Option<Vec<InputView>>,
@@ -55,7 +55,7 @@ pub async fn update(
 ) -> Result<(), StoreError> {
     let mut writer = Writer { store, term, environment, changes: Changes::default(), written: 0 };
     let mut builder = Builder::new(environment, scheduler);
-    let delta = delta.filter(|delta| delta.changed.len() + delta.removed.len() <= MANY);
+    let delta = delta.filter(|delta| delta.changed.len() + delta.same.len() + delta.removed.len() <= MANY);
 
     let structure = builder.structure();
     let same_structure = store.catalog_structure(environment).await?.as_deref() == Some(&structure);
@@ -143,6 +143,17 @@ impl Writer<'_> {
             let mut known = self.store.catalog_digests(Kind::Problem, self.environment, Some(&name)).await?;
             known.retain(|name, _| !name.starts_with(PACK_PROBLEM));
             self.replace_known(Kind::Problem, known, builder.assignment_problems(assignment)).await?;
+        }
+        if !delta.same.is_empty() {
+            // What is rendered is the same, and its values may stand in other lines or win over others.
+            let known = self.store.catalog_digests(Kind::Assignment, self.environment, None).await?;
+            for assignment in &delta.same {
+                let (row, values) = builder.assignment(assignment);
+                if known.get(&row.name).is_none_or(|digest| *digest != row.digest()) {
+                    self.changes.rows.push(row);
+                    self.changes.values.extend(values);
+                }
+            }
         }
         for id in &delta.removed {
             let name = id.to_string();

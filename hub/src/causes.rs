@@ -1,4 +1,4 @@
-//! An error with its causes on one line, for messages and logs. Used by every room that tells of an error of another.
+//! An error with its causes on one line, for messages and logs. Used by every module that tells of an error of another.
 
 /// What a cause only repeats is left out.
 pub fn chain(error: &dyn std::error::Error) -> String {

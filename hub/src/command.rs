@@ -1,5 +1,5 @@
-//! What people type at the hub's own host: serve, look at the configuration, back up, restore, change keys, add an administrator. One command
-//! is one file. Called by `main`.
+//! What people type at the hub's own host: serve, render, look at the configuration, back up, restore, change keys, add an administrator. One
+//! command is one file. Called by `main`.
 
 mod administrator;
 mod backup;
@@ -7,16 +7,21 @@ mod check_config;
 mod completions;
 mod keys;
 mod man;
+mod output;
+mod renderer;
 mod serve;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::ParseError;
 
 use crate::backup::BackupError;
 use crate::config::{Config, ConfigError, Flags};
 use crate::keys::KeysError;
+use crate::pack::renderer::server::ServerError;
 use crate::run::data::DataError;
 
 /// Run the control plane of a fleet.
@@ -75,6 +80,9 @@ enum Command {
     #[command(subcommand)]
     Keys(keys::KeysCommand),
     Administrator(administrator::AdministratorArgs),
+    Renderer(renderer::RendererArgs),
+    #[command(hide = true)]
+    RendererExec(renderer::ExecArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
 }
@@ -105,6 +113,8 @@ impl Cli {
             Command::Restore(args) => backup::restore(args).await,
             Command::Keys(command) => keys::run(command).await,
             Command::Administrator(args) => administrator::run(args).await,
+            Command::Renderer(args) => renderer::run(args).await,
+            Command::RendererExec(args) => renderer::exec(args),
             Command::Completions(args) => completions::run(&args),
             Command::Man(args) => man::run(&args),
         }
@@ -155,16 +165,25 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         error.hint().map(str::to_owned)
     } else if let Some(error) = error.downcast_ref::<BackupError>() {
         error.hint().map(str::to_owned)
+    } else if let Some(ServerError::NotEnclosed(lack)) = error.downcast_ref() {
+        lack.hint().map(str::to_owned)
     } else {
         error.downcast_ref::<DataError>().and_then(DataError::hint)
     }
 }
 
+/// A broken status document is told with its cluster where it is refused, not by the library that reads it.
+const QUIET: &str = "automerge=off";
+
+fn log_filter(filter: &str) -> Result<EnvFilter, ParseError> {
+    EnvFilter::try_new(format!("{QUIET},{filter}"))
+}
+
 fn start_log(format: LogFormat) {
-    let filter = std::env::var("KEDGE_LOG").unwrap_or_else(|_| "info".to_owned());
     // A filter that can't be read falls back to what is usual rather than to silence.
-    let filter =
-        tracing_subscriber::EnvFilter::try_new(filter).unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let filter = std::env::var("KEDGE_LOG").ok().filter(|filter| !filter.is_empty());
+    let filter = filter.and_then(|filter| log_filter(&filter).ok());
+    let filter = filter.unwrap_or_else(|| EnvFilter::new(format!("{QUIET},info")));
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // There is one subscriber per process; a second call leaves the first in place.
     let _ = match format {
@@ -174,4 +193,18 @@ fn start_log(format: LogFormat) {
         }
         LogFormat::Json => log.json().flatten_event(true).try_init(),
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_that_reads_documents_is_silent_unless_somebody_asks_for_it() {
+        let shown = |filter: &str| log_filter(filter).unwrap().to_string();
+        assert!(shown("info").contains("automerge=off"), "{}", shown("info"));
+        let asked = shown("info,automerge=debug");
+        assert!(asked.contains("automerge=debug") && !asked.contains("off"), "{asked}");
+        assert!(log_filter("kedge_hub=loud").is_err());
+    }
 }

@@ -40,7 +40,7 @@ pub struct Place {
     pub quarantined: bool,
     /// What each ring runs; empty while nothing was delivered.
     pub runs: Vec<Run>,
-    /// Its configuration: one, or several while rings have different ones. None: it can't be known.
+    /// Its configuration: that of each run, in their order; of what nothing was delivered of, what Git says. None: it can't be known.
     pub values: Option<Vec<Arc<Values>>>,
 }
 

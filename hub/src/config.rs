@@ -167,6 +167,8 @@ pub struct Packages {
     pub hosts: Vec<String>,
     pub kustomize: PathBuf,
     pub helm: PathBuf,
+    /// The socket of a separate renderer; then this machine's programs aren't used.
+    pub renderer: Option<PathBuf>,
 }
 
 /// How much of what happened is kept; whole days go.
@@ -265,6 +267,7 @@ impl Config {
                 hosts: Vec::new(),
                 kustomize: PathBuf::from("kustomize"),
                 helm: PathBuf::from("helm"),
+                renderer: None,
             },
             history: History { keep: HISTORY_KEEP, max_size: HISTORY_SIZE },
             events: Vec::new(),

@@ -1,10 +1,10 @@
 //! Webhooks out: what the history tells, as CloudEvents, to the destinations that the configuration names. The leader runs one
-//! courier for each, so that one that fails holds nobody else; how far each has got is in the database, so that a hub that
+//! dispatcher for each, so that one that fails holds nobody else; how far each has got is in the database, so that a hub that
 //! dies loses nothing and sends a few again. `docs/events.md` is for those who receive them.
 
 mod cloud;
-mod courier;
-mod post;
+mod delivery;
+mod dispatcher;
 mod problem;
 mod sign;
 #[cfg(test)]
@@ -20,7 +20,7 @@ use crate::store::meta::RESTORED_AT;
 use crate::store::{Store, StoreError, Term};
 pub use cloud::EventKind;
 use cloud::Source;
-use courier::Courier;
+use dispatcher::EventDispatcher;
 
 /// All destinations. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -50,21 +50,21 @@ impl Events {
             }
             tokio::time::sleep(BEGIN_AGAIN).await;
         };
-        let couriers = self.destinations.iter().filter_map(|destination| {
+        let dispatchers = self.destinations.iter().filter_map(|destination| {
             let delivery = deliveries.iter().find(|delivery| delivery.name == destination.name)?.clone();
-            Some(Courier::new(self.store.clone(), term, destination.clone(), delivery, Arc::clone(&source)))
+            Some(EventDispatcher::new(self.store.clone(), term, destination.clone(), delivery, Arc::clone(&source)))
         });
-        let mut couriers: Vec<_> = couriers.map(|courier| Box::pin(courier.run())).collect();
-        if couriers.is_empty() {
+        let mut dispatchers: Vec<_> = dispatchers.map(|dispatcher| Box::pin(dispatcher.run())).collect();
+        if dispatchers.is_empty() {
             return std::future::pending().await;
         }
         // Only the end of the term ends one, and then all.
-        futures_util::future::select_all(couriers.drain(..)).await;
+        futures_util::future::select_all(dispatchers.drain(..)).await;
     }
 
     /// How far each has got, and as whom this hub speaks.
     async fn begin(&self, term: Term, names: &[&str]) -> Result<(Vec<Delivery>, Arc<Source>), StoreError> {
-        // Couriers show them again as long as they last.
+        // Dispatchers show them again as long as they last.
         let shown = problem::shown(&self.store).await?;
         if !shown.is_empty() {
             problem::hide(&self.store, term, &shown.iter().map(String::as_str).collect::<Vec<_>>()).await?;

@@ -368,7 +368,7 @@ impl Mirrors {
         }
     }
 
-    /// This hub pushed the commit itself, outside of a walk: whoever leads hears of it as of anybody's.
+    /// This hub pushed the commit itself, outside of a reconciliation: whoever leads hears of it as of anybody's.
     pub async fn announce(&self, url: &str, branch: &str, commit: &str) {
         let key = self.key(url);
         let reference = RefName::Branch(branch.to_owned());

@@ -1,12 +1,13 @@
-//! What happened, when, and by whom: typed entries that the other rooms hand to the transaction of the change they tell of.
-//! `store::history` keeps them by day, `retention` lets old days go (the leader's task), `way` follows one commit, and `api`,
+//! What happened, when, and by whom: typed entries that the other modules hand to the transaction of the change they tell of.
+//! `store::history` keeps them by day, `retention` lets old days go (the leader's task), `timeline` follows one commit, and `api`,
 //! the page and webhooks read them.
 
 pub mod day;
 pub mod issued;
+pub mod pace;
 pub mod retention;
+pub mod timeline;
 mod title;
-pub mod way;
 pub mod what;
 
 use kedge_model::wire::{ClusterId, Stream, Timestamp};
@@ -19,6 +20,8 @@ pub use what::What;
 pub enum Kind {
     /// An assignment's condition on a cluster.
     Condition,
+    /// What runs was changed by somebody else, and repaired.
+    Drift,
     /// A desired state.
     Generation,
     /// From Git to the environment's branch.
@@ -86,8 +89,9 @@ pub struct Recorded {
 const LATE_MS: i64 = 5 * 60 * 1000;
 
 impl Kind {
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 10] = [
         Kind::Condition,
+        Kind::Drift,
         Kind::Generation,
         Kind::Publish,
         Kind::Promotion,
@@ -101,6 +105,7 @@ impl Kind {
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::Condition => "condition",
+            Kind::Drift => "drift",
             Kind::Generation => "generation",
             Kind::Publish => "publish",
             Kind::Promotion => "promotion",

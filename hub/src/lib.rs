@@ -1,5 +1,5 @@
 //! The hub: reads Git, schedules, publishes, packs, signs, enrols agents, serves desired states and takes in status.
-//! The rooms follow the way of a change; `run` puts them together.
+//! The modules follow the way of a change; `run` puts them together.
 
 pub mod agents;
 pub mod airgap;
@@ -18,14 +18,14 @@ pub mod keys;
 pub mod metrics;
 pub mod pack;
 pub mod platform;
+pub mod preview;
 pub mod private;
 pub mod promotion;
 pub mod publish;
+pub mod reconcile;
 pub mod rollout;
 pub mod run;
 pub mod state;
+pub mod status;
 pub mod store;
-pub mod trial;
-pub mod truth;
-pub mod walk;
 pub mod web;

@@ -1,4 +1,4 @@
-//! The hub's numbers, for `/metrics`. Every room holds the same `Arc<Metrics>` and counts; labels are enums, so that the number
+//! The hub's numbers, for `/metrics`. Every module holds the same `Arc<Metrics>` and counts; labels are enums, so that the number
 //! of series is known before the hub starts. What the database and the machine say is looked up at a scrape (`gathered`), and
 //! bounded there. `docs/metrics.md` is made from all of it.
 
@@ -42,7 +42,7 @@ pub struct Metrics {
     pub documents: Family<Document, Counter>,
     pub states_issued: Counter,
     pub steps: Family<Step, Histogram, fn() -> Histogram>,
-    pub walks: Family<Walk, Counter>,
+    pub reconciles: Family<Reconcile, Counter>,
     pub repositories: Gauge,
     pub repositories_failing: Gauge,
     /// Seconds.
@@ -112,8 +112,8 @@ label!(
     }
 );
 label!(
-    /// How a walk through all steps ended.
-    Walk, outcome, WalkOutcome { Done = "done", Retry = "retry", Waiting = "waiting", Failed = "failed" }
+    /// How a reconciliation through all steps ended.
+    Reconcile, outcome, ReconcileOutcome { Done = "done", Retry = "retry", Waiting = "waiting", Failed = "failed" }
 );
 label!(
     /// Failures of the database.
@@ -221,7 +221,7 @@ impl Metrics {
             documents: Family::default(),
             states_issued: Counter::default(),
             steps: Family::new_with_constructor(step_histogram),
-            walks: Family::default(),
+            reconciles: Family::default(),
             repositories: Gauge::default(),
             repositories_failing: Gauge::default(),
             repository_failing_oldest: Gauge::default(),
@@ -251,7 +251,7 @@ impl Metrics {
         JoinOutcome::ALL.iter().for_each(|outcome| drop(self.joins.get_or_create(&(*outcome).into())));
         DocumentResult::ALL.iter().for_each(|result| drop(self.documents.get_or_create(&(*result).into())));
         StepName::ALL.iter().for_each(|step| drop(self.steps.get_or_create(&(*step).into())));
-        WalkOutcome::ALL.iter().for_each(|outcome| drop(self.walks.get_or_create(&(*outcome).into())));
+        ReconcileOutcome::ALL.iter().for_each(|outcome| drop(self.reconciles.get_or_create(&(*outcome).into())));
     }
 
     fn register(&self, registry: &mut Registry) {
@@ -275,7 +275,7 @@ impl Metrics {
             Unit::Seconds,
             self.steps.clone(),
         );
-        registry.register("walks", "Walks through all steps of an environment", self.walks.clone());
+        registry.register("walks", "Walks through all steps of an environment", self.reconciles.clone());
         registry.register("repositories", "Repositories that this hub follows", self.repositories.clone());
         registry.register(
             "repositories_failing",

@@ -1,4 +1,4 @@
-//! From the branch's head to packages: deterministic archives, stored by digest. Called by the walk of an environment
+//! From the branch's head to packages: deterministic archives, stored by digest. Called by the reconciler of an environment
 //! after each publish, merge or push to a source; owns the packages folder and the table of what was packed before.
 //!
 //! What is in a package:
@@ -48,13 +48,13 @@ pub use fault::PackError;
 pub use pins::Pins;
 pub use sources::{SourceFault, SourceHead, Sources};
 pub use tenancy::Tenancy;
-pub use workload::loads;
 pub use workload::sandbox::{NoSandbox, Sandbox};
+pub use workload::{installed, loads, local, renderer, request};
 
 use builder::Builder;
-use memory::{Remembered, Shelf};
-use versions::TagShelf;
-use workload::program::Programs;
+use memory::{EnvironmentMemory, Remembered};
+use versions::TagCache;
+use workload::program::{Programs, RENDERER_AWAY};
 
 /// Packs environments. One per hub; works while the hub leads.
 #[derive(Debug)]
@@ -62,9 +62,9 @@ pub struct Packer {
     store: Store,
     sources: Arc<dyn Sources>,
     builder: Arc<Builder>,
-    tags: Arc<TagShelf>,
+    tags: Arc<TagCache>,
     /// What each environment came to last time. One at a time is packed in an environment.
-    environments: Mutex<BTreeMap<String, Shelf>>,
+    environments: Mutex<BTreeMap<String, EnvironmentMemory>>,
     keep: Duration,
 }
 
@@ -119,8 +119,15 @@ pub enum PackedEntry {
     Quarantined,
 }
 
+impl Packed {
+    /// Whether something of it is only a matter of a renderer that comes back.
+    pub fn awaits_renderer(&self) -> bool {
+        self.problems.iter().any(|problem| problem.code == RENDERER_AWAY)
+    }
+}
+
 impl Packer {
-    /// `scratch` is for copies that kustomize and helm read.
+    /// `scratch` is for copies that kustomize and helm of this machine read.
     pub fn new(
         store: Store,
         blobs: Blobs,
@@ -129,7 +136,7 @@ impl Packer {
         scratch: PathBuf,
     ) -> Packer {
         let downloads = Downloads::new(blobs.clone(), config.hosts.clone());
-        let programs = Programs::new(&config.kustomize, &config.helm, scratch);
+        let programs = Programs::new(config, scratch);
         let builder = Arc::new(Builder::new(blobs, downloads, programs));
         Packer { store, sources, builder, tags: Arc::default(), environments: Mutex::default(), keep: config.keep }
     }
@@ -159,11 +166,11 @@ impl Packer {
         pins: &Pins,
         now: Timestamp,
     ) -> Result<Packed, PackError> {
-        let shelf = {
+        let memory = {
             let mut environments = self.environments.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(environments.entry(environment.to_owned()).or_default())
         };
-        let mut remembered = shelf.lock().await;
+        let mut remembered = memory.lock().await;
         let listed = branch::read(head, &remembered).await?;
         let heads = sources::resolve(&self.sources, &listed, tenancy).await;
         let built = build::bring(self, head, &listed, &heads, tenancy, &mut remembered).await?;
@@ -181,13 +188,13 @@ impl Packer {
     /// that a cluster was last known to run stay: their configuration is shown as what runs.
     pub async fn collect(&self) -> Result<Collected, PackError> {
         let keys: Vec<String> = {
-            let shelves: Vec<Shelf> = {
+            let memories: Vec<EnvironmentMemory> = {
                 let environments = self.environments.lock().unwrap_or_else(PoisonError::into_inner);
                 environments.values().cloned().collect()
             };
             let mut keys = Vec::new();
-            for shelf in shelves {
-                keys.extend(shelf.lock().await.keys());
+            for memory in memories {
+                keys.extend(memory.lock().await.keys());
             }
             keys
         };

@@ -1,4 +1,4 @@
-//! From commits to a `Platform` per environment, with the last good version of what broke. Called by the walk; owns the
+//! From commits to a `Platform` per environment, with the last good version of what broke. Called by the reconciler; owns the
 //! memory of last good objects, in the database, and a cache of decoded files.
 
 pub mod difference;
@@ -7,9 +7,9 @@ mod enforced;
 pub mod environments;
 pub mod good;
 mod inputs;
+pub mod preview;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod trial;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::store::{Store, StoreError, Term, now};
 use enforced::Enforced;
 use good::Memory;
 use inputs::Inputs;
-use trial::Overlay;
+use preview::Overlay;
 
 /// Repositories behind repositories: an environment, its bases, their bases, applications.
 const ROUNDS: usize = 12;

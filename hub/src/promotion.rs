@@ -1,6 +1,6 @@
 //! The way of commits of main from environment to environment: which policy counts, which commit is in force where, the
-//! record of it in Git (`base-repo.yaml`), evidence, external checks and commit statuses. The leader's: `Desk::lead` keeps
-//! one task. `crates/rollout` decides; this room gathers facts, saves, and makes Git follow, again and again.
+//! record of it in Git (`base-repo.yaml`), evidence, external checks and commit statuses. The leader's: `PromotionController::lead` keeps
+//! one task. `crates/rollout` decides; this module gathers facts, saves, and makes Git follow, again and again.
 //!
 //! The order makes a crash harmless: a decision is saved first, with its evidence; then the environment's branch is made to
 //! name the commit; and only what the branch has named is read (`in_force`).
@@ -51,7 +51,7 @@ use policy::{Found, Source};
 
 /// Decides about promotions and makes Git follow. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Desk {
+pub struct PromotionController {
     store: Store,
     mirrors: Mirrors,
     control_plane: String,
@@ -126,9 +126,9 @@ const WORDS: Duration = Duration::from_secs(1);
 /// Between two tries after a failure.
 const RETRY: Duration = Duration::from_secs(2);
 
-impl Desk {
+impl PromotionController {
     /// None: there is no control plane.
-    pub fn new(config: &Config, parts: Parts) -> Option<Desk> {
+    pub fn new(config: &Config, parts: Parts) -> Option<PromotionController> {
         let control_plane = config.git.control_plane.clone()?;
         let Parts { store, mirrors, witness, outcomes, rollouts } = parts;
         let branches = Branches::new(Arc::new(mirrors.clone()), config);
@@ -140,7 +140,7 @@ impl Desk {
             said: rollouts.checks.clone(),
             nudge: rollouts.nudge.clone(),
         };
-        Some(Desk {
+        Some(PromotionController {
             statuses: Statuses::new(store.clone(), branches.clone()),
             store,
             mirrors,
@@ -229,14 +229,14 @@ impl Desk {
     }
 }
 
-/// Shows the policy in force to this hub's rooms.
+/// Shows the policy in force to this hub's modules.
 pub async fn show_policy(store: &Store, policies: &Policies) -> Result<(), StoreError> {
     let known = store.policies().await?;
     policies.set(known.in_force().map(|policy| &**policy));
     Ok(())
 }
 
-/// Shows what another hub's desk put in force, until told to stop: every hub signs memberships by it.
+/// Shows what another hub's controller put in force, until told to stop: every hub signs memberships by it.
 pub async fn follow_policy(store: Store, policies: Policies, mut shutdown: watch::Receiver<bool>) {
     let mut timer = tokio::time::interval(WORDS);
     timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

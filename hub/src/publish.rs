@@ -1,5 +1,5 @@
 //! From a `Schedule` to a commit or a pull request on the environment's branch of the platform GitOps repository. Called by
-//! the leader's walk of an environment; owns the branches `kedge/<environment>` there and no task.
+//! the leader's reconciler of an environment; owns the branches `kedge/<environment>` there and no task.
 //!
 //! A publish looks at the branch (`tree`), decides what to do (`plan`, pure, with the removal `guard`) and does it:
 //! `direct` pushes a commit, `request` keeps one pull request up to date. An intent is written down before each push, so
@@ -8,13 +8,13 @@
 //! `GitOpsRepo.path` has no effect, as in Kalypso: files are at the branch's root, where `kedge render` writes them. A branch
 //! that doesn't exist begins with a commit without parents, so that nothing of another environment comes with it.
 
-mod desk;
 mod direct;
 mod error;
 pub(crate) mod forge;
 mod guard;
 mod message;
 mod plan;
+mod records;
 mod remote;
 mod request;
 pub(crate) mod tree;
@@ -41,7 +41,7 @@ use crate::git::Mirrors;
 use crate::store::api::audit::AuditEntry;
 use crate::store::publish::{HandEdit, WaitingRemoval};
 use crate::store::{Store, Term, now};
-use desk::Desk;
+use records::PublishRecords;
 use tree::Author;
 
 /// Publishes environments. One at a time each; different ones don't wait for each other.
@@ -53,7 +53,7 @@ pub struct Publisher {
     modes: BTreeMap<String, PublishMode>,
     forges: Vec<Forge>,
     /// What is kept in memory from publish to publish, by environment.
-    desks: Mutex<HashMap<String, Arc<tokio::sync::Mutex<Desk>>>>,
+    records: Mutex<HashMap<String, Arc<tokio::sync::Mutex<PublishRecords>>>>,
     /// Counts confirmations on this hub.
     confirmations: watch::Sender<u64>,
 }
@@ -141,26 +141,26 @@ impl Publisher {
             author: (config.git.author_name.clone(), config.git.author_email.clone()),
             modes: config.environments.iter().map(|(name, environment)| (name.clone(), environment.publish)).collect(),
             forges: config.git.forges.clone(),
-            desks: Mutex::default(),
+            records: Mutex::default(),
             confirmations: watch::Sender::new(0),
         }
     }
 
     /// Makes the environment's branch what the schedule says, or asks for it.
     pub async fn publish(&self, term: Term, job: PublishJob<'_>) -> Result<Published, PublishError> {
-        let desk = {
-            let mut desks = self.desks.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(desks.entry(job.environment.to_owned()).or_default())
+        let records = {
+            let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(records.entry(job.environment.to_owned()).or_default())
         };
-        let mut desk = desk.lock().await;
-        desk.load(&self.store, term, &job).await?;
+        let mut records = records.lock().await;
+        records.load(&self.store, term, &job).await?;
         let published = match self.mode(job.environment) {
-            PublishMode::Direct => direct::publish(self, term, &job, &mut desk).await,
-            PublishMode::PullRequest => request::publish(self, term, &job, &mut desk).await,
+            PublishMode::Direct => direct::publish(self, term, &job, &mut records).await,
+            PublishMode::PullRequest => request::publish(self, term, &job, &mut records).await,
         };
         if published.is_err() {
             // What is in memory may be ahead of the database or behind it.
-            desk.doubt();
+            records.doubt();
         }
         published
     }
@@ -207,8 +207,8 @@ impl GitOpsTarget {
         PublishError::Restless { repo: shown_repo(&self.repo), branch: branch.to_owned() }
     }
 
-    fn head(&self, seen: &Seen, desk: &Desk) -> Option<Head> {
-        let commit = seen.head.clone().filter(|_| !desk.is_emptied())?;
+    fn head(&self, seen: &Seen, records: &PublishRecords) -> Option<Head> {
+        let commit = seen.head.clone().filter(|_| !records.is_emptied())?;
         let (repo, branch, path) = (self.repo.clone(), self.branch.clone(), seen.mirror.clone());
         Some(Head { repo, branch, commit, path })
     }

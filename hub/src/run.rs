@@ -1,4 +1,4 @@
-//! Puts the rooms together and runs them until told to stop. Called by `main` and by tests. Owns every task: each gets
+//! Puts the modules together and runs them until told to stop. Called by `main` and by tests. Owns every task: each gets
 //! the same signal to stop, and what is under way may finish.
 
 pub mod data;
@@ -28,13 +28,13 @@ use crate::metrics::own::Own;
 use crate::metrics::{At, Metrics};
 use crate::pack::{Blobs, Configurations};
 use crate::platform::PlatformReader;
+use crate::preview::Previews;
 use crate::promotion::{self, Branches};
 use crate::publish::Publisher;
 use crate::rollout;
-use crate::state::{self, Board};
+use crate::state::{self, DesiredStateCache};
+use crate::status::StatusIntake;
 use crate::store::{Store, StoreError, now};
-use crate::trial::Trials;
-use crate::truth::Truth;
 use crate::web;
 use data::{DataFolder, FirstTokens};
 pub use error::RunError;
@@ -54,20 +54,20 @@ pub struct Hub {
     pub store: Store,
     pub keys: Keys,
     pub metrics: Arc<Metrics>,
-    pub board: Arc<Board>,
+    pub desired_states: Arc<DesiredStateCache>,
     stop: watch::Sender<bool>,
     tasks: JoinSet<Result<&'static str, RunError>>,
     _data: DataFolder,
 }
 
-/// The rooms that several others reach.
+/// The modules that several others reach.
 #[derive(Clone, Debug)]
-struct Rooms {
+struct Services {
     mirrors: Mirrors,
     reader: PlatformReader,
     publisher: Arc<Publisher>,
     blobs: Blobs,
-    truth: Truth,
+    intake: StatusIntake,
     rollouts: rollout::Shared,
 }
 
@@ -114,7 +114,7 @@ impl Hub {
             store,
             keys,
             metrics: Arc::new(Metrics::new()),
-            board: Arc::new(Board::default()),
+            desired_states: Arc::new(DesiredStateCache::default()),
             stop: watch::Sender::new(false),
             tasks: JoinSet::new(),
             _data: data,
@@ -125,11 +125,11 @@ impl Hub {
             keys: hub.keys.clone(),
             api_certificate: config.api.tls.as_ref().map(|tls| tls.certificate.clone()),
         });
-        let rooms = hub.open_rooms(&config).await?;
+        let services = hub.open_services(&config).await?;
         hub.follow_others().await?;
-        let service = hub.agent_service(&config, &rooms);
-        hub.serve_people(&config, &rooms, &service, (api, metrics))?;
-        hub.stand(&config, &rooms, service.fleet());
+        let service = hub.agent_service(&config, &services);
+        hub.serve_people(&config, &services, &service, (api, metrics))?;
+        hub.stand(&config, &services, service.fleet());
         hub.serve_agents(service, agents);
         tracing::info!(api = %hub.api, agents = %hub.agents, address = config.agents.address, "the hub serves");
         if let Some(metrics) = hub.metrics_address {
@@ -161,30 +161,30 @@ impl Hub {
         outcome
     }
 
-    async fn open_rooms(&mut self, config: &Config) -> Result<Rooms, RunError> {
+    async fn open_services(&mut self, config: &Config) -> Result<Services, RunError> {
         let mirrors = Mirrors::new(&config.git, config.data.join("mirrors"), self.store.clone())?;
         let reader = PlatformReader::new(&config.git, mirrors.clone(), self.store.clone());
         let publisher = Arc::new(Publisher::new(mirrors.clone(), self.store.clone(), config));
         let blobs = Blobs::open(&config.packages_folder())?;
-        let (truth, tasks) = Truth::start(self.store.clone(), self.stop.subscribe()).await?;
+        let (intake, tasks) = StatusIntake::start(self.store.clone(), self.stop.subscribe()).await?;
         self.spawn("truth", async move {
             tasks.join_all().await;
             Ok(())
         });
-        let rollouts = rollout::Shared { nudge: truth.counts_changed().clone(), ..rollout::Shared::default() };
+        let rollouts = rollout::Shared { nudge: intake.counts_changed().clone(), ..rollout::Shared::default() };
         promotion::show_policy(&self.store, &rollouts.policies).await?;
         let policy = promotion::follow_policy(self.store.clone(), rollouts.policies.clone(), self.stop.subscribe());
         self.spawn("policy", async {
             policy.await;
             Ok(())
         });
-        Ok(Rooms { mirrors, reader, publisher, blobs, truth, rollouts })
+        Ok(Services { mirrors, reader, publisher, blobs, intake, rollouts })
     }
 
     /// What other hubs issue and rotate is seen here within a second.
     async fn follow_others(&mut self) -> Result<(), RunError> {
-        let tick = self.board.load(&self.store).await?;
-        let states = state::follow(self.store.clone(), Arc::clone(&self.board), tick, self.stop.subscribe());
+        let tick = self.desired_states.load(&self.store).await?;
+        let states = state::follow(self.store.clone(), Arc::clone(&self.desired_states), tick, self.stop.subscribe());
         let keys = self.keys.clone().follow(self.store.clone(), self.stop.subscribe());
         self.spawn("states", async {
             states.await;
@@ -197,18 +197,18 @@ impl Hub {
         Ok(())
     }
 
-    fn agent_service(&self, config: &Config, rooms: &Rooms) -> Arc<AgentService> {
+    fn agent_service(&self, config: &Config, services: &Services) -> Arc<AgentService> {
         let mut settings = config.agents.clone();
         settings.names = config.server_names();
         Arc::new(AgentService::new(Parts {
             store: self.store.clone(),
             keys: self.keys.clone(),
-            board: Arc::clone(&self.board),
-            packages: Arc::new(rooms.blobs.clone()),
-            intake: Arc::new(rooms.truth.clone()),
+            desired_states: Arc::clone(&self.desired_states),
+            packages: Arc::new(services.blobs.clone()),
+            intake: Arc::new(services.intake.clone()),
             proofs: Arc::new(state::Prover { store: self.store.clone(), keys: self.keys.clone() }),
-            slots: rooms.truth.slots().clone(),
-            policies: rooms.rollouts.policies.clone(),
+            permits: services.intake.permits().clone(),
+            policies: services.rollouts.policies.clone(),
             config: settings,
             metrics: Arc::clone(&self.metrics),
         }))
@@ -217,26 +217,26 @@ impl Hub {
     fn serve_people(
         &mut self,
         config: &Config,
-        rooms: &Rooms,
+        services: &Services,
         service: &AgentService,
         (listener, own): (TcpListener, Option<TcpListener>),
     ) -> Result<(), RunError> {
         let people = People {
             store: self.store.clone(),
             fleet: service.fleet().clone(),
-            truth: rooms.truth.clone(),
+            intake: services.intake.clone(),
             air_gap: AirGap {
                 store: self.store.clone(),
                 keys: self.keys.clone(),
-                blobs: rooms.blobs.clone(),
-                truth: rooms.truth.clone(),
+                blobs: services.blobs.clone(),
+                intake: services.intake.clone(),
             },
-            mirrors: rooms.mirrors.clone(),
-            publisher: Arc::clone(&rooms.publisher),
-            branches: Branches::new(Arc::new(rooms.mirrors.clone()), config),
-            trials: Trials::new(rooms.reader.clone(), self.store.clone()),
-            configurations: Configurations::new(rooms.blobs.clone()),
-            rollouts: rooms.rollouts.nudge.clone(),
+            mirrors: services.mirrors.clone(),
+            publisher: Arc::clone(&services.publisher),
+            branches: Branches::new(Arc::new(services.mirrors.clone()), config),
+            previews: Previews::new(services.reader.clone(), self.store.clone()),
+            configurations: Configurations::new(services.blobs.clone()),
+            rollouts: services.rollouts.nudge.clone(),
             webhook_secret: config.git.webhook_secret_file.clone(),
         };
         let (metrics, stop) = (Arc::clone(&self.metrics), self.stop.subscribe());
@@ -252,9 +252,9 @@ impl Hub {
             served.await;
             Ok(())
         });
-        let (logins, store, until) = (Arc::clone(&state.failed_logins), self.store.clone(), stop.clone());
-        self.spawn("failed logins", async move {
-            logins.write_sums(&store, until).await;
+        let (refusing, until) = (state.clone(), stop.clone());
+        self.spawn("refusals", async move {
+            refusing.write_sums(until).await;
             Ok(())
         });
         if let Some(own) = own {
@@ -273,18 +273,18 @@ impl Hub {
         self.spawn("agents", async { Ok(served.await?) });
     }
 
-    fn stand(&mut self, config: &Config, rooms: &Rooms, fleet: &Fleet) {
+    fn stand(&mut self, config: &Config, services: &Services, fleet: &Fleet) {
         let stop = self.stop.subscribe();
-        let policies = rooms.rollouts.policies.clone();
+        let policies = services.rollouts.policies.clone();
         let members = Membership { fleet: fleet.clone(), store: self.store.clone(), policies };
-        let work = Work::new(config, self, rooms, members, stop.clone());
+        let work = Work::new(config, self, services, members, stop.clone());
         let lead = move |term| work.clone().lead(term);
         let leading = leader::run(self.store.clone(), Arc::clone(&self.metrics), stop.clone(), lead);
         self.spawn("leader", async {
             leading.await;
             Ok(())
         });
-        let figures = count_repositories(rooms.mirrors.clone(), Arc::clone(&self.metrics), stop);
+        let figures = count_repositories(services.mirrors.clone(), Arc::clone(&self.metrics), stop);
         self.spawn("repositories", async {
             figures.await;
             Ok(())

@@ -1,7 +1,7 @@
 //! From picks and packages to signed, numbered desired states, and what a move to another stream takes away.
-//! The leader issues (`issuer`), every hub shows what was issued (`board`, `follow`) and takes proofs (`proof`).
+//! The leader issues (`issuer`), every hub shows what was issued (`cache`, `follow`) and takes proofs (`proof`).
 
-pub mod board;
+pub mod cache;
 mod confirmed;
 pub mod follow;
 pub mod issuer;
@@ -13,7 +13,7 @@ pub(crate) mod testing;
 
 use kedge_model::wire::{DesiredState, Envelope, EnvelopeError, SigningKey};
 
-pub use board::{Board, Issued};
+pub use cache::{DesiredStateCache, Issued};
 pub use follow::follow;
 pub use issuer::{IssueError, Issuer, Wanted};
 pub use membership::{Parting, parting};

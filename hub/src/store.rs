@@ -1,5 +1,5 @@
 //! The only SQL of the hub: one database, SQLite or PostgreSQL, through the same statements (TEXT, BIGINT, BYTEA and `$n`
-//! only). This file owns the connection and transactions; each room's statements are in a file of its own below.
+//! only). This file owns the connection and transactions; each module's statements are in a file of its own below.
 
 pub mod agents;
 pub mod airgap;
@@ -16,18 +16,18 @@ pub mod leader;
 pub mod meta;
 pub mod pack;
 pub mod people;
+pub mod permits;
 pub mod platform;
 pub mod promotion;
 pub mod publish;
 pub mod rollout;
 pub mod sessions;
-pub mod slots;
 pub mod state;
 mod statement;
-pub mod tokens;
+pub mod status;
 #[cfg(test)]
-pub mod trial;
-pub mod truth;
+pub mod test_database;
+pub mod tokens;
 pub mod versions;
 
 use std::sync::Arc;
@@ -225,7 +225,9 @@ impl Tx {
     }
 
     pub async fn commit(self) -> Result<(), StoreError> {
-        Ok(self.inner.commit().await?)
+        self.inner.commit().await?;
+        failure::written();
+        Ok(())
     }
 }
 

@@ -31,7 +31,7 @@ const MAX_LOGIN: usize = 8 * 1024;
 pub fn router(state: ApiState) -> Router {
     let pages = pages::routes()
         .route("/login", get(session::ask).post(session::log_in).layer(DefaultBodyLimit::max(MAX_LOGIN)))
-        .route("/login/{code}", get(session::follow_link))
+        .route("/login/{code}", get(session::follow_link).post(session::take_link))
         .route("/logout", post(session::log_out))
         .layer(from_fn(tag::add));
     pages

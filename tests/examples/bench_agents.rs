@@ -9,20 +9,20 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use kedge_hub::agents::rooms::{Intake, Packages, ProofRefusal, Proofs};
+use kedge_hub::agents::services::{Intake, Packages, ProofRefusal, Proofs};
 use kedge_hub::agents::{self, AgentService, Parts, TokenOrder};
 use kedge_hub::config;
 use kedge_hub::keys::Keys;
 use kedge_hub::metrics::Metrics;
 use kedge_hub::rollout::policy::Policies;
-use kedge_hub::state::{Board, Issued};
+use kedge_hub::state::{DesiredStateCache, Issued};
+use kedge_hub::status::permits::UpdatePermits;
+use kedge_hub::status::{Contact, TakeError, Taken};
 use kedge_hub::store::{Store, now};
-use kedge_hub::truth::slots::Slots;
-use kedge_hub::truth::{Contact, TakeError, Taken};
 use kedge_model::Labels;
 use kedge_model::wire::{ClusterId, DesiredState, Digest, Envelope, Generation, Heads, Stream, Timestamp, Tombstone};
 
-/// Rooms that do nothing: the listener alone is measured.
+/// Services that do nothing: the listener alone is measured.
 struct Empty;
 
 #[async_trait]
@@ -80,15 +80,16 @@ async fn measure(count: usize) {
         unlimited_silence: Vec::new(),
         max_connections: 20_000,
     };
-    let (board, metrics, empty) = (Arc::new(Board::default()), Arc::new(Metrics::new()), Arc::new(Empty));
+    let (desired_states, metrics, empty) =
+        (Arc::new(DesiredStateCache::default()), Arc::new(Metrics::new()), Arc::new(Empty));
     let service = Arc::new(AgentService::new(Parts {
         store: store.clone(),
         keys: keys.clone(),
-        board: Arc::clone(&board),
+        desired_states: Arc::clone(&desired_states),
         packages: empty.clone(),
         intake: empty.clone(),
         proofs: empty,
-        slots: Slots::new(store.clone()),
+        permits: UpdatePermits::new(store.clone()),
         policies: Policies::new(),
         config,
         metrics: Arc::clone(&metrics),
@@ -135,7 +136,7 @@ async fn measure(count: usize) {
         let issued =
             Issued { generation: Generation(generation), turns: false, envelope: state(&keys, &stream, generation) };
         let changed = Instant::now();
-        board.show(&stream, issued);
+        desired_states.show(&stream, issued);
         let line = heard.recv().await.unwrap();
         fanout = fanout.max(changed.elapsed().as_secs_f64());
         eprintln!("{line}, {:.3} s after the change", changed.elapsed().as_secs_f64());

@@ -194,9 +194,9 @@ need_arm_libraries() {
 cores=$(nproc)
 suite unit quick "$cores" '' "every test of the workspace that needs nothing from outside"
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
-# These rooms of the hub do every test on each database there is.
-both='agents::slots|airgap|store::(history|promotion)|truth'
-suite hub heavy "$cores" "^kedge-tests/(hub|agents)::|^kedge-hub::.*(postgres|::the_real_)|^kedge-hub::($both)::tests::" "a real hub with real Git over HTTP, Gitea, PostgreSQL, kustomize and Helm around it"
+# These modules of the hub do every test on each database there is.
+both='agents::update_limiter|airgap|store::(history|promotion)|status'
+suite hub heavy "$cores" "^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*(postgres|::the_real_)|^kedge-hub::($both)::tests::" "a real hub with real Git over HTTP, Gitea, PostgreSQL, kustomize and Helm around it"
 suite rollout heavy $((cores + 2)) '^kedge-tests/rollout::|^kedge-sim(/[^:]*)?::' "promotion through environments and rings with a fleet of real agents, and its simulation"
 suite metrics heavy "$cores" '^kedge-tests/metrics::' "numbers in a real Prometheus, alerts, dashboards, and webhooks to real receivers"
 suite up heavy 2 '^kedge-tests/up::' "kedge up: a whole fleet on one machine, and the commands that it suggests"

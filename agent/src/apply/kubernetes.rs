@@ -38,13 +38,13 @@ use account::{Account, Made};
 use health::Readied;
 
 pub struct KubernetesApplier {
-    desk: Desk,
+    context: ApplyContext,
     runtime: Handle,
     readied: Readied,
 }
 
 /// What the parts share.
-struct Desk {
+struct ApplyContext {
     cluster: Cluster,
     kinds: Arc<Discovered>,
     watches: Watches,
@@ -71,12 +71,12 @@ impl KubernetesApplier {
         runtime: Handle,
         gate: Arc<Gate>,
     ) -> KubernetesApplier {
-        let desk = Desk { cluster, kinds, watches, objects, gate, accounts: Made::default() };
-        KubernetesApplier { desk, runtime, readied: Readied::default() }
+        let context = ApplyContext { cluster, kinds, watches, objects, gate, accounts: Made::default() };
+        KubernetesApplier { context, runtime, readied: Readied::default() }
     }
 
     fn put(&self, objects: &[ObjectGoal], trace: &mut Tracer<'_>) -> Result<(), Failure> {
-        self.desk.watch(objects.iter().map(|goal| &goal.id));
+        self.context.watch(objects.iter().map(|goal| &goal.id));
         let line = trace.begin(format!("apply {}", names(objects)));
         let all = stream::iter(objects).map(|goal| async move { (goal, self.put_one(goal).await) });
         let done = self.runtime.block_on(all.buffer_unordered(BESIDE).collect::<Vec<_>>());
@@ -84,15 +84,15 @@ impl KubernetesApplier {
     }
 
     async fn put_one(&self, goal: &ObjectGoal) -> Result<Note, Failure> {
-        if self.desk.make_account(goal).await? == Account::NoNamespace {
+        if self.context.make_account(goal).await? == Account::NoNamespace {
             let namespace = goal.id.namespace.as_deref().unwrap_or_default();
             let message =
                 format!("{}: the namespace {namespace} isn't there; the platform package can bring it", goal.id);
             return Err(Failure::new("Rejected", message));
         }
-        self.desk.watches.seen().expect(&goal.id);
-        let put = self.desk.put(goal).await;
-        self.desk.watches.seen().give_up(&goal.id);
+        self.context.watches.seen().expect(&goal.id);
+        let put = self.context.put(goal).await;
+        self.context.watches.seen().give_up(&goal.id);
         let (live, note) = put?;
         self.readied.note(&goal.id, &live);
         Ok(note)
@@ -100,7 +100,7 @@ impl KubernetesApplier {
 
     fn remove(&self, objects: &[ObjectGoal], trace: &mut Tracer<'_>) -> Result<(), Failure> {
         let line = trace.begin(format!("remove {}", names(objects)));
-        let all = stream::iter(objects).map(|goal| async move { (goal, self.desk.remove(goal).await) });
+        let all = stream::iter(objects).map(|goal| async move { (goal, self.context.remove(goal).await) });
         let done = self.runtime.block_on(all.buffer_unordered(BESIDE).collect::<Vec<_>>());
         objects.iter().for_each(|goal| self.readied.forget(&goal.id));
         tell(line, done, "remove", trace)
@@ -109,7 +109,7 @@ impl KubernetesApplier {
 
 impl Host for KubernetesApplier {
     fn look(&self, subjects: &Subjects) -> Result<Observed, Failure> {
-        let objects = self.runtime.block_on(self.desk.look(&subjects.objects))?;
+        let objects = self.runtime.block_on(self.context.look(&subjects.objects))?;
         Ok(Observed { objects, ..Observed::default() })
     }
 
@@ -131,7 +131,7 @@ impl Host for KubernetesApplier {
 
     fn check(&mut self, check: &Check) -> Result<(), Failure> {
         match &check.probe {
-            Probe::Objects(ids) => self.readied.check(ids, &self.desk, &self.runtime),
+            Probe::Objects(ids) => self.readied.check(ids, &self.context, &self.runtime),
             _ => Err(unsupported("checks of a host")),
         }
     }
@@ -151,7 +151,7 @@ impl Host for KubernetesApplier {
 
 impl fmt::Debug for KubernetesApplier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KubernetesApplier({:?})", self.desk.cluster)
+        write!(f, "KubernetesApplier({:?})", self.context.cluster)
     }
 }
 

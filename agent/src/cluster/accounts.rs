@@ -1,13 +1,8 @@
 //! The account of a workload's namespace: what it is called and what it is bound to. The content says as whom objects are applied, and
 //! the applier makes the account before it acts as it.
 
-/// Its name in every namespace. The agent may impersonate accounts of this name.
-pub const ACCOUNT: &str = "kedge-workload";
-/// Its bindings, and the ClusterRoles that they are to: the cluster's own `admin`, and what the platform adds for all workloads.
-pub const BINDINGS: [(&str, &str); 2] = [("kedge-workload", "admin"), ("kedge-workload-more", "kedge-workload")];
-/// What puts a ClusterRole's rules into the ClusterRole `kedge-workload`, and into the agent's own.
-pub const TO_WORKLOAD: &str = "kedge.dev/aggregate-to-workload";
-pub const TO_AGENT: &str = "kedge.dev/aggregate-to-agent";
+pub use kedge_model::kubernetes::{ACCOUNT, BINDINGS, TO_AGENT, TO_WORKLOAD};
+
 /// On a namespace that isn't of one assignment: workloads may be put there.
 pub const WORKLOADS: &str = "kedge.dev/workloads";
 pub const SHARED: &str = "shared";

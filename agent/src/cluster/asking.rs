@@ -1,4 +1,4 @@
-//! Small requests to the API server with an answer in JSON, each with its time and typed by what happens next. The Lease, the keeper
+//! Small requests to the API server with an answer in JSON, each with its time and typed by what happens next. The Lease, the secret ledger
 //! and the facts of the cluster ask this way.
 
 use std::time::Duration;

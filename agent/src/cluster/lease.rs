@@ -1,5 +1,5 @@
 //! Which of a cluster's agents works: the one that holds the Lease. `Candidate` decides without a clock or a network; `keep` is the
-//! task that asks the API server and does what it says. `run` waits for its `Standing`, the applier and the keeper ask its `Gate`.
+//! task that asks the API server and does what it says. `run` waits for its `Standing`, the applier and the secret ledger ask its `Gate`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! `kedge-agent doctor`: what is wrong with this host as an agent sees it, each with the way out. Called by `main`. Each room of
+//! `kedge-agent doctor`: what is wrong with this host as an agent sees it, each with the way out. Called by `main`. Each module of
 //! checks returns findings; nothing is changed.
 
 mod apt;

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use kedge_bundle::{JoinAnswerFile, JoinRequestFile, MAX_JOIN_FILE, Parts, find};
 use kedge_durable::{Disk, RealDisk};
+use kedge_model::shown::cell;
 use kedge_model::wire::{Digest, Envelope, Payload as _};
 
 use super::error::{CommandError, Exit};
@@ -155,7 +156,7 @@ fn letter(envelope: &Envelope, many: bool) -> Result<Taken, CommandError> {
 
 /// A letter is JSON; whatever else it is, the bundle's reader says.
 fn sniff(path: &Path) -> Result<Kind, CommandError> {
-    let failed = |source| CommandError::File { path: path.to_owned(), action: "read", source };
+    let failed = |source| CommandError::File { path: text::name(path).into(), action: "read", source };
     let mut parts = Parts::open(path).map_err(|error| refused(&error.into()))?;
     let mut first = [0];
     if parts.length() == 0 || parts.read(&mut first).map_err(failed)? == 0 || first != *b"{" {
@@ -172,19 +173,19 @@ fn sniff(path: &Path) -> Result<Kind, CommandError> {
     let read = Envelope::from_json(&bytes);
     read.map(|envelope| Kind::Letter(Box::new(envelope))).map_err(|error| {
         CommandError::refused(
-            format!("{} can't be read: {}", path.display(), request::sentence(&error)),
+            format!("{} can't be read: {}", text::name(path), request::sentence(&error)),
             "copy it again",
         )
     })
 }
 
 fn refused(error: &ImportError) -> CommandError {
-    CommandError::refused(request::sentence(error), error.hint().unwrap_or_default())
+    CommandError::refused(cell(&request::sentence(error), text::LONGEST), error.hint().unwrap_or_default())
 }
 
 /// One of several: the others go on.
 fn print_refused(path: &Path, error: &CommandError) -> io::Result<()> {
-    print(&format!("{}: refused\n{}", harmless(&path.display().to_string()), error.to_text()))
+    print(&format!("{}: refused\n{}", text::name(path), error.to_text()))
 }
 
 /// Until the daemon has taken the news.

@@ -7,6 +7,7 @@ use kedge_durable::{Disk, RealDisk};
 
 use super::daemon;
 use super::error::{CommandError, Exit};
+use super::output;
 use crate::clock::SystemClock;
 use crate::join::{self, JoinOptions, TokenSource, Welcome};
 use crate::paths::Paths;
@@ -50,7 +51,7 @@ pub fn run(args: &JoinArgs, paths: &Paths) -> Result<Exit, CommandError> {
     let (disk, options): (Arc<dyn Disk>, _) = (Arc::new(RealDisk), JoinOptions::from(args));
     let joined = join::join(&disk, paths, Arc::new(SystemClock), &options);
     let welcome = runtime.block_on(joined).map_err(Box::new)?;
-    print!("{}", text(&welcome, paths.is_host() && daemon::holder(paths).is_none()));
+    output::print(&text(&welcome, paths.is_host() && daemon::holder(paths).is_none()))?;
     Ok(Exit::Success)
 }
 

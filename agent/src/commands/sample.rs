@@ -127,6 +127,7 @@ pub fn rolled_back(assignment: &str) -> Record {
         running: Some(running("1.0", at(-86_400))),
         failed: Some(FailedAttempt { key: wanted.key, restart: 0, failure, at: at(14), tries: 1 }),
         last: Some(last),
+        claimed: std::collections::BTreeSet::new(),
         counter: 2,
         transaction: None,
         upkeep: None,

@@ -9,11 +9,11 @@ use super::error::{CommandError, Exit};
 use super::output::{Format, ago, show, time, time_of_day, took};
 use super::overview::{Assignment, Hold, Overview};
 use super::status::short;
-use crate::agenda;
 use crate::clock::{Clock as _, SystemClock};
 use crate::holds::Writer;
 use crate::paths::Paths;
 use crate::record::{Cause, Failure, Outcome, Phase, Record, Running, Traced, Transaction};
+use crate::tasks;
 
 /// Tell how an assignment came to be as it is.
 ///
@@ -97,7 +97,7 @@ fn next(overview: &Overview, assignment: &Assignment, record: Option<&Record>, n
                 false => format!("{} is a cause that passes", attempt.failure.reason),
             };
             let tried = format!("tried {}, last {}", times(attempt.tries), ago(attempt.at, now));
-            match agenda::wait(&assignment.name, attempt, now) {
+            match tasks::wait(&assignment.name, attempt, now) {
                 Some(until) => format!("{what}: tried again at {}{begins} ({tried})", time(until)),
                 None => format!("{what}: it is tried again now{begins} ({tried})"),
             }

@@ -1,5 +1,5 @@
-//! How a change is watched: the Delivery sets the bounds, the HostWorkload may only be more careful. The more careful word of the two
-//! counts.
+//! How a change is watched: the Delivery sets the bounds, the HostWorkload may only be more careful. The more careful value of the two
+//! counts, as far as the Delivery's timeout allows: a host changes one assignment after the other, so whoever soaks lets all others wait.
 
 use kedge_model::kinds::{Drift, HostWorkload, Rollback};
 use kedge_model::wire::ApplyParameters;
@@ -9,7 +9,8 @@ use crate::goal::{Bounds, OnDrift};
 pub fn of(delivery: &ApplyParameters, workload: &HostWorkload) -> Bounds {
     let timeout =
         workload.timeout.map_or(delivery.timeout_seconds, |timeout| timeout.as_secs().min(delivery.timeout_seconds));
-    let soak = workload.soak.map_or(delivery.soak_seconds, |soak| soak.as_secs().max(delivery.soak_seconds));
+    let asked = workload.soak.map_or(0, |soak| soak.as_secs().min(delivery.timeout_seconds));
+    let soak = asked.max(delivery.soak_seconds);
     let never =
         delivery.rollback == Rollback::Never && workload.rollback.is_none_or(|rollback| rollback == Rollback::Never);
     let drift = workload.drift.map_or(delivery.drift, |drift| more_careful(drift, delivery.drift));
@@ -72,9 +73,13 @@ mod tests {
     fn a_workload_is_heard_only_where_it_is_more_careful() {
         let seconds = |number| Some(Duration::from_secs(number));
         let auto = delivery(Rollback::Auto, Drift::Repair);
-        for (timeout, soak, expected) in
-            [(None, None, (300, 30)), (seconds(60), seconds(90), (60, 90)), (seconds(900), seconds(1), (300, 30))]
-        {
+        for (timeout, soak, expected) in [
+            (None, None, (300, 30)),
+            (seconds(60), seconds(90), (60, 90)),
+            (seconds(900), seconds(1), (300, 30)),
+            // Nobody keeps a host to itself.
+            (None, seconds(3_600_000), (300, 300)),
+        ] {
             let bounds = of(&auto, &HostWorkload { timeout, soak, ..HostWorkload::default() });
             assert_eq!((bounds.timeout_seconds, bounds.soak_seconds), expected);
         }

@@ -1,9 +1,10 @@
 //! A HostWorkload's debs. One that comes as a file says its name and version itself.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use kedge_host_policy::judge::Judgement;
 use kedge_model::kinds::{Deb, HostWorkload};
 
 use super::Making;
@@ -16,35 +17,33 @@ use crate::record::Failure;
 const LIMIT: Duration = Duration::from_secs(60);
 
 impl Making<'_> {
-    pub fn debs(&mut self, workload: &HostWorkload, package: &Package<'_>) -> Result<(), Failure> {
-        let mut seen = BTreeMap::new();
-        for deb in &workload.debs {
-            let goal = match deb {
-                Deb::Apt { name, version } => DebGoal { name: name.clone(), version: version.clone(), file: None },
-                Deb::File(path) => {
-                    let blob = package.file(path)?;
-                    let (name, version) = control(&self.objects.path(&blob.digest), path)?;
-                    DebGoal { name, version, file: Some(blob.digest) }
-                }
-            };
-            let checked = match (deb, &goal.file) {
-                (Deb::File(path), Some(digest)) => self.tenant.check_deb_file(&goal.name, path, digest),
-                _ => self.tenant.check_deb(&goal.name),
-            };
-            if let Err(sentence) = checked {
-                self.refuse(sentence);
-                continue;
-            }
+    pub fn debs(&mut self, debs: Vec<DebGoal>, judgement: &Judgement) -> Result<(), Failure> {
+        let mut seen = BTreeSet::new();
+        let allowed = debs.into_iter().zip(&judgement.debs).filter(|(_, allowed)| **allowed);
+        for (goal, _) in allowed {
             if !is_version(&goal.version) {
                 let message = format!("`{}` can't be a version of {}", goal.version.escape_debug(), goal.name);
                 return Err(Failure::new("BadPackage", message));
             }
-            if seen.insert(goal.name.clone(), ()).is_some() {
+            if !seen.insert(goal.name.clone()) {
                 return Err(Failure::new("BadPackage", format!("the deb {} is wanted twice", goal.name)));
             }
             self.goal.debs.push(goal);
         }
         Ok(())
+    }
+
+    /// What each deb of the workload is, allowed or not.
+    pub fn named_debs(&self, workload: &HostWorkload, package: &Package<'_>) -> Result<Vec<DebGoal>, Failure> {
+        let of = |deb: &Deb| match deb {
+            Deb::Apt { name, version } => Ok(DebGoal { name: name.clone(), version: version.clone(), file: None }),
+            Deb::File(path) => {
+                let blob = package.file(path)?;
+                let (name, version) = control(&self.objects.path(&blob.digest), path)?;
+                Ok(DebGoal { name, version, file: Some(blob.digest) })
+            }
+        };
+        workload.debs.iter().map(of).collect()
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use kedge_host_policy::path::is_below;
+
 use super::Making;
 use crate::goal::FolderGoal;
 use crate::plan::subjects::above;
-use crate::policy::path::is_below;
 
 impl Making<'_> {
     pub fn add_folders(&mut self) {

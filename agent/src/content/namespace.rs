@@ -2,21 +2,19 @@
 
 use std::fmt::Write as _;
 
+use kedge_host_policy::Tenant;
 use kedge_model::Spec;
 use kedge_model::kinds::{HostNamespace, Limits};
-use kedge_model::wire::{Digest, Packages};
+use kedge_model::wire::Packages;
 use nix::unistd::{Group, User};
 
 use super::Making;
 use super::package::{Package, disk};
 use crate::bind::yaml::bind_yaml;
 use crate::goal::{FileGoal, FolderGoal, HostFacts, Part};
-use crate::policy::Tenant;
 use crate::record::Failure;
 
 const NAMESPACE: &str = "namespace.yaml";
-/// `kedge-` and so many digits of the name's hash: a user's name has at most 32 characters.
-const HASH_DIGITS: usize = 12;
 /// Where the administrator's units are.
 pub const UNITS: &str = "/etc/systemd/system";
 
@@ -26,7 +24,7 @@ pub fn tenant(
     packages: &Packages,
     facts: &HostFacts,
 ) -> Result<Tenant, Failure> {
-    let (namespace, mut given) = match platform.text(NAMESPACE)? {
+    let (namespace, given) = match platform.text(NAMESPACE)? {
         Some(text) => {
             let text = bind_yaml(&text, NAMESPACE, facts)?.unwrap_or(text);
             let mut objects = platform.decode(NAMESPACE, &text)?;
@@ -40,19 +38,9 @@ pub fn tenant(
             (packages.parameters.namespace.clone().unwrap_or_else(|| assignment.to_owned()), HostNamespace::default())
         }
     };
-    for folder in &mut given.folders {
-        trim(&mut folder.path);
-    }
-    given.allow.paths.iter_mut().for_each(trim);
-    let hashed = || format!("kedge-{}", &Digest::of(namespace.as_bytes()).hex()[..HASH_DIGITS]);
-    let user = given.user.clone().unwrap_or_else(hashed);
-    let group = group_of(&user, &namespace)?;
-    Ok(Tenant { assignment: assignment.to_owned(), slice: slice_of(&namespace), namespace, user, group, given })
-}
-
-/// `/srv/app/` is `/srv/app`.
-fn trim(path: &mut String) {
-    path.truncate(path.trim_end_matches('/').len().max(1));
+    let tenant = Tenant::new(assignment, namespace, given);
+    let group = group_of(&tenant.user, &tenant.namespace)?;
+    Ok(Tenant { group, ..tenant })
 }
 
 /// The group of a user that is there already; a new one gets a group of its own name. Another name for root is no tenant.
@@ -66,21 +54,12 @@ fn group_of(user: &str, namespace: &str) -> Result<String, Failure> {
     Ok(Group::from_gid(known.gid).ok().flatten().map_or_else(|| user.to_owned(), |group| group.name))
 }
 
-/// In a slice's name a dash means "inside of", and one tenant's slice must not be in another's.
-fn slice_of(namespace: &str) -> String {
-    let is_plain = namespace.len() <= 128
-        && namespace.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b'-' | b'.'));
-    match is_plain {
-        true => format!("kedge-{}.slice", namespace.replace('-', "_")),
-        false => format!("kedge-{}.slice", &Digest::of(namespace.as_bytes()).hex()[..HASH_DIGITS]),
-    }
-}
-
 impl Making<'_> {
     /// The user, the folders and the slice.
     pub fn namespace(&mut self) -> Result<(), Failure> {
         let own = self.own();
         self.goal.user = self.paths.is_host().then(|| self.tenant.user.clone());
+        self.goal.namespace = self.paths.is_host().then(|| self.tenant.namespace.clone());
         self.goal.disk = self.tenant.given.limits.disk;
         for folder in &self.tenant.given.folders {
             self.goal.folders.push(FolderGoal { path: folder.path.clone(), owner: own.clone(), mode: folder.mode });
@@ -120,13 +99,6 @@ fn slice_file(namespace: &str, limits: &Limits) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn slices_of_tenants_are_never_inside_of_each_other() {
-        assert_eq!(slice_of("a-b"), "kedge-a_b.slice");
-        assert_ne!(slice_of("a_b"), slice_of("a-b"));
-        assert!(slice_of("Ä").starts_with("kedge-") && !slice_of("Ä").contains('_'));
-    }
 
     #[test]
     fn root_is_nobodys_tenant() {

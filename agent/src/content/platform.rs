@@ -43,6 +43,9 @@ impl Making<'_> {
     pub fn platform_paths(&self) -> Vec<String> {
         let folder = self.tenant.settings();
         let of_platform = self.goal.files.iter().filter(|file| file.part == Part::Platform);
-        of_platform.map(|file| file.path.clone()).filter(|path| crate::policy::path::is_below(path, &folder)).collect()
+        of_platform
+            .map(|file| file.path.clone())
+            .filter(|path| kedge_host_policy::path::is_below(path, &folder))
+            .collect()
     }
 }

@@ -158,7 +158,8 @@ fn a_whole_workload_becomes_a_goal() {
         ]
     );
     assert!(goal.units[0].enabled && !goal.units[1].enabled);
-    let exec = Probe::Exec { command: vec!["/bin/true".to_owned()], user: goal.user.clone() };
+    let slice = Some("kedge-dev_vm_hello.slice".to_owned());
+    let exec = Probe::Exec { command: vec!["/bin/true".to_owned()], user: goal.user.clone(), slice };
     assert_eq!(goal.health[1], crate::goal::Check { probe: exec, timeout_seconds: 3 });
     assert_eq!((goal.bounds.timeout_seconds, goal.bounds.soak_seconds), (300, 60));
     assert_eq!(world.goal(&packages).unwrap(), goal);
@@ -190,6 +191,19 @@ fn each_escape_is_not_allowed() {
         assert_eq!(failure.reason, "NotAllowed", "{spec}: {}", failure.message);
         assert!(failure.message.contains(expected), "{spec}: {}", failure.message);
     }
+}
+
+#[test]
+fn a_refusal_names_the_entry_or_the_line_that_it_is_about() {
+    let world = World::host();
+    let spec = "  files:\n    - {path: /srv/hello/x, file: x}\n    - {path: /etc/passwd, file: x}\n    - {path: /etc/systemd/system/hello-test.service, file: evil}\n";
+    let files: [(&str, &[u8]); 2] = [("files/x", b"x"), ("files/evil", b"[Service]\nExecStart=+/bin/sh\n")];
+    let message = world.goal_with(spec, &files).unwrap_err().message;
+    assert!(message.contains("HostWorkload, spec.files[1]: `/etc/passwd`"), "{message}");
+    assert!(
+        message.contains("/etc/systemd/system/hello-test.service:2: ") && !message.contains("files[2]"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -255,7 +269,7 @@ fn below_a_root_there_are_folders_and_files_without_owners() {
     assert!(goal.files.iter().all(|file| file.owner == Owner::default()));
     assert!(goal.folders.iter().all(|folder| folder.owner == Owner::default()));
     assert_eq!(goal.files.len(), 1);
-    assert_eq!(goal.health[0].probe, Probe::Exec { command: vec!["/bin/true".to_owned()], user: None });
+    assert_eq!(goal.health[0].probe, Probe::Exec { command: vec!["/bin/true".to_owned()], user: None, slice: None });
     for spec in [
         "  debs: [{name: nginx, version: '1'}]\n",
         "  units: [{name: hello-test.service}]\n",

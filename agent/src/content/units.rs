@@ -3,26 +3,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_host_policy::judge::Judgement;
+use kedge_host_policy::{DROP_IN, unit_name};
 use kedge_model::kinds::HostWorkload;
 
 use super::Making;
 use super::namespace::UNITS;
 use crate::goal::{Part, UnitGoal};
-use crate::policy::{DROP_IN, path, unit_name};
 use crate::record::Failure;
 
 /// In `restartOn`: the platform configuration, whatever its files are called.
 const PLATFORM: &str = "platform-config";
 
 impl Making<'_> {
-    pub fn units(&mut self, workload: &HostWorkload) -> Result<(), Failure> {
-        let brought = self.brought();
+    pub fn units(&mut self, workload: &HostWorkload, judgement: &Judgement) -> Result<(), Failure> {
+        let brought = &judgement.brought;
         let mut seen = BTreeSet::new();
-        for unit in &workload.units {
-            if let Err(sentence) = self.tenant.check_unit(&unit.name) {
-                self.refuse(sentence);
-                continue;
-            }
+        let allowed = workload.units.iter().zip(&judgement.units).filter(|(_, allowed)| **allowed);
+        for (unit, _) in allowed {
             if !seen.insert(unit.name.as_str()) {
                 return Err(Failure::new("BadPackage", format!("the unit `{}` is wanted twice", unit.name)));
             }
@@ -32,46 +30,23 @@ impl Making<'_> {
                     format!("`{}` is a template: name an instance of it", unit.name),
                 ));
             }
-            let restart_on = self.restart_on(&unit.name, &unit.restart_on, &brought);
+            let restart_on = self.restart_on(&unit.name, &unit.restart_on, brought);
             let name = unit.name.clone();
             self.goal.units.push(UnitGoal { name, enabled: unit.enabled, running: unit.running, restart_on });
         }
         if self.paths.is_host() {
-            self.own_units(&brought);
-            self.drop_ins(&brought)?;
+            self.own_units(brought);
+            self.drop_ins(brought)?;
         }
         Ok(())
     }
 
     /// Units that must be the workload's own on the host too, whatever their names say.
     fn own_units(&mut self, brought: &BTreeMap<String, Vec<String>>) {
-        let brings_file =
-            |unit: &String| brought.get(unit).is_some_and(|files| files.iter().any(|path| !path.contains(".d/")));
-        for unit in brought.keys().filter(|unit| !self.tenant.names_unit(unit)) {
-            let is_alone = !brings_file(unit) && !template_of(unit).is_some_and(|template| brings_file(&template));
-            // What a deb brings is known when it is installed.
-            if is_alone && self.goal.debs.is_empty() {
-                let way_out = self.tenant.way_out("units", unit);
-                self.refused.push(format!(
-                    "there is a drop-in for the unit `{unit}`, which neither a file nor a deb of this workload brings; {way_out}"
-                ));
-            }
-        }
         let named = self.goal.units.iter().map(|unit| &unit.name);
         // Those that its files start or stop are there already.
         let own = named.chain(brought.keys()).chain(&self.goal.own_units).filter(|unit| !self.tenant.names_unit(unit));
         self.goal.own_units = own.filter(|unit| unit_name::check(unit).is_ok()).map(|unit| instance_of(unit)).collect();
-    }
-
-    /// Files of units that the workload brings, by unit.
-    fn brought(&self) -> BTreeMap<String, Vec<String>> {
-        let mut brought: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for file in self.goal.files.iter().filter(|file| file.part == Part::Workload) {
-            let Some(below) = path::below_systemd(&file.path) else { continue };
-            let unit = below.split_once('/').map_or(below, |(folder, _)| folder.strip_suffix(".d").unwrap_or(folder));
-            brought.entry(unit.to_owned()).or_default().push(file.path.clone());
-        }
-        brought
     }
 
     /// What the workload asked for, and the unit's own files: a changed command line runs only after a restart.
@@ -83,7 +58,7 @@ impl Making<'_> {
                 false => _ = all.insert(word.clone()),
             }
         }
-        for unit in [Some(name.to_owned()), template_of(name)].into_iter().flatten() {
+        for unit in [Some(name.to_owned()), unit_name::template_of(name)].into_iter().flatten() {
             all.extend(brought.get(&unit).into_iter().flatten().cloned());
             if self.paths.is_host() && section(&unit).is_some() {
                 all.insert(drop_in(&unit));
@@ -99,7 +74,7 @@ impl Making<'_> {
             let Some(section) = section(&unit) else { continue };
             // A drop-in alone says what runs as well as a unit's file does.
             let is_tenants = brought.contains_key(&unit)
-                || template_of(&unit).is_some_and(|template| brought.contains_key(&template));
+                || unit_name::template_of(&unit).is_some_and(|template| brought.contains_key(&template));
             let forced = is_tenants && !self.tenant.names_unit(&unit);
             let text = self.tenant.drop_in(section, forced);
             self.add_made(drop_in(&unit), &text, Part::Workload)?;
@@ -124,11 +99,4 @@ fn section(unit: &str) -> Option<&'static str> {
 /// systemd tells nothing of a template, but of its instances, whether they are used or not.
 fn instance_of(unit: &str) -> String {
     unit.replace("@.", "@kedge.")
-}
-
-/// `x@.service` of `x@1.service`.
-fn template_of(unit: &str) -> Option<String> {
-    let (stem, kind) = unit_name::split(unit)?;
-    let (prefix, instance) = stem.split_once('@')?;
-    (!instance.is_empty()).then(|| format!("{prefix}@.{kind}"))
 }

@@ -9,7 +9,7 @@ const SHOWN: usize = 5;
 
 pub(super) fn step(step: &Step) -> String {
     match step {
-        Step::AddUser { name } => format!("add user {name}"),
+        Step::AddUser { name, .. } => format!("add user {name}"),
         Step::RemoveUser { name } => format!("remove user {name}"),
         Step::MakeFolder { path, .. } => format!("make folder {path}"),
         Step::RemoveFolder { path } => format!("remove folder {path} if it is empty"),

@@ -8,12 +8,12 @@ use kedge_model::wire::Timestamp;
 use kedge_status::Severity;
 
 use super::{Engine, Repairs};
-use crate::agenda::wait;
 use crate::goal::{Goal, OnDrift};
 use crate::observed::{Observed, Subjects};
 use crate::plan::difference::{differences, only_told, sentence};
 use crate::plan::subjects;
 use crate::record::Cause;
+use crate::tasks::wait;
 use crate::told::Told;
 
 /// What to look at.
@@ -113,13 +113,13 @@ impl Engine {
                 self.note_disk(written);
             }
             if self.drift.remove(assignment).is_some() || healthy {
-                self.tell_truth(assignment);
+                self.tell_status(assignment);
             }
             return None;
         }
         if self.drift.insert(assignment.to_owned(), what.clone()).as_ref() != Some(&what) {
             tracing::info!(assignment, what, "drift");
-            self.tell_truth(assignment);
+            self.tell_status(assignment);
         }
         // A change that failed and was to stay is left to the people who said so.
         let left = record_left(self, assignment);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use kedge_model::wire::Timestamp;
 
 use super::Engine;
-use super::truth::is_upkeep;
+use super::status::is_upkeep;
 use crate::goal::ObjectGoal;
 use crate::metrics::tally;
 use crate::record::{Cause, FailedAttempt, Failure, Original, Outcome, Record, Transaction};
@@ -40,7 +40,7 @@ impl Engine {
         if changed {
             self.release();
         }
-        self.tell_truth(assignment);
+        self.tell_status(assignment);
     }
 }
 

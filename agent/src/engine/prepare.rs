@@ -25,6 +25,10 @@ impl Engine {
         let running: Option<Running> = self.records.get(assignment).and_then(|record| record.running.clone());
         let subjects = subjects::of(goal, running.as_ref().map(|running| &running.original));
         let observed = self.host.look(&subjects)?;
+        if let Some(goal) = goal {
+            let known = self.records.get(assignment).map(|record| record.claimed.clone()).unwrap_or_default();
+            plan::claimed::check(goal, &observed, running.as_ref(), &known)?;
+        }
         let wish = debs::wish(goal, running.as_ref(), &others);
         let debs = match &wish {
             DebWish { want, give_back, .. } if want.is_empty() && give_back.is_empty() => DebPlan::default(),

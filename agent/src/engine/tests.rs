@@ -181,7 +181,7 @@ impl Lab {
     fn conditions(&mut self, name: &str) -> Vec<(String, Option<String>, Option<String>)> {
         let mut all = Vec::new();
         for told in self.told() {
-            if let Told::Truth { assignment, condition, version, drift, .. } = told
+            if let Told::AssignmentStatus { assignment, condition, version, drift, .. } = told
                 && assignment == name
             {
                 let condition = match condition {

@@ -2,7 +2,7 @@
 //! interruption goes on where the journal says, in the same direction.
 
 use super::health::{Health, Wait};
-use super::truth::{disk_failure, is_upkeep};
+use super::status::{disk_failure, is_upkeep};
 use super::{Engine, describe};
 use crate::plan::back::needed;
 use crate::record::{Cause, Failure, Outcome, Phase, Record, Running, Traced, Transaction};
@@ -49,6 +49,7 @@ impl Engine {
         let started = self.now();
         let written = self.records.change(assignment, |record| {
             record.counter += 1;
+            record.claimed.extend(wanted.iter().flat_map(|wanted| wanted.goal.claimed.iter().cloned()));
             record.transaction = Some(Transaction {
                 number: record.counter,
                 cause,
@@ -68,7 +69,7 @@ impl Engine {
             self.note_disk(Err(why));
             return self.end(assignment, Outcome::Refused(failure));
         }
-        self.tell_truth(assignment);
+        self.tell_status(assignment);
         self.drive(assignment);
     }
 
@@ -85,7 +86,7 @@ impl Engine {
             transaction.trace.extend(repaired);
         });
         self.note_disk(written);
-        self.tell_truth(assignment);
+        self.tell_status(assignment);
         self.start_again(assignment);
         self.drive(assignment);
     }
@@ -141,7 +142,7 @@ impl Engine {
             });
             self.note_disk(written);
         }
-        self.tell_truth(assignment);
+        self.tell_status(assignment);
     }
 
     /// Nothing differs: what runs is called by its new name.
@@ -152,6 +153,7 @@ impl Engine {
         if !self.records.get(assignment).is_some_and(same) || failed_before {
             let upkeep = is_upkeep(cause);
             let written = self.records.change(assignment, |record| {
+                record.claimed.extend(wanted.iter().flat_map(|wanted| wanted.goal.claimed.iter().cloned()));
                 record.running = wanted;
                 record.upkeep = None;
                 if !upkeep {
@@ -160,7 +162,7 @@ impl Engine {
             });
             self.note_disk(written);
         }
-        self.tell_truth(assignment);
+        self.tell_status(assignment);
     }
 
     pub(super) fn drive(&mut self, assignment: &str) {

@@ -35,8 +35,10 @@ fn state(expected: Option<&str>) -> DesiredState {
 
 /// Condition, drift, and whether it runs what is desired.
 fn told(expected: Option<&str>, results: &BTreeMap<String, Reported>) -> (Condition, Option<String>, bool) {
-    let told = truths(&state(expected), results, &Sightings::new(), Timestamp(1));
-    let [Told::Truth { desired, running, condition, drift, .. }] = told.as_slice() else { panic!("{told:?}") };
+    let told = assignment_statuses(&state(expected), results, &Sightings::new(), Timestamp(1));
+    let [Told::AssignmentStatus { desired, running, condition, drift, .. }] = told.as_slice() else {
+        panic!("{told:?}")
+    };
     (condition.clone(), drift.clone(), running.is_some() && running == desired)
 }
 
@@ -97,9 +99,9 @@ fn what_is_seen_counts_before_what_was_said_unless_it_is_hidden() {
     let said = reported(COMMIT, true);
     let condition = |seen: Option<Sighting>| {
         let seen = Sightings::from([("plc-line".to_owned(), seen)]);
-        let mut told = truths(&state(Some(COMMIT)), &said, &seen, NOON);
+        let mut told = assignment_statuses(&state(Some(COMMIT)), &said, &seen, NOON);
         told.pop().map(|told| match told {
-            Told::Truth { condition, at, .. } => (condition, at),
+            Told::AssignmentStatus { condition, at, .. } => (condition, at),
             told => panic!("{told:?}"),
         })
     };

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 
 use kedge_model::wire::{DesiredState, PlatformSource, Timestamp};
 
-use super::board::{Facts, Fare};
 use super::judged::{Judged, Standing};
 use super::name::{ARGO, KUSTOMIZE, Kind, Name};
+use super::observations::{Facts, Fare};
 use crate::external::fits;
 
 /// What is known of the platform's branch in this cluster.

@@ -10,9 +10,9 @@ mod whole;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::board::{Facts, Fare, Scope, Watched};
 use super::judged::{Judged, Standing, Subject, judge};
 use super::name::{ARGO, HELM, KUSTOMIZE, Kind, Name, SOURCES};
+use super::observations::{Facts, Fare, Scope, Watched};
 
 pub const OLD: &str = "1111111111111111111111111111111111111111";
 pub const NEW: &str = "2222222222222222222222222222222222222222";

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_model::wire::{DesiredState, Mode, Observation};
 
-use super::board::{Facts, Fare, Scope};
 use super::name::{ARGO, KUSTOMIZE, Kind, Name, SOURCES};
+use super::observations::{Facts, Fare, Scope};
 
 /// What a state names, by kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

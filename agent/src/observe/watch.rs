@@ -1,4 +1,5 @@
-//! One watch: get, list and watch of one kind, for as long as the observer wants it. Judgements go to the board; no object is kept.
+//! One watch: get, list and watch of one kind, for as long as the observer wants it. Judgements go to the `observations`; no object is
+//! kept.
 
 use std::collections::BTreeSet;
 use std::future::poll_fn;
@@ -10,8 +11,8 @@ use futures_core::Stream;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 
-use super::board::{Board, Fare, Scope};
 use super::name::Name;
+use super::observations::{Fare, Observations, Scope};
 use super::seen::Seen;
 use super::served::{self, Served};
 
@@ -33,12 +34,12 @@ enum Ended {
 }
 
 /// Runs until it is aborted.
-pub async fn run(client: Client, scope: Scope, board: Arc<Board>) {
+pub async fn run(client: Client, scope: Scope, observations: Arc<Observations>) {
     let mut gap = FIRST_GAP;
     loop {
         let found = served::find(&client, &scope.kind, &scope.version).await;
         let ended = match found {
-            Ok(Some(served)) => follow(&client, &scope, &served, &board, &mut gap).await,
+            Ok(Some(served)) => follow(&client, &scope, &served, &observations, &mut gap).await,
             Ok(None) => Ended::NotServed,
             Err(error) => Ended::of(&error),
         };
@@ -46,16 +47,16 @@ pub async fn run(client: Client, scope: Scope, board: Arc<Board>) {
             Ended::Old => tracing::debug!(kind = %scope.kind, "a watch is too far behind; it lists again"),
             Ended::NotServed => {
                 // Its objects went with the kind.
-                board.keep(&scope, &BTreeSet::new());
-                board.fare(&scope, Fare::NotServed);
+                observations.keep(&scope, &BTreeSet::new());
+                observations.fare(&scope, Fare::NotServed);
             }
             Ended::Forbidden(why) => {
                 tracing::warn!(kind = %scope.kind, why, "not allowed to observe; trying again");
-                board.fare(&scope, Fare::Forbidden(why));
+                observations.fare(&scope, Fare::Forbidden(why));
             }
             Ended::Broken(why) => {
                 tracing::warn!(kind = %scope.kind, why, "the API server doesn't tell; trying again");
-                board.fare(&scope, Fare::Broken(why));
+                observations.fare(&scope, Fare::Broken(why));
                 gap = gap.min(BROKEN_GAP);
             }
         }
@@ -65,7 +66,13 @@ pub async fn run(client: Client, scope: Scope, board: Arc<Board>) {
 }
 
 /// Until the watch can't go on.
-async fn follow(client: &Client, scope: &Scope, served: &Served, board: &Board, gap: &mut Duration) -> Ended {
+async fn follow(
+    client: &Client,
+    scope: &Scope,
+    served: &Served,
+    observations: &Observations,
+    gap: &mut Duration,
+) -> Ended {
     let api: Api<Seen> = match scope.namespace.as_deref().filter(|_| served.namespaced) {
         Some(namespace) => Api::namespaced_with(client.clone(), namespace, &served.resource),
         None => Api::all_with(client.clone(), &served.resource),
@@ -86,16 +93,16 @@ async fn follow(client: &Client, scope: &Scope, served: &Served, board: &Board, 
                 if let (Some(name), Some(listed)) = (seen.name(&scope.kind), &mut listed) {
                     listed.insert(name);
                 }
-                put(&seen, scope, board);
+                put(&seen, scope, observations);
             }
             Ok(Event::InitDone) => {
-                board.keep(scope, &listed.take().unwrap_or_default());
+                observations.keep(scope, &listed.take().unwrap_or_default());
                 *gap = FIRST_GAP;
             }
-            Ok(Event::Apply(seen)) => put(&seen, scope, board),
+            Ok(Event::Apply(seen)) => put(&seen, scope, observations),
             Ok(Event::Delete(seen)) => {
                 if let Some(name) = seen.name(&scope.kind) {
-                    board.remove(&name);
+                    observations.remove(&name);
                 }
             }
             Err(error) => return Ended::of_watch(&error),
@@ -103,9 +110,9 @@ async fn follow(client: &Client, scope: &Scope, served: &Served, board: &Board, 
     }
 }
 
-fn put(seen: &Seen, scope: &Scope, board: &Board) {
+fn put(seen: &Seen, scope: &Scope, observations: &Observations) {
     if let Some(name) = seen.name(&scope.kind) {
-        board.put(name, seen.judge(&scope.kind));
+        observations.put(name, seen.judge(&scope.kind));
     }
 }
 

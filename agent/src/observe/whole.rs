@@ -4,9 +4,9 @@
 use kedge_model::wire::{Observation, Timestamp};
 use kedge_status::Condition;
 
-use super::board::{Facts, Fare};
 use super::judged::{Judged, Standing};
 use super::name::Name;
+use super::observations::{Facts, Fare};
 use crate::external::{REPORTED, Sighting, fits};
 
 /// An object that is named or read from, and what is known of it.

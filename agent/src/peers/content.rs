@@ -1,4 +1,4 @@
-//! Content from peers: who has it as the driver last heard, each over connections of its own. The desk's downloads ask here first.
+//! Content from peers: who has it as the driver last heard, each over connections of its own. The sync loop's downloads ask here first.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -21,20 +21,20 @@ use super::dial::{self, Line};
 use crate::link::mutual::Mutual;
 use crate::link::{HubLink, LinkError};
 use crate::objects::Objects;
-use crate::swarm::{Holder, HolderError, Lie, Pieces, Sources, Swarm, SwarmError};
+use crate::swarm::{Holder, HolderError, Misbehavior, Pieces, Sources, Swarm, SwarmError};
 
 /// What a download needs. Cheap to clone.
 #[derive(Clone)]
 pub struct Content {
     swarm: Swarm,
-    board: Arc<Board>,
+    sources: Arc<ContentSources>,
 }
 
 /// What the driver writes and downloads read.
-pub struct Board {
+pub struct ContentSources {
     link: Arc<HubLink>,
     view: Mutex<View>,
-    lies: mpsc::Sender<(ClusterId, Lie)>,
+    lies: mpsc::Sender<(ClusterId, Misbehavior)>,
 }
 
 #[derive(Default)]
@@ -79,19 +79,19 @@ const THIN: u64 = 16 * 1024;
 const MAX_WAITS: usize = 256;
 
 impl Content {
-    pub fn new(swarm: Swarm, board: Arc<Board>) -> Content {
-        Content { swarm, board }
+    pub fn new(swarm: Swarm, sources: Arc<ContentSources>) -> Content {
+        Content { swarm, sources }
     }
 
     /// The blob is an object when this returns true. False: the hub is to be asked.
     pub async fn fetch(&self, blob: &BlobRef, objects: &Objects) -> Result<bool, SwarmError> {
-        self.board.begin(blob);
-        if self.board.holders(&blob.digest).is_empty() && !self.board.is_coming(&blob.digest) {
+        self.sources.begin(blob);
+        if self.sources.holders(&blob.digest).is_empty() && !self.sources.is_coming(&blob.digest) {
             return Ok(false);
         }
-        match self.swarm.fetch(blob, &*self.board, objects).await {
+        match self.swarm.fetch(blob, &*self.sources, objects).await {
             Ok(()) => {
-                self.board.end(&blob.digest);
+                self.sources.end(&blob.digest);
                 Ok(true)
             }
             Err(SwarmError::Nobody(_)) => {
@@ -107,9 +107,9 @@ impl Content {
     }
 }
 
-impl Board {
-    pub fn new(link: Arc<HubLink>, lies: mpsc::Sender<(ClusterId, Lie)>) -> Board {
-        Board { link, view: Mutex::default(), lies }
+impl ContentSources {
+    pub fn new(link: Arc<HubLink>, lies: mpsc::Sender<(ClusterId, Misbehavior)>) -> ContentSources {
+        ContentSources { link, view: Mutex::default(), lies }
     }
 
     /// Who has what, and whether somebody else fetches for the site.
@@ -146,7 +146,7 @@ impl Board {
     }
 }
 
-impl Sources for Board {
+impl Sources for ContentSources {
     fn holders(&self, blob: &Digest) -> Vec<Arc<dyn Holder>> {
         let view = self.lock();
         let Some(names) = view.holders.get(blob) else { return Vec::new() };
@@ -158,9 +158,9 @@ impl Sources for Board {
         view.carried && view.waits.get(blob).is_none_or(|wait| wait.since.elapsed() < wait.most)
     }
 
-    fn lied(&self, who: ClusterId, lie: Lie) {
+    fn misbehaved(&self, who: ClusterId, misbehavior: Misbehavior) {
         // When there are more lies than room, some of them do.
-        _ = self.lies.try_send((who, lie));
+        _ = self.lies.try_send((who, misbehavior));
     }
 }
 
@@ -243,9 +243,9 @@ fn of_link(error: LinkError) -> HolderError {
     HolderError::Broken(error.sentence())
 }
 
-impl std::fmt::Debug for Board {
+impl std::fmt::Debug for ContentSources {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Board").field("link", &self.link).finish_non_exhaustive()
+        f.debug_struct("ContentSources").field("link", &self.link).finish_non_exhaustive()
     }
 }
 

@@ -19,12 +19,12 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kedge_model::wire::{ClusterId, Digest, Envelope, Generation, PollRequest, SiteAnswer, Timestamp};
-use kedge_peer::{Lie, Message, Node, Settings};
+use kedge_peer::{Message, Misbehavior, Node, Settings};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::content::Board;
+use super::content::ContentSources;
 use super::dial::{DialError, Line};
 use super::listener::{self, Asked, Door, Guard};
 use super::mdns::{self, Heard};
@@ -32,7 +32,7 @@ use super::shown::Shown;
 use super::table::Table;
 use super::{News, Own, Place};
 use crate::link::{FetchError, LinkError};
-use crate::swarm::{Lie as ContentLie, Server};
+use crate::swarm::{Misbehavior as ContentMisbehavior, Server};
 use files::Files;
 use find::Fixed;
 
@@ -40,10 +40,10 @@ pub struct Driver {
     place: Place,
     me: ClusterId,
     node: Node,
-    board: Arc<Board>,
+    sources: Arc<ContentSources>,
     own: watch::Receiver<Arc<Own>>,
     tell: mpsc::Sender<News>,
-    lied: Arc<tokio::sync::Mutex<mpsc::Receiver<(ClusterId, ContentLie)>>>,
+    lied: Arc<tokio::sync::Mutex<mpsc::Receiver<(ClusterId, ContentMisbehavior)>>>,
     /// The node's clock, which doesn't jump.
     began: (Instant, Timestamp),
     table: Table,
@@ -107,10 +107,10 @@ const ANNOUNCEMENTS: usize = 128;
 impl Driver {
     pub fn new(
         place: Place,
-        board: Arc<Board>,
+        sources: Arc<ContentSources>,
         own: watch::Receiver<Arc<Own>>,
         tell: mpsc::Sender<News>,
-        lied: Arc<tokio::sync::Mutex<mpsc::Receiver<(ClusterId, ContentLie)>>>,
+        lied: Arc<tokio::sync::Mutex<mpsc::Receiver<(ClusterId, ContentMisbehavior)>>>,
     ) -> Driver {
         let (me, now) = (place.link.cluster(), Instant::now());
         let began = (now, place.clock.now());
@@ -121,7 +121,7 @@ impl Driver {
             node: Node::new(settings, keys, began.1),
             me,
             place,
-            board,
+            sources,
             own,
             tell,
             lied,
@@ -165,7 +165,7 @@ impl Driver {
         helpers.spawn(listener::serve(socket, door));
         let (heard, mut announced) = mpsc::channel(ANNOUNCEMENTS);
         if self.place.config.mdns {
-            helpers.spawn(mdns::run(self.voice(), heard));
+            helpers.spawn(mdns::run(self.announcement(), heard));
         }
         tracing::info!(site = self.place.site, port = self.port, "peers of the site are looked for");
         let lied = Arc::clone(&self.lied);
@@ -186,7 +186,7 @@ impl Driver {
                     Ok(ended) => self.ended(ended),
                     Err(error) => tracing::error!(%error, "an exchange with a peer broke down"),
                 },
-                Some((who, lie)) = lied.recv() => self.accuse(who, lie),
+                Some((who, misbehavior)) = lied.recv() => self.accuse(who, misbehavior),
                 Ok(permit) = tell.reserve(), if self.has_news => {
                     self.has_news = false;
                     permit.send(std::mem::take(&mut self.news));
@@ -248,7 +248,7 @@ impl Driver {
         let message = match Message::from_json(bytes) {
             Ok(message) => message,
             Err(error) => {
-                let actions = self.node.accuse(from, Lie::Unreadable(error.to_string()), now);
+                let actions = self.node.accuse(from, Misbehavior::Unreadable(error.to_string()), now);
                 self.perform(actions);
                 _ = reply.send(None);
                 return;
@@ -261,9 +261,9 @@ impl Driver {
         self.perform(actions);
     }
 
-    fn accuse(&mut self, who: ClusterId, lie: ContentLie) {
+    fn accuse(&mut self, who: ClusterId, misbehavior: ContentMisbehavior) {
         let now = self.now();
-        let actions = self.node.accuse(who, Lie::WrongBytes(lie.to_string()), now);
+        let actions = self.node.accuse(who, Misbehavior::WrongBytes(misbehavior.to_string()), now);
         self.perform(actions);
     }
 
@@ -291,7 +291,7 @@ impl Driver {
         }
         let new = self.table.tell(cluster, address, now);
         // The hub says that there is such a one: whether it is there is found out when it is talked to.
-        if self.node.shelf().member(&cluster).is_some() {
+        if self.node.store().member(&cluster).is_some() {
             self.node.found(cluster, now);
         } else if new || !self.node.peers().any(|peer| peer.cluster == cluster) {
             self.probe_soon(address);

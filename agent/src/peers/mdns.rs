@@ -36,9 +36,9 @@ pub struct Heard {
     pub stays: bool,
 }
 
-struct Voice {
+struct Announcer {
     settings: Settings,
-    ears: Vec<Ear>,
+    mdns_sockets: Vec<MdnsSocket>,
     /// When it is said again that this agent is here.
     say_at: Instant,
     /// How often it was said since something changed.
@@ -49,7 +49,7 @@ struct Voice {
     look_at: Instant,
 }
 
-struct Ear {
+struct MdnsSocket {
     interface: Interface,
     socket: UdpSocket,
 }
@@ -69,17 +69,18 @@ const ANSWER_WITHIN: Duration = Duration::from_millis(400);
 /// Cables are plugged and addresses change.
 const LOOK_EVERY: Duration = Duration::from_secs(30);
 /// A host has a handful; a router of containers thousands.
-const MAX_EARS: usize = 8;
+const MAX_SOCKETS: usize = 8;
 
 /// Until the channel is closed.
 pub async fn run(settings: Settings, tell: mpsc::Sender<Heard>) {
     let now = Instant::now();
-    let mut voice = Voice { settings, ears: Vec::new(), say_at: now, said: 0, last: None, met: false, look_at: now };
+    let mut announcer =
+        Announcer { settings, mdns_sockets: Vec::new(), say_at: now, said: 0, last: None, met: false, look_at: now };
     while !tell.is_closed() {
-        voice.keep_up().await;
-        let wake = voice.say_at.min(voice.look_at);
+        announcer.keep_up().await;
+        let wake = announcer.say_at.min(announcer.look_at);
         tokio::select! {
-            (interface, bytes, from) = hear(&voice.ears) => voice.take(interface, &bytes, from, &tell),
+            (interface, bytes, from) = hear(&announcer.mdns_sockets) => announcer.take(interface, &bytes, from, &tell),
             () = tokio::time::sleep_until(wake) => {}
             () = tell.closed() => break,
         }
@@ -92,7 +93,7 @@ pub fn hash_of(site: &str) -> String {
     digest.hex().chars().take(16).collect()
 }
 
-impl Voice {
+impl Announcer {
     async fn keep_up(&mut self) {
         let now = Instant::now();
         if now >= self.look_at {
@@ -115,16 +116,18 @@ impl Voice {
     /// True: there is a new way to say something.
     fn look(&mut self) -> bool {
         let here = interface::all(self.settings.interfaces.as_deref());
-        self.ears.retain(|ear| here.contains(&ear.interface));
+        self.mdns_sockets.retain(|mdns_socket| here.contains(&mdns_socket.interface));
         let mut new = false;
         for interface in here {
-            if self.ears.len() == MAX_EARS || self.ears.iter().any(|ear| ear.interface == interface) {
+            if self.mdns_sockets.len() == MAX_SOCKETS
+                || self.mdns_sockets.iter().any(|mdns_socket| mdns_socket.interface == interface)
+            {
                 continue;
             }
             match interface.open() {
                 Ok(socket) => {
                     tracing::debug!(interface = interface.name, "peers are looked for");
-                    self.ears.push(Ear { interface, socket });
+                    self.mdns_sockets.push(MdnsSocket { interface, socket });
                     new = true;
                 }
                 Err(error) => {
@@ -150,16 +153,16 @@ impl Voice {
     }
 
     async fn send(&self, bytes: &[u8]) {
-        for ear in &self.ears {
+        for mdns_socket in &self.mdns_sockets {
             // An interface that is down says so; the next look finds out.
-            _ = ear.socket.send_to(bytes, SocketAddr::from((GROUP, PORT))).await;
+            _ = mdns_socket.socket.send_to(bytes, SocketAddr::from((GROUP, PORT))).await;
         }
     }
 
     fn take(&mut self, interface: usize, bytes: &[u8], from: SocketAddr, tell: &mpsc::Sender<Heard>) {
-        let Some(ear) = self.ears.get(interface) else { return };
+        let Some(mdns_socket) = self.mdns_sockets.get(interface) else { return };
         // Only who shares the link is a neighbour.
-        if !matches!(from.ip(), IpAddr::V4(ip) if ear.interface.reaches(ip)) {
+        if !matches!(from.ip(), IpAddr::V4(ip) if mdns_socket.interface.reaches(ip)) {
             return;
         }
         let Some(packet) = packet::read(bytes) else { return };
@@ -179,25 +182,25 @@ impl Voice {
     }
 }
 
-impl Drop for Voice {
+impl Drop for Announcer {
     /// Says goodbye, so that others needn't find out.
     fn drop(&mut self) {
         let goodbye = self.words(false);
-        for ear in &self.ears {
-            _ = ear.socket.try_send_to(&goodbye, SocketAddr::from((GROUP, PORT)));
+        for mdns_socket in &self.mdns_sockets {
+            _ = mdns_socket.socket.try_send_to(&goodbye, SocketAddr::from((GROUP, PORT)));
         }
     }
 }
 
 /// The next packet, by which of the sockets it came.
-async fn hear(ears: &[Ear]) -> (usize, Vec<u8>, SocketAddr) {
-    if ears.is_empty() {
+async fn hear(mdns_sockets: &[MdnsSocket]) -> (usize, Vec<u8>, SocketAddr) {
+    if mdns_sockets.is_empty() {
         return std::future::pending().await;
     }
-    let waits = ears.iter().map(|ear| Box::pin(ear.socket.readable()));
+    let waits = mdns_sockets.iter().map(|mdns_socket| Box::pin(mdns_socket.socket.readable()));
     let (_, ready, _) = futures_util::future::select_all(waits).await;
     let mut bytes = vec![0; packet::MAX_PACKET];
-    match ears.get(ready).map(|ear| ear.socket.try_recv_from(&mut bytes)) {
+    match mdns_sockets.get(ready).map(|mdns_socket| mdns_socket.socket.try_recv_from(&mut bytes)) {
         Some(Ok((length, from))) => {
             bytes.truncate(length);
             (ready, bytes, from)

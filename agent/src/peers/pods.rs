@@ -12,4 +12,4 @@ pub mod shown;
 mod tests;
 
 pub use door::{Pod, PodDoor};
-pub use mirror::{Mirror, Shelf};
+pub use mirror::{Mirror, NodeContent};

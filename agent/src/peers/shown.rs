@@ -51,7 +51,7 @@ pub struct Peer {
 }
 
 const FILE: &str = "peers.json";
-/// 1,024 peers with their lies.
+/// 1,024 peers with what they did.
 const MOST: u64 = 4 * 1024 * 1024;
 
 impl Shown {

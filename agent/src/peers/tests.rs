@@ -257,10 +257,10 @@ async fn content_comes_from_a_peer_and_only_to_whom_it_is_meant_for() {
 #[tokio::test]
 async fn what_is_no_message_is_refused_and_shown() {
     let authority = Authority::new();
-    let (one, liar) = (Agent::new(&authority, "one", &press()), Agent::new(&authority, "liar", &press()));
+    let (one, misbehaving) = (Agent::new(&authority, "one", &press()), Agent::new(&authority, "liar", &press()));
     let mut first = one.start(&[]);
     let address = SocketAddr::from(([127, 0, 0, 1], one.port));
-    let mutual = liar.link.mutual().unwrap();
+    let mutual = misbehaving.link.mutual().unwrap();
     let mut line = within(async {
         loop {
             if let Ok(line) = dial::dial(&mutual, address).await {
@@ -272,7 +272,7 @@ async fn what_is_no_message_is_refused_and_shown() {
     .await;
     assert!(line.sync(b"{\"version\":".to_vec().into()).await.is_err());
     let news = within(first.news()).await;
-    assert!(news.lies.is_some_and(|lies| lies.contains(&liar.link.cluster().to_string())));
+    assert!(news.lies.is_some_and(|lies| lies.contains(&misbehaving.link.cluster().to_string())));
     let paths = Paths::below(one.folder.path());
     let shown = within(async {
         loop {

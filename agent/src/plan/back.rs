@@ -45,7 +45,7 @@ enum Kind {
 
 fn subject(step: &Step) -> Option<(Kind, &str)> {
     match step {
-        Step::AddUser { name } | Step::RemoveUser { name } => Some((Kind::User, name)),
+        Step::AddUser { name, .. } | Step::RemoveUser { name } => Some((Kind::User, name)),
         Step::MakeFolder { path, .. }
         | Step::RemoveFolder { path }
         | Step::PutFile { path, .. }

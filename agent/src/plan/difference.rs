@@ -10,11 +10,15 @@ use crate::observed::{DebState, ObjectState, Observed, PathState, UnitState};
 /// More sentences than this are only counted.
 const MAX_SENTENCES: usize = 5;
 
+fn has_account(observed: &Observed, user: &str) -> bool {
+    observed.users.get(user).is_some_and(|state| state.account.is_some())
+}
+
 /// Empty: everything is as it should be.
 pub fn differences(goal: &Goal, observed: &Observed, objects: &Path) -> Vec<String> {
     let mut all = Vec::new();
     let path = |path: &str| observed.paths.get(path).cloned().unwrap_or(PathState::Absent);
-    if let Some(user) = goal.user.as_ref().filter(|user| observed.users.get(*user) != Some(&true)) {
+    if let Some(user) = goal.user.as_ref().filter(|user| !has_account(observed, user)) {
         all.push(format!("user {user} was removed"));
     }
     for folder in &goal.folders {

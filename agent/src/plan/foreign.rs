@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use kedge_host_policy::DROP_IN;
+
 use super::Question;
 use crate::goal::Goal;
 use crate::observed::{Observed, PathState, UnitState};
-use crate::policy::DROP_IN;
 use crate::record::Failure;
 
 /// Units of others among those of a goal that was applied, each in a sentence.

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::goal::{Goal, ObjectId, Owner, UnitGoal};
-use crate::record::{Failure, Original, Record};
+use crate::record::{Failure, Original, Record, Running};
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Others {
@@ -17,6 +17,21 @@ pub struct Others {
     paths: BTreeMap<String, (Claim, String)>,
     units: BTreeMap<String, (UnitGoal, String)>,
     objects: Vec<(ObjectId, String)>,
+    /// The namespaces that they run in.
+    pub(super) neighbours: Vec<Neighbour>,
+}
+
+/// What another assignment has of its namespace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Neighbour {
+    pub assignment: String,
+    /// None in what older agents wrote.
+    pub namespace: Option<String>,
+    pub slice: Option<String>,
+    pub user: Option<String>,
+    /// Kedge made that user.
+    pub made: bool,
+    pub folders: Vec<String>,
 }
 
 /// What somebody wants a path to be.
@@ -36,6 +51,7 @@ impl Others {
             let name = &record.assignment;
             others.add_original(&running.original);
             others.users.extend(running.goal.user.clone());
+            others.neighbours.push(Neighbour::of(name, running));
             for deb in &running.goal.debs {
                 others.debs.insert(deb.name.clone(), (deb.version.clone(), name.clone()));
             }
@@ -92,6 +108,20 @@ impl Others {
             }
         }
         Ok(())
+    }
+}
+
+impl Neighbour {
+    fn of(assignment: &str, running: &Running) -> Neighbour {
+        let Running { goal, original, .. } = running;
+        Neighbour {
+            assignment: assignment.to_owned(),
+            namespace: goal.namespace.clone(),
+            slice: goal.slice().map(str::to_owned),
+            user: goal.user.clone(),
+            made: goal.user.as_ref().is_some_and(|user| original.users.contains(user)),
+            folders: goal.folders.iter().map(|folder| folder.path.clone()).collect(),
+        }
     }
 }
 

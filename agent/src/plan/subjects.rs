@@ -24,6 +24,7 @@ fn add_goal(goal: &Goal, subjects: &mut Subjects) {
         subjects.paths.insert(path.to_owned());
         subjects.paths.extend(above(path).map(str::to_owned));
     }
+    subjects.paths.extend(goal.claimed.iter().cloned());
     subjects.debs.extend(goal.debs.iter().map(|deb| deb.name.clone()));
     subjects.units.extend(goal.units.iter().map(|unit| unit.name.clone()));
     subjects.own_units.extend(goal.own_units.iter().cloned());

@@ -86,8 +86,8 @@ fn failed(reason: &str, message: &str) -> Condition {
     Condition::Failed { reason: reason.to_owned(), message: message.to_owned() }
 }
 
-fn truth(assignment: &str, condition: Condition, at: Timestamp) -> Told {
-    Told::Truth {
+fn assignment_status(assignment: &str, condition: Condition, at: Timestamp) -> Told {
+    Told::AssignmentStatus {
         assignment: assignment.to_owned(),
         desired: Some(packages("v1")),
         generation: Generation(7),
@@ -120,7 +120,7 @@ fn an_age_is_kept_while_word_and_reason_stay() {
     let (mut reporter, healed) = open(&disk, &clock);
     assert!(healed.is_empty());
     let mut say = |condition: Condition| {
-        reporter.tell(&truth("shop", condition, clock.now()));
+        reporter.tell(&assignment_status("shop", condition, clock.now()));
         clock.pass(60_000);
         let report = sealed(&mut reporter).reports.remove("shop").unwrap();
         ((report.since.0 - NOON) / 60_000, (report.observed_at.0 - NOON) / 60_000)
@@ -136,6 +136,33 @@ fn an_age_is_kept_while_word_and_reason_stay() {
 }
 
 #[test]
+fn a_warning_is_in_the_status_document_as_long_as_it_lasts() {
+    let (disk, clock) = (FakeDisk::new(), HandClock::at(NOON));
+    let (mut reporter, _) = open(&disk, &clock);
+    reporter.tell(&assignment_status("shop", Condition::Converged, clock.now()));
+    let before = sealed(&mut reporter);
+    assert!(before.warnings.is_empty());
+    let low = |message: &str| Told::Warning {
+        code: "DiskLow".to_owned(),
+        severity: Severity::Error,
+        message: message.to_owned(),
+    };
+    let raised = clock.now();
+    reporter.tell(&low("less than 32 MiB of the disk are free"));
+    let told = sealed(&mut reporter);
+    assert_ne!(told.heads(), before.heads(), "the hub asks for it at the next poll");
+    clock.pass(60_000);
+    reporter.tell(&low("less than 32 MiB of the disk are free"));
+    assert_eq!(reporter.heads(), told.heads(), "the same again costs nothing");
+    reporter.tell(&low("less than 16 MiB of the disk are free"));
+    let worse = sealed(&mut reporter).warnings["DiskLow"].clone();
+    assert_eq!((worse.since, worse.severity), (raised, Severity::Error), "it is one warning, as old as it is");
+    assert_eq!(worse.message, "less than 16 MiB of the disk are free");
+    reporter.tell(&Told::WarningOver { code: "DiskLow".to_owned() });
+    assert!(sealed(&mut reporter).warnings.is_empty());
+}
+
+#[test]
 fn nothing_new_is_neither_written_nor_sent() {
     let (disk, clock) = (FakeDisk::new(), HandClock::at(NOON));
     let (mut reporter, _) = open(&disk, &clock);
@@ -144,8 +171,8 @@ fn nothing_new_is_neither_written_nor_sent() {
         reporter.contact(Timestamp(clock.now().0 + 700));
         reporter.fact("kernel", "6.1.0");
         reporter.warn("DiskFull", Severity::Warning, "the disk is nearly full");
-        let mut told = truth("shop", Condition::Converged, clock.now());
-        if let Told::Truth { generation: of, .. } = &mut told {
+        let mut told = assignment_status("shop", Condition::Converged, clock.now());
+        if let Told::AssignmentStatus { generation: of, .. } = &mut told {
             *of = Generation(generation);
         }
         reporter.tell(&told);
@@ -163,15 +190,15 @@ fn nothing_new_is_neither_written_nor_sent() {
 fn a_restart_goes_on_where_it_was_as_a_new_actor() {
     let (disk, clock) = (FakeDisk::new(), HandClock::at(NOON));
     let (mut reporter, _) = open(&disk, &clock);
-    reporter.tell(&truth("shop", Condition::Converged, clock.now()));
+    reporter.tell(&assignment_status("shop", Condition::Converged, clock.now()));
     let before = sealed(&mut reporter);
     clock.pass(HOUR);
     let (mut reporter, healed) = open(&disk, &clock);
     assert!(healed.is_empty());
     assert_eq!(reporter.heads(), before.heads());
-    reporter.tell(&truth("shop", Condition::Converged, clock.now()));
+    reporter.tell(&assignment_status("shop", Condition::Converged, clock.now()));
     assert_eq!(reporter.heads(), before.heads());
-    reporter.tell(&truth("shop", Condition::Converging, clock.now()));
+    reporter.tell(&assignment_status("shop", Condition::Converging, clock.now()));
     let after = sealed(&mut reporter);
     assert!(after.contains(&before.heads().heads));
     assert_eq!((after.epoch, after.nonce), (before.epoch, before.nonce));
@@ -186,7 +213,7 @@ fn many_tells_cost_one_write() {
     reporter.flush().unwrap();
     let before = counting.syncs();
     for number in 0..20 {
-        reporter.tell(&truth(&format!("a{number}"), Condition::Converged, Timestamp(NOON)));
+        reporter.tell(&assignment_status(&format!("a{number}"), Condition::Converged, Timestamp(NOON)));
     }
     reporter.flush().unwrap();
     reporter.flush().unwrap();
@@ -201,7 +228,7 @@ fn two_hundred_changes_are_an_epoch() {
     for number in 0..450_i64 {
         clock.pass(1_000);
         let condition = if number % 2 == 0 { Condition::Converged } else { Condition::Converging };
-        reporter.tell(&truth("shop", condition, clock.now()));
+        reporter.tell(&assignment_status("shop", condition, clock.now()));
         let status = sealed(&mut reporter);
         assert!(status.changes() < 200);
         epochs.push(status.epoch);
@@ -216,8 +243,8 @@ fn two_hundred_changes_are_an_epoch() {
 fn a_document_that_is_too_large_is_begun_anew_once() {
     let (disk, clock) = (FakeDisk::new(), HandClock::at(NOON));
     let (mut reporter, _) = open(&disk, &clock);
-    reporter.tell(&truth("shop", Condition::Converging, clock.now()));
-    reporter.tell(&truth("shop", Condition::Converged, clock.now()));
+    reporter.tell(&assignment_status("shop", Condition::Converging, clock.now()));
+    reporter.tell(&assignment_status("shop", Condition::Converged, clock.now()));
     assert!(reporter.shrink().unwrap());
     let status = sealed(&mut reporter);
     assert_eq!((status.epoch, status.changes(), status.reports.len()), (2, 1, 1));
@@ -268,8 +295,8 @@ fn commands_read_what_was_told_without_changing_anything() {
     let (disk, clock) = (FakeDisk::new(), HandClock::at(NOON));
     assert!(read(&disk, &paths()).unwrap().is_none());
     let (mut reporter, _) = open(&disk, &clock);
-    reporter.tell(&truth("shop", Condition::Converged, clock.now()));
-    reporter.tell(&truth("old", Condition::Converged, clock.now()));
+    reporter.tell(&assignment_status("shop", Condition::Converged, clock.now()));
+    reporter.tell(&assignment_status("old", Condition::Converged, clock.now()));
     reporter.tell(&Told::Gone { assignment: "old".to_owned(), at: clock.now() });
     reporter.flush().unwrap();
     let before = disk.operations();

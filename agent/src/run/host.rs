@@ -11,7 +11,7 @@ use kedge_status::Severity;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::kubernetes::ClusterGround;
+use super::kubernetes::ClusterTarget;
 use crate::apply::Host;
 use crate::apply::host::HostApplier;
 use crate::clock::Clock;
@@ -32,21 +32,21 @@ use crate::{content, facts};
 
 /// What every applier of this process is made of.
 #[derive(Clone, Debug)]
-pub(super) struct Workshop {
+pub(super) struct ApplierFactory {
     pub paths: Paths,
     pub disk: Arc<dyn Disk>,
     pub clock: Arc<dyn Clock>,
     pub objects: Objects,
     pub pulse: Arc<Pulse>,
     pub line: HubLine,
-    pub ground: Ground,
+    pub target: TargetKind,
 }
 
 /// What is changed: this host, or the cluster that it is a node of.
 #[derive(Clone, Debug)]
-pub(super) enum Ground {
+pub(super) enum TargetKind {
     Host,
-    Cluster(ClusterGround),
+    Cluster(ClusterTarget),
 }
 
 /// The way to ask the hub from the applier's thread: the link, while there is one.
@@ -63,10 +63,10 @@ struct HostEngine {
     objects: Objects,
     tell: UnboundedSender<Told>,
     paths: Paths,
-    ground: Ground,
+    target: TargetKind,
 }
 
-impl Workshop {
+impl ApplierFactory {
     pub(super) fn make(self) -> Make {
         Box::new(move |tell| self.applier(tell).map(|applier| Box::new(applier) as Box<dyn Applier>))
     }
@@ -74,22 +74,22 @@ impl Workshop {
     fn applier(&self, tell: &UnboundedSender<Told>) -> Result<HostEngine, String> {
         let (mut records, found) = Records::open(Arc::clone(&self.disk), &self.paths).map_err(|error| chain(&error))?;
         warn_of(&found, tell);
-        if let Ground::Cluster(_) = &self.ground {
+        if let TargetKind::Cluster(_) = &self.target {
             let all: Vec<String> = records.all().keys().cloned().collect();
             all.iter().for_each(|assignment| _ = records.note(assignment, content::kubernetes::earlier::adopt));
         }
-        let host: Box<dyn Host> = match &self.ground {
-            Ground::Host => {
+        let host: Box<dyn Host> = match &self.target {
+            TargetKind::Host => {
                 let health = HealthContext::host(Some(Box::new(self.line.clone())));
                 Box::new(HostApplier::new(&self.paths, &self.objects, health))
             }
-            Ground::Cluster(cluster) => Box::new(cluster.applier(&self.objects, &self.pulse)),
+            TargetKind::Cluster(cluster) => Box::new(cluster.applier(&self.objects, &self.pulse)),
         };
         let pause = Box::new(Breath::new(Arc::clone(&self.pulse)));
         let engine = Engine::open(host, records, Arc::clone(&self.clock), tell.clone(), pause, &self.paths);
         let holds = Holds::on(Arc::clone(&self.disk), &self.paths);
-        let (objects, paths, ground) = (self.objects.clone(), self.paths.clone(), self.ground.clone());
-        Ok(HostEngine { engine, holds, objects, tell: tell.clone(), paths, ground })
+        let (objects, paths, target) = (self.objects.clone(), self.paths.clone(), self.target.clone());
+        Ok(HostEngine { engine, holds, objects, tell: tell.clone(), paths, target })
     }
 }
 
@@ -162,12 +162,12 @@ impl HostEngine {
         let order = |wish: Wish| {
             let Wish { assignment, packages, restart, generation, membership, failure } = wish;
             let goal = failure.map_or_else(
-                || match &self.ground {
-                    Ground::Host => {
+                || match &self.target {
+                    TargetKind::Host => {
                         let facts = facts::gather(&membership, &self.paths);
                         content::goal_of(&assignment, &packages, &self.objects, &index, &facts, &self.paths)
                     }
-                    Ground::Cluster(cluster) => {
+                    TargetKind::Cluster(cluster) => {
                         let facts = facts::of_cluster(&membership);
                         let kinds = &*cluster.kinds;
                         content::kubernetes::goal_of(

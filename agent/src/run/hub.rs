@@ -26,7 +26,7 @@ pub(super) trait Hub: 'static {
 }
 
 /// Something that is under way with the hub, or nothing.
-pub(super) struct Slot<T>(Option<Pin<Box<dyn Future<Output = T>>>>);
+pub(super) struct Pending<T>(Option<Pin<Box<dyn Future<Output = T>>>>);
 
 impl Hub for HubLink {
     fn name(&self) -> String {
@@ -58,13 +58,13 @@ impl Hub for HubLink {
     }
 }
 
-impl<T> Default for Slot<T> {
-    fn default() -> Slot<T> {
-        Slot(None)
+impl<T> Default for Pending<T> {
+    fn default() -> Pending<T> {
+        Pending(None)
     }
 }
 
-impl<T> Slot<T> {
+impl<T> Pending<T> {
     pub(super) fn is_free(&self) -> bool {
         self.0.is_none()
     }

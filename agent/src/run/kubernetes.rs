@@ -2,8 +2,8 @@
 //! by and get its content. What it remembers is in Secrets. Every node may have a cache, which has no rights and shares content. Called
 //! by the command `run`; it owns the thread that talks to the API server.
 
+mod candidate;
 mod facts;
-mod post;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,26 +17,26 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 
-use super::house::{Outside, Signals, stopped};
+use super::runtime::{Outside, Signals, stopped};
 use super::service::Service;
-use super::{Ground, Lock, RunError, Site, Surroundings, chain, work};
+use super::{AgentContext, Lock, RunError, Surroundings, TargetKind, chain, work};
 use crate::alive::{self, Standby};
 use crate::apply::kubernetes::KubernetesApplier;
 use crate::clock::SystemClock;
 use crate::cluster::Cluster;
-use crate::cluster::keeper::KeeperDisk;
 use crate::cluster::kinds::Discovered;
 use crate::cluster::lease::{Gate, Standing};
+use crate::cluster::secret_ledger::SecretLedger;
 use crate::cluster::watches::{KindKey, Watches};
 use crate::config::Config;
 use crate::identity::{self, machine};
 use crate::objects::Objects;
 use crate::paths::Paths;
 use crate::peers::caches::cache;
-use crate::peers::pods::{Mirror, Pod, Shelf};
+use crate::peers::pods::{Mirror, NodeContent, Pod};
 use crate::record::Record;
 use crate::worker::pulse::Pulse;
-use post::Post;
+use candidate::LeaseCandidate;
 
 /// What the command line says of the cluster.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +52,7 @@ pub struct Settings {
 
 /// What the applier's thread needs of the cluster.
 #[derive(Clone)]
-pub(super) struct ClusterGround {
+pub(super) struct ClusterTarget {
     pub kinds: Arc<Discovered>,
     cluster: Cluster,
     watches: Watches,
@@ -84,12 +84,12 @@ pub async fn run(config: Config, paths: Paths, signals: Signals, settings: Setti
     let _lock = Lock::take(&paths)?;
     let folder = paths.objects();
     let objects = Objects::open(&folder).map_err(|source| RunError::Folder { path: folder, source })?;
-    let mut post = Post::start(&settings)?;
+    let mut candidate = LeaseCandidate::start(&settings)?;
     let home = Home { config, paths, objects };
     let (mut service, mut shutdown) = (Service::of_pod(&home.paths), signals.shutdown.clone());
     let mut ended = Ok(());
-    while let Some(term) = home.stand_by(&mut post, &mut shutdown, &mut service).await {
-        match home.lead(&post, term, &signals).await {
+    while let Some(term) = home.stand_by(&mut candidate, &mut shutdown, &mut service).await {
+        match home.lead(&candidate, term, &signals).await {
             Ok(Term::Stopped) => break,
             Ok(Term::Lost) => tracing::warn!("this agent no longer works for the cluster; it stands by"),
             Err(error @ RunError::Deserted) => {
@@ -105,7 +105,7 @@ pub async fn run(config: Config, paths: Paths, signals: Signals, settings: Setti
         }
     }
     // Nothing is written any more: another one may take the Lease.
-    post.close();
+    candidate.close();
     Standby::end(&home.paths);
     ended
 }
@@ -118,9 +118,9 @@ pub async fn run_cache(config: Config, paths: Paths, signals: Signals, agents: S
     let _lock = Lock::take(&paths)?;
     let folder = paths.objects();
     let objects = Objects::open(&folder).map_err(|source| RunError::Folder { path: folder, source })?;
-    let place = cache::Place { agents, key: paths.settings().join("cache"), ip: post::pod_ip() };
-    let shelf = Shelf { paths: paths.clone(), objects, reserve: config.disk_reserve };
-    let caching = tokio::spawn(cache::run(place, shelf));
+    let place = cache::Place { agents, key: paths.settings().join("cache"), ip: candidate::pod_ip() };
+    let content = NodeContent { paths: paths.clone(), objects, reserve: config.disk_reserve };
+    let caching = tokio::spawn(cache::run(place, content));
     let (mut service, mut shutdown) = (Service::of_pod(&paths), signals.shutdown.clone());
     loop {
         service.beat(!caching.is_finished());
@@ -144,26 +144,30 @@ impl Home {
     /// Waits for the Lease. The term; none: the agent is told to stop.
     async fn stand_by(
         &self,
-        post: &mut Post,
+        candidate: &mut LeaseCandidate,
         shutdown: &mut watch::Receiver<bool>,
         service: &mut Service,
     ) -> Option<u64> {
-        let shelf =
-            || Shelf { paths: self.paths.clone(), objects: self.objects.clone(), reserve: self.config.disk_reserve };
+        let content = || NodeContent {
+            paths: self.paths.clone(),
+            objects: self.objects.clone(),
+            reserve: self.config.disk_reserve,
+        };
         // What the cluster runs comes to this node too, until it is this one's turn.
-        let _mirror = self.shares().then(|| Mirror::start(shelf(), post.vault(), post.standing.clone()));
+        let _mirror =
+            self.shares().then(|| Mirror::start(content(), candidate.secret_store(), candidate.standing.clone()));
         let mut told = None;
         loop {
             service.beat(true);
-            let standing = post.standing.borrow_and_update().clone();
+            let standing = candidate.standing.borrow_and_update().clone();
             match standing {
-                Standing::Holds { term } if post.gate.is_held() => {
+                Standing::Holds { term } if candidate.gate.is_held() => {
                     Standby::end(&self.paths);
                     return Some(term);
                 }
                 Standing::Holds { .. } => {}
                 Standing::By { holder, .. } => {
-                    let standby = Standby { holder, namespace: post.place.namespace.clone() };
+                    let standby = Standby { holder, namespace: candidate.place.namespace.clone() };
                     if told.as_ref() != Some(&standby) {
                         if let Some(holder) = &standby.holder {
                             tracing::info!(holder, "another agent works for this cluster; this one stands by");
@@ -177,7 +181,7 @@ impl Home {
             }
             tokio::select! {
                 () = stopped(shutdown) => return None,
-                changed = post.standing.changed() => {
+                changed = candidate.standing.changed() => {
                     // The thread of the API server has ended: nobody will ever hold anything.
                     changed.ok()?;
                 }
@@ -192,26 +196,27 @@ impl Home {
     }
 
     /// Works for the cluster until the term ends.
-    async fn lead(&self, post: &Post, term: u64, signals: &Signals) -> Result<Term, RunError> {
+    async fn lead(&self, candidate: &LeaseCandidate, term: u64, signals: &Signals) -> Result<Term, RunError> {
         let (fenced, mut is_fenced) = watch::channel(false);
-        let surroundings = facts::gather(post).await?;
+        let surroundings = facts::gather(candidate).await?;
         let failed = |source| RunError::Folder { path: self.paths.state(), source };
         self.become_cluster(&surroundings.id).map_err(failed)?;
-        let gate = Arc::clone(&post.gate);
-        let writer = format!("{}/{term}/{:08x}", post.place.holder, rand::random::<u32>());
+        let gate = Arc::clone(&candidate.gate);
+        let writer = format!("{}/{term}/{:08x}", candidate.place.holder, rand::random::<u32>());
         let held = Arc::new(move || gate.is_held());
-        let (disk, hydrated) = KeeperDisk::take_over(post.vault(), &self.paths, &self.objects, writer, held, fenced)
-            .map_err(RunError::Keeper)?;
+        let (disk, hydrated) =
+            SecretLedger::take_over(candidate.secret_store(), &self.paths, &self.objects, writer, held, fenced)
+                .map_err(RunError::SecretLedger)?;
         tracing::info!(
             term,
-            holder = post.place.holder,
+            holder = candidate.place.holder,
             ledgers = hydrated.ledgers,
             changed = hydrated.changed,
             "this agent works for the cluster"
         );
         let mut config = self.config.clone();
         config.name = config.name.or_else(|| Some(surroundings.name()));
-        let site = Site {
+        let context = AgentContext {
             paths: self.paths.clone(),
             disk: Arc::new(disk),
             clock: Arc::new(SystemClock),
@@ -220,17 +225,17 @@ impl Home {
             place: Destination::Kubernetes,
             cluster: Some(Surroundings {
                 facts: surroundings.facts,
-                cluster: post.cluster.clone(),
-                runtime: post.handle.clone(),
-                namespace: post.place.namespace.clone(),
-                pod: post::pod_ip().filter(|_| self.shares()).map(|ip| Pod { ip, offer: post.offer.clone() }),
+                cluster: candidate.cluster.clone(),
+                runtime: candidate.handle.clone(),
+                namespace: candidate.place.namespace.clone(),
+                pod: candidate::pod_ip().filter(|_| self.shares()).map(|ip| Pod { ip, offer: candidate.offer.clone() }),
             }),
         };
-        let (ground, outside) = self.ground(post);
+        let (target, outside) = self.target(candidate);
         // The loop hears one word: stop. Why is asked afterwards.
         let (stop, told) = watch::channel(false);
         let inner = Signals { shutdown: told, look: Arc::clone(&signals.look) };
-        let (mut standing, mut shutdown) = (post.standing.clone(), signals.shutdown.clone());
+        let (mut standing, mut shutdown) = (candidate.standing.clone(), signals.shutdown.clone());
         let overseer = tokio::spawn(async move {
             let lost = |standing: &Standing| *standing != Standing::Holds { term };
             tokio::select! {
@@ -240,7 +245,7 @@ impl Home {
             }
             stop.send_replace(true);
         });
-        let worked = work(&site, ground, inner, Service::of_pod(&self.paths), Some(outside)).await;
+        let worked = work(&context, target, inner, Service::of_pod(&self.paths), Some(outside)).await;
         overseer.abort();
         worked?;
         Ok(if *signals.shutdown.borrow() { Term::Stopped } else { Term::Lost })
@@ -259,25 +264,25 @@ impl Home {
         Ok(())
     }
 
-    fn ground(&self, post: &Post) -> (Ground, Outside) {
+    fn target(&self, candidate: &LeaseCandidate) -> (TargetKind, Outside) {
         let (tell, noticed) = unbounded_channel();
         // Whatever is spawned belongs to the thread of the API server.
-        let _entered = post.handle.enter();
-        let watches = Watches::start(post.cluster.clone(), tell);
-        let kinds = Arc::new(Discovered::new(post.cluster.clone(), post.handle.clone()));
-        let ground = ClusterGround {
+        let _entered = candidate.handle.enter();
+        let watches = Watches::start(candidate.cluster.clone(), tell);
+        let kinds = Arc::new(Discovered::new(candidate.cluster.clone(), candidate.handle.clone()));
+        let target = ClusterTarget {
             kinds,
-            cluster: post.cluster.clone(),
+            cluster: candidate.cluster.clone(),
             watches: watches.clone(),
-            runtime: post.handle.clone(),
-            gate: Arc::clone(&post.gate),
+            runtime: candidate.handle.clone(),
+            gate: Arc::clone(&candidate.gate),
         };
         let follow = Box::new(move |records: &BTreeMap<String, Record>| watches.follow(&kinds_of(records)));
-        (Ground::Cluster(ground), Outside { noticed, follow })
+        (TargetKind::Cluster(target), Outside { noticed, follow })
     }
 }
 
-impl ClusterGround {
+impl ClusterTarget {
     /// One for each start of the applier.
     pub(super) fn applier(&self, objects: &Objects, pulse: &Arc<Pulse>) -> KubernetesApplier {
         let (gate, pulse) = (Arc::clone(&self.gate), Arc::clone(pulse));
@@ -293,9 +298,9 @@ impl ClusterGround {
     }
 }
 
-impl std::fmt::Debug for ClusterGround {
+impl std::fmt::Debug for ClusterTarget {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ClusterGround").field("cluster", &self.cluster).finish_non_exhaustive()
+        f.debug_struct("ClusterTarget").field("cluster", &self.cluster).finish_non_exhaustive()
     }
 }
 

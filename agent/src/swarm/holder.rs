@@ -1,4 +1,4 @@
-//! Who has content, as a download sees it: a trait over the connections, so that liars, sluggards and the dying are in a test.
+//! Who has content, as a download sees it: a trait over the connections, so that those that misbehave, are slow or die are in a test.
 
 use std::fmt;
 use std::ops::Range;
@@ -30,7 +30,7 @@ pub trait Sources: Send + Sync {
     /// Somebody of the site is fetching it: waiting costs less than fetching it twice.
     fn is_coming(&self, blob: &Digest) -> bool;
     /// It gave what can't be true. Told once for each download.
-    fn lied(&self, who: ClusterId, lie: Lie);
+    fn misbehaved(&self, who: ClusterId, misbehavior: Misbehavior);
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -45,7 +45,7 @@ pub enum HolderError {
 
 /// What no honest peer does.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Lie {
+pub enum Misbehavior {
     #[error("what it gave as the chunks of {blob} is no such list: {why}")]
     List { blob: Digest, why: NoList },
     #[error("bytes {} to {} of {blob} aren't what it said they were", range.start, range.end)]

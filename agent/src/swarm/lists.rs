@@ -1,5 +1,5 @@
 //! Proved lists of chunks, kept in `cache/chunks/` so that a blob is read once for all who ask. The server and finished downloads
-//! write them. Each file begins with its own digest: a disk that rots must not make a liar of us.
+//! write them. Each file begins with its own digest: a disk that rots must not make us misbehave.
 
 use std::fs;
 use std::io::{self, Read as _};

@@ -15,7 +15,7 @@ use ring::digest::{Context, SHA256};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::chunks::{CHUNK, ChunkList};
-use super::holder::{Holder, HolderError, Lie, Pieces};
+use super::holder::{Holder, HolderError, Misbehavior, Pieces};
 
 /// A chunk that is to be fetched.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub struct Piece {
 /// Why a request came to nothing.
 #[derive(Debug)]
 pub enum Fault {
-    Lie(Lie),
+    Misbehavior(Misbehavior),
     Away(HolderError),
     Slow,
     /// Not the holder's.
@@ -51,13 +51,13 @@ pub async fn list(holder: Arc<dyn Holder>, blob: BlobRef) -> Result<ChunkList, F
         while let Some(piece) = pieces.next().await {
             json.extend_from_slice(&piece?);
             if json.len() as u64 > limit {
-                return Err(Fault::Lie(Lie::Endless { blob: blob.digest }));
+                return Err(Fault::Misbehavior(Misbehavior::Endless { blob: blob.digest }));
             }
         }
         Ok(json)
     };
     let json = timeout(LIST_WITHIN, read).await.map_err(|_| Fault::Slow).flatten()?;
-    ChunkList::parse(&json, &blob).map_err(|why| Fault::Lie(Lie::List { blob: blob.digest, why }))
+    ChunkList::parse(&json, &blob).map_err(|why| Fault::Misbehavior(Misbehavior::List { blob: blob.digest, why }))
 }
 
 /// The chunk is at its place when this returns. `got` counts its bytes as they come.
@@ -80,7 +80,7 @@ pub async fn fetch(
         let Some(bytes) = next.await.map_err(|_| Fault::Slow)? else { break };
         let bytes = bytes?;
         if bytes.len() as u64 > piece.range.end - at {
-            return Err(Fault::Lie(Lie::Endless { blob }));
+            return Err(Fault::Misbehavior(Misbehavior::Endless { blob }));
         }
         hash.update(&bytes);
         file.write_all_at(&bytes, at).map_err(Fault::Disk)?;
@@ -90,7 +90,11 @@ pub async fn fetch(
     if at < piece.range.end {
         return Err(Fault::Away(HolderError::Broken("it ended early".to_owned())));
     }
-    if Digest::finish(hash) == piece.digest { Ok(()) } else { Err(Fault::Lie(Lie::Chunk { blob, range: piece.range })) }
+    if Digest::finish(hash) == piece.digest {
+        Ok(())
+    } else {
+        Err(Fault::Misbehavior(Misbehavior::Chunk { blob, range: piece.range }))
+    }
 }
 
 impl From<HolderError> for Fault {

@@ -1,5 +1,5 @@
 //! One download from the first look at who has it to the last byte: seats holders, asks each for its list, gives each that agrees a
-//! chunk at a time, lets the fast take over from the slow, and drops who lied. Everything runs inside of one future.
+//! chunk at a time, lets the fast take over from the slow, and drops who misbehaved. Everything runs inside of one future.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::chunks::ChunkList;
 use super::download::Download;
-use super::holder::{Holder, HolderError, Lie, Sources};
+use super::holder::{Holder, HolderError, Misbehavior, Sources};
 use super::piece::{self, Fault, Piece};
 use super::seat::{AT_ONCE, Said, Seat, Seats, Work};
 
@@ -208,7 +208,7 @@ impl<'a> Round<'a> {
         let (blob, now) = (self.blob.digest, Instant::now());
         match fault {
             Fault::Disk(error) => return Err(Stopped::Disk(error)),
-            Fault::Lie(lie) => self.drop_liar(who, lie),
+            Fault::Misbehavior(misbehavior) => self.drop_misbehaving(who, misbehavior),
             Fault::Slow => {
                 tracing::debug!(%blob, %who, "a peer is too slow");
                 self.seats.rest(&who, false, now);
@@ -237,8 +237,10 @@ impl<'a> Round<'a> {
         self.under_way.clear();
         let list = self.download.list().cloned();
         let gave = self.seats.taken.iter().filter(|(_, seat)| list.is_some() && seat.list() == list.as_ref());
-        let liars: Vec<ClusterId> = gave.map(|(who, _)| *who).collect();
-        liars.into_iter().for_each(|who| self.drop_liar(who, Lie::Whole { blob: self.blob.digest }));
+        let misbehaving: Vec<ClusterId> = gave.map(|(who, _)| *who).collect();
+        misbehaving
+            .into_iter()
+            .for_each(|who| self.drop_misbehaving(who, Misbehavior::Whole { blob: self.blob.digest }));
         // Those who were asked for something just now are asked again.
         let asked = |seat: &Seat| seat.work.is_some() || matches!(seat.list, Said::Asked(_));
         self.seats.taken.retain(|_, seat| !asked(seat));
@@ -248,10 +250,10 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    fn drop_liar(&mut self, who: ClusterId, lie: Lie) {
-        tracing::warn!(%who, %lie, "a peer lied and is left out");
+    fn drop_misbehaving(&mut self, who: ClusterId, misbehavior: Misbehavior) {
+        tracing::warn!(%who, lie = %misbehavior, "a peer lied and is left out");
         self.seats.dismiss(&who);
-        self.sources.lied(who, lie);
+        self.sources.misbehaved(who, misbehavior);
     }
 
     /// Equal lists are kept once.

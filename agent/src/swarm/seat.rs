@@ -42,7 +42,7 @@ pub struct Work {
 #[derive(Debug, Default)]
 pub struct Seats {
     pub taken: BTreeMap<ClusterId, Seat>,
-    /// Liars: not again for this blob.
+    /// Those that misbehaved: not again for this blob.
     out: BTreeSet<ClusterId>,
     resting: BTreeMap<ClusterId, (u32, Instant)>,
 }

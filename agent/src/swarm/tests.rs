@@ -54,7 +54,7 @@ async fn a_blob_comes_from_all_who_have_it_and_each_byte_once() {
     let given: Vec<u64> = site.fakes.iter().map(|fake| fake.given()).collect();
     assert!(given.iter().all(|given| *given > 0), "{given:?}");
     assert_eq!(given.iter().sum::<u64>(), content.len() as u64);
-    assert_eq!(site.lies(), []);
+    assert_eq!(site.misbehaviors(), []);
     let asked = site.requests();
     room.swarm.fetch(&blob(&content), &site, &room.objects).await.unwrap();
     assert_eq!(site.requests(), asked, "what is there isn't fetched");
@@ -109,7 +109,7 @@ async fn what_a_power_cut_took_is_fetched_again_and_nobody_is_blamed() {
     let site = Site::of(&content, &[Behaviour::Honest]);
     room.swarm.fetch(&wanted, &site, &room.objects).await.unwrap();
     room.check(&content);
-    assert_eq!((site.fakes[0].given(), site.lies()), (2 * MIB as u64, vec![]));
+    assert_eq!((site.fakes[0].given(), site.misbehaviors()), (2 * MIB as u64, vec![]));
 }
 
 #[tokio::test(start_paused = true)]

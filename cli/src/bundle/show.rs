@@ -18,6 +18,10 @@ use crate::output::{Format, Table, print_json, print_text, print_yaml};
 /// Signature, length and, with --check, the content of every blob are verified first. Whose fleet it is only you can know: compare
 /// the authority with what `kedge-hub keys list` says on the hub.
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge bundle show press.kedge
+  kedge bundle show /media/KEDGE/press.kedge --check")]
 pub struct ShowArgs {
     /// The file, its first part, or a folder with one
     #[arg(value_name = "FILE")]

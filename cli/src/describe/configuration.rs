@@ -6,6 +6,9 @@ use super::text::cut;
 use crate::get::columns::{place, text as plain};
 use crate::output::Table;
 
+/// So many digits of a commit are shown.
+const SHORT: usize = 10;
+
 /// Whether `of` tells it.
 pub fn is_part(key: &str, document: &Value) -> bool {
     key == "configurations" || (key == "configuration" && document[key].is_array())
@@ -21,9 +24,14 @@ pub fn of(document: &Value) -> Vec<(String, Table)> {
         views.into_iter().map(|view| (view, groups(view))).filter(|(_, groups)| !groups.is_empty()).collect();
     let strange: Vec<String> = running()
         .filter(|group| group["configuration"].is_null() && !plain(&group["packages"]).is_empty())
+        .filter(|group| group["drifted"] != true)
         .map(clusters)
         .collect();
-    let same = strange.is_empty() && !runs.is_empty() && runs.iter().all(|(view, _)| view["asInGit"] == true);
+    let changed: Vec<&Value> = running().filter(|group| group["drifted"] == true).collect();
+    let same = strange.is_empty()
+        && changed.is_empty()
+        && !runs.is_empty()
+        && runs.iter().all(|(view, _)| view["asInGit"] == true);
     if same {
         return vec![("Configuration that runs, as in Git".to_owned(), sources(git))];
     }
@@ -31,10 +39,19 @@ pub fn of(document: &Value) -> Vec<(String, Table)> {
         .iter()
         .map(|(view, groups)| {
             let on: Vec<String> = groups.iter().map(|group| clusters(group)).collect();
-            let git = if view["asInGit"] == true { ", as in Git" } else { "" };
+            let git = match (view["asInGit"] == true, view["commit"].as_str()) {
+                (true, _) => ", as in Git".to_owned(),
+                (false, Some(commit)) => format!(", of commit {}", commit.get(..SHORT).unwrap_or(commit)),
+                (false, None) => String::new(),
+            };
             (format!("Configuration that runs on {}{git}", on.join("; ")), delivered(view))
         })
         .collect();
+    for group in changed {
+        let mut table = Table::default();
+        table.row([format!("changed on {}: the values there aren't known", names(group))]);
+        tables.push((format!("Configuration that runs on {}", clusters(group)), table));
+    }
     if !strange.is_empty() {
         let mut table = Table::default();
         table.row(["can't be shown: this hub doesn't know the packages that they report".to_owned()]);
@@ -44,8 +61,20 @@ pub fn of(document: &Value) -> Vec<(String, Table)> {
         true => "Configuration in Git; no cluster has reported that it runs",
         false => "Configuration in Git",
     };
-    tables.push((title.to_owned(), sources(git)));
+    // What Git doesn't describe any more has no values there.
+    if document["state"] != "removed" {
+        tables.push((title.to_owned(), sources(git)));
+    }
     tables
+}
+
+/// `2 clusters (press-1, press-2)`
+fn names(group: &Value) -> String {
+    let count = group["count"].as_u64().unwrap_or_default();
+    let names: Vec<String> = group["driftedOn"].as_array().into_iter().flatten().map(plain).collect();
+    let more = if count > names.len() as u64 { ", …" } else { "" };
+    let named = if names.is_empty() { String::new() } else { format!(" ({}{more})", names.join(", ")) };
+    format!("{count} {}{named}", if count == 1 { "cluster" } else { "clusters" })
 }
 
 /// `canary: 2 clusters`
@@ -66,7 +95,7 @@ fn delivered(view: &Value) -> Table {
         table.row([format!("can't be shown: {why}")]);
         return table;
     }
-    let shown = |value: &Value| if value.is_null() { "not set".to_owned() } else { cut(&value.to_string()) };
+    let shown = |value: &Value| if value.is_null() { "not set".to_owned() } else { cut(&written(value)) };
     for value in view["values"].as_array().into_iter().flatten() {
         let git = match value["differs"] == true {
             true => format!("Git says: {}", shown(&value["git"])),
@@ -80,7 +109,7 @@ fn delivered(view: &Value) -> Table {
 fn sources(values: &[Value]) -> Table {
     let mut table = Table::default();
     for value in values {
-        table.row([name(value), "=".to_owned(), cut(&value["value"].to_string())]);
+        table.row([name(value), "=".to_owned(), cut(&written(&value["value"]))]);
         for candidate in value["candidates"].as_array().into_iter().flatten() {
             table.row([
                 format!("  {}", plain(&candidate["effect"])),
@@ -90,6 +119,15 @@ fn sources(values: &[Value]) -> Table {
         }
     }
     table
+}
+
+/// As JSON. A delivered file has text where Git has lists and maps: both are written as what they are.
+fn written(value: &Value) -> String {
+    let inside = value.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
+    match inside {
+        Some(inside @ (Value::Array(_) | Value::Object(_))) => inside.to_string(),
+        _ => value.to_string(),
+    }
 }
 
 fn name(value: &Value) -> String {
@@ -131,6 +169,46 @@ mod tests {
              Configuration that runs on rest: 2 clusters, 1 of them offline\n  \
              GREETING  =  \"Moin\"  Git says: \"Bonjour\"\n\
              Configuration in Git\n  GREETING  =  \"Bonjour\"\n"
+        );
+    }
+
+    #[test]
+    fn what_was_changed_on_a_cluster_is_never_called_as_in_git() {
+        let document = json!({
+            "configuration": git("Moin"),
+            "running": [
+                {"ring": "all", "configuration": "a", "packages": "p", "count": 1, "unknown": 0},
+                {"ring": "all", "packages": "p", "count": 1, "unknown": 0, "drifted": true, "driftedOn": ["press-1"]},
+            ],
+            "configurations": [{"id": "a", "asInGit": true, "values": [{"key": "GREETING", "value": "Moin"}]}],
+        });
+        assert_eq!(
+            text(&document),
+            "Configuration that runs on all: 1 cluster, as in Git\n  GREETING  =  \"Moin\"\n\
+             Configuration that runs on all: 1 cluster\n  \
+             changed on 1 cluster (press-1): the values there aren't known\n\
+             Configuration in Git\n  GREETING  =  \"Moin\"\n"
+        );
+    }
+
+    #[test]
+    fn a_list_is_written_in_one_way_from_a_file_and_from_git() {
+        assert_eq!(written(&json!(["hello"])), written(&json!("[\"hello\"]")));
+        assert_eq!(written(&json!("80")), "\"80\"");
+    }
+
+    #[test]
+    fn what_git_does_not_describe_any_more_shows_what_was_delivered_and_of_which_commit() {
+        let document = json!({
+            "state": "removed", "configuration": [],
+            "running": [{"ring": "all", "configuration": "a", "packages": "p", "count": 1, "unknown": 0}],
+            "configurations": [{"id": "a", "commit": "1111111111ffff", "asInGit": false,
+                "values": [{"key": "GREETING", "value": "Moin", "differs": true}]}],
+        });
+        assert_eq!(
+            text(&document),
+            "Configuration that runs on all: 1 cluster, of commit 1111111111\n  \
+             GREETING  =  \"Moin\"  Git says: not set\n"
         );
     }
 

@@ -31,20 +31,21 @@ const TABLES: [(&str, &str, &[&str]); 17] = [
             "unknown",
             "offlineSince",
             "asDesired",
+            "driftedOn",
         ],
     ),
     ("desired", "Desired", &["ring", "generation", "mode", "version", "platform", "workload", "expectedCommit"]),
     ("entries", "Entries", &["assignment", "mode", "version", "platform", "workload", "expectedCommit"]),
     ("quarantine", "Quarantined, it keeps what is published", &["stage", "code", "message", "origin", "hint"]),
-    ("warnings", "Warnings", &["code", "severity", "since", "message", "origin"]),
+    ("warnings", "Warnings", &["code", "severity", "since", "message", "hint", "origin"]),
     ("policies", "Policies", &["name", "clusterTypes", "targets", "origin"]),
     ("files", "Files", &["path", "digest"]),
     ("rollouts", "Rollouts", &["rollout", "lane", "state", "rings", "commit", "subject", "author"]),
     ("pinned", "Pinned", &["ring", "assignment", "pin", "to", "until", "reason", "below"]),
     ("rings", "Rings", &["ring", "state", "startedAt", "steadySince", "passedAt", "counts", "waitsFor"]),
     ("items", "Moves", &["clusterType", "assignment", "workload", "parts", "version", "sourceCommit"]),
-    ("words", "Said", &["at", "who", "role", "said", "ring", "reason"]),
-    ("skipped", "Taken over", &["commit", "subject", "author"]),
+    ("words", "Actions", &["at", "who", "role", "said", "ring", "reason"]),
+    ("skipped", "Superseded", &["commit", "subject", "author"]),
     ("waiting", "Waits for kedge publish confirm", &["clusterType", "removed", "confirmed"]),
 ];
 
@@ -148,8 +149,20 @@ fn is_moment(text: &str) -> bool {
     text.len() >= 20 && text.ends_with('Z') && text.as_bytes().get(10) == Some(&b'T')
 }
 
+/// Fields that people know by other words than programs.
+const SHOWN_AS: [(&str, &str); 5] = [
+    ("amiss", "issues"),
+    ("lookedAt", "last full look"),
+    ("obeyed", "in effect"),
+    ("promiseUntil", "next check-in by"),
+    ("said", "action"),
+];
+
 /// `lastContact` is read as `last contact`.
 fn spaced(key: &str) -> String {
+    if let Some((_, shown)) = SHOWN_AS.iter().find(|(field, _)| *field == key) {
+        return (*shown).to_owned();
+    }
     let mut text = String::new();
     for letter in key.chars() {
         if letter.is_uppercase() {

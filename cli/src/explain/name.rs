@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use anyhow::{Error, Result};
 use kedge_model::{Kind, Spec};
 use kedge_scheduler::{Explanation, Scheduler, explain};
 
-use crate::error::NotFound;
+use crate::error::{NotFound, UsageError};
 
 /// So many names are suggested.
 const SUGGESTED: usize = 4;
@@ -13,7 +14,7 @@ const SUGGESTED: usize = 4;
 /// So many are listed when none is near.
 const LISTED: usize = 10;
 
-pub(super) fn find(scheduler: &Scheduler, typed: &str) -> Result<Explanation, NotFound> {
+pub(super) fn find(scheduler: &Scheduler, typed: &str) -> Result<Explanation> {
     match typed.split_once('/') {
         Some((cluster_type, target)) => {
             explain(scheduler, cluster_type, target).ok_or_else(|| unknown(scheduler, typed))
@@ -23,7 +24,7 @@ pub(super) fn find(scheduler: &Scheduler, typed: &str) -> Result<Explanation, No
 }
 
 /// A target alone, when there is no doubt which cluster type is meant.
-fn find_target(scheduler: &Scheduler, target: &str) -> Result<Explanation, NotFound> {
+fn find_target(scheduler: &Scheduler, target: &str) -> Result<Explanation> {
     if !targets(scheduler).contains(target) {
         return Err(unknown(scheduler, target));
     }
@@ -39,17 +40,18 @@ fn find_target(scheduler: &Scheduler, target: &str) -> Result<Explanation, NotFo
         _ => (format!("`{target}` is on {} cluster types", assigned.len()), assigned),
     };
     let names: Vec<String> = choices.iter().take(SUGGESTED).map(|name| format!("{name}/{target}")).collect();
-    Err(NotFound::new(message, format!("name one to see why: {}", names.join(", "))))
+    Err(UsageError::new(message, format!("name one to see why: {}", names.join(", "))).into())
 }
 
-fn unknown(scheduler: &Scheduler, typed: &str) -> NotFound {
+/// A name that isn't one is wrong usage; one that is broken isn't.
+fn unknown(scheduler: &Scheduler, typed: &str) -> Error {
     let environment = &scheduler.platform().environment;
     let (cluster_types, targets) = (&scheduler.schedule().cluster_types, targets(scheduler));
     let target = typed.split_once('/').map_or(typed, |(_, target)| target);
     let known_type = typed.split_once('/').is_none_or(|(name, _)| cluster_types.contains(name));
     if known_type && targets.contains(target) {
         let message = format!("the deployment target `{target}` can't be used");
-        return NotFound::new(message, "`kedge validate` shows what is wrong with it");
+        return NotFound::new(message, "`kedge validate` shows what is wrong with it").into();
     }
     let message = match typed.split_once('/') {
         Some((cluster_type, _)) if !cluster_types.contains(cluster_type) => {
@@ -70,7 +72,7 @@ fn unknown(scheduler: &Scheduler, typed: &str) -> NotFound {
         (true, true) => some("the deployment targets are", targets.iter().map(String::as_str)),
         (true, false) => some("the cluster types are", cluster_types.iter().map(|name| &**name)),
     };
-    NotFound::new(message, hint)
+    UsageError::new(message, hint).into()
 }
 
 /// The first names, when there are many; of none there is nothing to say.
@@ -95,7 +97,7 @@ fn targets(scheduler: &Scheduler) -> BTreeSet<String> {
     names
 }
 
-pub(super) fn check_key(explanation: &Explanation, key: &str) -> Result<(), NotFound> {
+pub(super) fn check_key(explanation: &Explanation, key: &str) -> Result<(), UsageError> {
     let keys = &explanation.config.keys;
     if keys.contains_key(key) {
         return Ok(());
@@ -105,11 +107,11 @@ pub(super) fn check_key(explanation: &Explanation, key: &str) -> Result<(), NotF
         true => "without KEY all of them are shown".to_owned(),
         false => format!("did you mean {}?", near.join(", ")),
     };
-    Err(NotFound::new(format!("no ConfigMap of this environment has the key `{key}`"), hint))
+    Err(UsageError::new(format!("no ConfigMap of this environment has the key `{key}`"), hint))
 }
 
 /// The names that need the fewest edits, when these aren't most of the name.
-fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+pub fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let lower = typed.to_lowercase();
     let mut scored: Vec<(usize, &str)> = names
         .filter_map(|name| {

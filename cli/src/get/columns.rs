@@ -1,5 +1,7 @@
 //! The columns of each list.
 
+use kedge_model::name::MAX_CLUSTER_NAME_BYTES;
+use kedge_model::shown::cell;
 use serde_json::Value;
 
 use super::Listing;
@@ -8,7 +10,7 @@ use super::Listing;
 type Column = (&'static str, fn(&Value) -> String, bool);
 
 const CLUSTERS: [Column; 15] = [
-    ("NAME", |item| text(&item["name"]), false),
+    ("NAME", |item| cell(&text(&item["name"]), MAX_CLUSTER_NAME_BYTES), false),
     ("ENVIRONMENT", |item| text(&item["environment"]), false),
     ("TYPE", |item| text(&item["clusterType"]), false),
     ("RING", |item| text(&item["ring"]), false),
@@ -35,7 +37,7 @@ const CONDITIONS: [Column; 13] = [
     ("MESSAGE", told, false),
     ("RING", |item| text(&item["ring"]), true),
     ("WORKLOAD", |item| text(&item["workload"]), true),
-    ("REALITY", |item| text(&item["reality"]), true),
+    ("RUNNING IS", |item| text(&item["reality"]), true),
     ("OBSERVED", |item| moment(&item["observedAt"]), true),
     ("ID", |item| text(&item["cluster"]), true),
 ];
@@ -84,7 +86,7 @@ const ENVIRONMENTS: [Column; 9] = [
     ("PROMOTED", |item| short(&item["promotedCommit"]), true),
     ("GITOPS", |item| folder(&item["gitops"]), true),
 ];
-const PROBLEMS: [Column; 9] = [
+const PROBLEMS: [Column; 10] = [
     ("STATE", |item| text(&item["severity"]), false),
     ("KIND", |item| text(&item["kind"]), false),
     ("ENVIRONMENT", |item| list(&item["environments"]), false),
@@ -93,6 +95,7 @@ const PROBLEMS: [Column; 9] = [
     ("NEXT", |item| text(&item["command"]), false),
     ("SINCE", |item| moment(&item["since"]), true),
     ("HINT", |item| text(&item["hint"]), true),
+    ("WRITTEN IN", places, true),
     ("ID", |item| text(&item["id"]), true),
 ];
 const FINDINGS: [Column; 9] = [
@@ -199,11 +202,24 @@ fn cluster_status(item: &Value) -> String {
         Some("active") if item["unknownSince"].is_string() => {
             format!("offline since {}", moment(&item["unknownSince"]))
         }
+        Some("active") if item["held"].is_array() => format!("in contact, {} held", list(&item["held"])),
         Some("active") if item["via"].is_object() => format!("in contact via {}", text(&item["via"]["name"])),
         Some("active") => "in contact".to_owned(),
         Some(other) => other.to_owned(),
         None => String::new(),
     }
+}
+
+/// Files and lines of what a problem is about, each once.
+fn places(item: &Value) -> String {
+    let mut known: Vec<String> = Vec::new();
+    for example in item["examples"].as_array().into_iter().flatten() {
+        let shown = place(&example["origin"]);
+        if !shown.is_empty() && !known.contains(&shown) {
+            known.push(shown);
+        }
+    }
+    known.join(", ")
 }
 
 fn relay(item: &Value) -> String {

@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde_json::Value;
 
 use super::{GetArgs, Shape, columns};
-use crate::error::{Exit, NotFound};
+use crate::error::Exit;
 use crate::hub::{Hub, HubError};
 use crate::output::say;
 
@@ -16,7 +16,7 @@ const EVERY: Duration = Duration::from_secs(2);
 pub fn run(args: &GetArgs, hub: &Hub) -> Result<Exit> {
     let mut items = args.list(hub)?.items;
     if let (Some(name), true) = (&args.name, items.is_empty()) {
-        return Err(NotFound::new(format!("there is no such problem: {name}"), "kedge get problems lists them").into());
+        return Err(args.no_such(hub, name)?.into());
     }
     show(args, &items)?;
     if !args.watch {
@@ -39,7 +39,7 @@ pub fn run(args: &GetArgs, hub: &Hub) -> Result<Exit> {
 
 fn show(args: &GetArgs, items: &[Value]) -> Result<()> {
     if items.is_empty() && matches!(args.output, Shape::Table | Shape::Wide) {
-        say("nothing needs you");
+        say("nothing needs attention");
         return Ok(());
     }
     args.print(items, true)
@@ -48,10 +48,16 @@ fn show(args: &GetArgs, items: &[Value]) -> Result<()> {
 /// A problem with its examples in one line.
 pub fn message(item: &Value) -> String {
     let mut told = columns::text(&item["message"]);
-    let mut examples = item["examples"].as_array().into_iter().flatten().filter_map(example).peekable();
-    let finding = item["examples"][0]["id"].is_string();
-    if examples.peek().is_some() && !(finding && item["count"] == 1) {
-        told.push_str(&format!(" ({})", examples.collect::<Vec<_>>().join("; ")));
+    let mut examples: Vec<String> = Vec::new();
+    for shown in item["examples"].as_array().into_iter().flatten().filter_map(example) {
+        if !examples.contains(&shown) && shown != told {
+            examples.push(shown);
+        }
+    }
+    // A single finding is its own example.
+    let is_said = item["examples"][0]["id"].is_string() && item["count"] == 1;
+    if !examples.is_empty() && !is_said {
+        told.push_str(&format!(" ({})", examples.join("; ")));
     }
     for brought in item["brings"].as_array().into_iter().flatten() {
         told.push_str(&format!("; {}", columns::text(brought)));

@@ -14,6 +14,8 @@ pub struct Answer {
     status: StatusCode,
     pub document: Value,
     pub tick: Option<i64>,
+    /// What the hub says beside the document.
+    pub note: Option<String>,
     retry_after: Option<u64>,
 }
 
@@ -36,11 +38,31 @@ struct Refusal {
     hint: Option<String>,
 }
 
-/// Reasons that mean: a name was typed that there isn't.
-const USAGE: [&str; 4] = ["UnknownName", "UnknownRing", "UnknownClusterType", "UnknownWorkload"];
+/// Reasons that mean: a name was typed that there isn't, or a word, a time or a selector that can't be read.
+const USAGE: [&str; 13] = [
+    "UnknownName",
+    "UnknownRing",
+    "UnknownClusterType",
+    "UnknownWorkload",
+    "NotFound",
+    "BadQuery",
+    "BadExpiry",
+    "BadKind",
+    "BadSelector",
+    "BadSide",
+    "BadSince",
+    "BadTime",
+    "BadUntil",
+];
 
 /// A page of 500 objects is below a megabyte.
 const MAX_ANSWER: u64 = 64 << 20;
+
+/// Whether an address is on this machine.
+fn is_loopback(hub: &str) -> bool {
+    let host = reqwest::Url::parse(hub).ok().and_then(|url| url.host_str().map(str::to_owned));
+    host.is_some_and(|host| host == "localhost" || host == "[::1]" || host.starts_with("127."))
+}
 
 impl HubError {
     pub fn unreachable(hub: &str, error: reqwest::Error) -> HubError {
@@ -57,7 +79,12 @@ impl HubError {
         let hint = if lower.contains("certificate") || lower.contains("unknownissuer") {
             "is it the right hub? a private authority's certificates go with --ca FILE"
         } else if lower.contains("refused") {
-            "is it running? on its machine: systemctl status kedge-hub"
+            match is_loopback(hub) {
+                true => {
+                    "is it running? the hub of `kedge up` starts with: kedge up FOLDER; an installed one: systemctl status kedge-hub"
+                }
+                false => "is it running? on its machine: systemctl status kedge-hub",
+            }
         } else if lower.contains("corrupt message") || lower.contains("invalidcontenttype") {
             "it seems to speak plain HTTP: give the address with http://"
         } else {
@@ -94,6 +121,7 @@ impl Answer {
         let number = |name: &str| response.headers().get(name)?.to_str().ok()?.parse::<i64>().ok();
         let tick = number("kedge-tick");
         let retry_after = number("retry-after").and_then(|seconds| u64::try_from(seconds).ok());
+        let note = response.headers().get("kedge-note").and_then(|note| note.to_str().ok()).map(str::to_owned);
         let mut bytes = Vec::new();
         if let Err(error) = response.take(MAX_ANSWER).read_to_end(&mut bytes) {
             let hint = "try again";
@@ -103,7 +131,7 @@ impl Answer {
             true => Value::Null,
             false => serde_json::from_slice(&bytes).unwrap_or(Value::String(String::new())),
         };
-        Ok(Answer { status, document, tick, retry_after })
+        Ok(Answer { status, document, tick, note, retry_after })
     }
 
     /// Seconds to wait before another try.

@@ -14,6 +14,8 @@ pub struct Pages {
     pub items: Vec<Value>,
     /// The number of the newest change that the first page shows.
     pub tick: Option<i64>,
+    /// What the hub says of it, such as why it is empty.
+    pub note: Option<String>,
 }
 
 impl Hub {
@@ -25,7 +27,7 @@ impl Hub {
         most: usize,
         fits: impl Fn(&Value) -> bool,
     ) -> Result<Pages> {
-        let mut read = Pages { items: Vec::new(), tick: None };
+        let mut read = Pages { items: Vec::new(), tick: None, note: None };
         let mut cursor = None;
         loop {
             let size = PAGE.min(most.saturating_sub(read.items.len())).max(1);
@@ -33,6 +35,7 @@ impl Hub {
             asked.extend([("limit", Some(size.to_string())), ("cursor", cursor)]);
             let mut answer = self.get(path, &asked)?;
             read.tick = read.tick.or(answer.tick);
+            read.note = read.note.or(answer.note.take());
             if let Value::Array(items) = answer.document["items"].take() {
                 read.items.extend(items.into_iter().filter(&fits));
             }

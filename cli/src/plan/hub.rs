@@ -1,5 +1,6 @@
 //! A plan that the hub makes: blast radius in assignments and clusters. Called by `plan` with `--hub`.
 
+use kedge_model::command::Command;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
@@ -220,9 +221,8 @@ fn types(plan: &Value) -> Table {
         let clusters = &one["clusters"];
         let waits = match one["waits"].as_object() {
             Some(waits) => format!(
-                "waits for `kedge publish confirm {} {}`: {} of {} would go",
-                text(&plan["environment"]),
-                text(&one["clusterType"]),
+                "waits for `{}`: {} of {} would go",
+                Command::new("kedge publish confirm").names(&[&text(&plan["environment"]), &text(&one["clusterType"])]),
                 items(&waits["removed"]).count(),
                 text(&waits["confirmed"]),
             ),

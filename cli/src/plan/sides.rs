@@ -58,6 +58,10 @@ fn named(place: &Place, typed: &Path) -> Result<ControlPlane> {
             Ok(ControlPlane::Folder(other.path))
         }
         (true, _) => Ok(other.control_plane()),
+        (false, Some(error @ GitError::NoRevision { .. })) => {
+            let hint = error.hint().unwrap_or_default();
+            Err(UsageError::new(error.to_string(), hint).into())
+        }
         (false, Some(error)) => Err(LoadError::Git(error).into()),
         (false, None) => Err(LoadError::Missing { path: typed.display().to_string() }.into()),
     }

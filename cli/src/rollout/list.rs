@@ -35,7 +35,7 @@ pub struct ListArgs {
     #[arg(long, value_name = "SHA")]
     main_commit: Option<String>,
 
-    /// Stop after so many
+    /// List at most this many
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     limit: usize,
 
@@ -51,7 +51,7 @@ Examples:
   kedge rollout show 12")]
 pub struct ShowArgs {
     /// Its number
-    #[arg(value_name = "ROLLOUT")]
+    #[arg(value_name = "ROLLOUT", value_parser = crate::output::number)]
     rollout: u64,
 
     /// How to print it
@@ -85,15 +85,20 @@ pub fn list(hub: &Hub, args: &ListArgs) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
+/// The commit that the subject beside it is of, as people read it.
+pub fn commit(item: &Value) -> String {
+    let commit = item["subjectOf"].as_str().map_or_else(|| text(&item["commit"]), str::to_owned);
+    commit.get(..10).unwrap_or(&commit).to_owned()
+}
+
 fn row(item: &Value) -> [String; 9] {
-    let commit = text(&item["commit"]);
     [
         text(&item["id"]),
         text(&item["environment"]),
         text(&item["lane"]),
         text(&item["state"]),
         rings(item),
-        commit.get(..10).unwrap_or(&commit).to_owned(),
+        commit(item),
         text(&item["subject"]),
         text(&item["author"]),
         moment(&item["createdAt"]),
@@ -111,7 +116,21 @@ pub fn show(hub: &Hub, args: &ShowArgs) -> Result<Exit> {
     match args.output {
         Format::Json => print_json(&document)?,
         Format::Yaml => print_yaml(&document)?,
-        Format::Text => print_text(&crate::describe::text::of(&document))?,
+        Format::Text => print_text(&shown(document))?,
     }
     Ok(Exit::Success)
+}
+
+/// The whole rollout, and at its end what can be done: commands are never cut.
+fn shown(mut document: Value) -> String {
+    let ways = document.as_object_mut().and_then(|fields| fields.remove("waysOut")).unwrap_or_default();
+    let mut out = crate::describe::text::of(&document);
+    for (at, way) in ways.as_array().into_iter().flatten().enumerate() {
+        out.push_str(if at == 0 { "\nWhat can be done\n" } else { "" });
+        out.push_str(&format!("  {}\n", text(&way["says"])));
+        if let Some(command) = way["command"].as_str() {
+            out.push_str(&format!("    {}\n", text(&json!(command))));
+        }
+    }
+    out
 }

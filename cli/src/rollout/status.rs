@@ -12,11 +12,11 @@ use crate::get::columns::text;
 use crate::hub::{Hub, HubError};
 use crate::output::{Format, Table, harmless, print_json, print_text, print_yaml, say};
 
-/// Ask how many of those that should have it do
+/// Show how many of the targeted clusters have it
 ///
 /// One line answers, from counts of the exact packages: how many converged, are on the way, failed and why, are offline since
 /// when, and how many it isn't for. It exits with 0 only when that is complete, else with 3. Whether offline clusters leave it
-/// complete is the policy's word, and the answer says so.
+/// complete is set in the policy, and the answer says so.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -60,7 +60,7 @@ pub struct WatchArgs {
 #[derive(Clone, Debug, clap::Args)]
 struct QuestionArgs {
     /// A rollout's number [default: the newest of each lane that the selectors name]
-    #[arg(value_name = "ROLLOUT")]
+    #[arg(value_name = "ROLLOUT", value_parser = crate::output::number)]
     rollout: Option<u64>,
 
     #[command(flatten)]
@@ -94,7 +94,8 @@ pub fn status(hub: &Hub, args: &StatusArgs) -> Result<Exit> {
             progress.show(&answer);
             if until.is_some_and(|until| Instant::now() >= until) {
                 progress.end();
-                say("the time is over, and it isn't complete");
+                let most = args.timeout.as_deref().unwrap_or_default();
+                say(&format!("timed out: not complete after {most}"));
                 break;
             }
             std::thread::sleep(EVERY);
@@ -193,13 +194,12 @@ fn told(answer: &Value) -> String {
         }
     }
     for rollout in answer["rollouts"].as_array().into_iter().flatten() {
-        let commit = text(&rollout["commit"]);
         out.push_str(&format!(
             "rollout {} of {} in {} ({} {}) is {}: {}\n",
             text(&rollout["id"]),
             text(&rollout["lane"]),
             text(&rollout["environment"]),
-            commit.get(..10).unwrap_or(&commit),
+            super::list::commit(rollout),
             text(&rollout["subject"]),
             text(&rollout["state"]),
             super::list::rings(rollout),
@@ -225,6 +225,9 @@ fn line_of(line: &Value) -> Vec<String> {
     }
     if line["notYet"].as_u64().unwrap_or_default() > 0 {
         words.push(format!("{} in rings that wait", text(&line["notYet"])));
+    }
+    if line["pinnedApart"].as_u64().unwrap_or_default() > 0 {
+        words.push(format!("{} pinned to other content", text(&line["pinnedApart"])));
     }
     let version = match line["version"].as_str() {
         Some(version) => format!(" {version}"),
@@ -302,6 +305,9 @@ mod tests {
              prod  drone/shop-store  3:  2 converged, 1 offline\n  rollout 7: ring rest: 5m of 10m soaked\n"
         );
         assert_eq!(exit(&two), Exit::LeftOut);
+        let mut pinned = line("shop-line", 1, 0);
+        pinned["pinnedApart"] = json!(2);
+        assert_eq!(line_of(&pinned)[3], "1 converged, 2 pinned to other content");
     }
 
     #[test]

@@ -9,15 +9,8 @@ use crate::get::columns::text;
 use crate::hub::{Hub, HubError};
 use crate::output::say as remark;
 
-/// Say it to one rollout, or to all unfinished ones that the selectors name
+// What each command does is said where they are listed: these are only its arguments.
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kedge rollout pause 12 --reason \"line 4 is being serviced\"
-  kedge rollout resume 12
-  kedge rollout now -e prod --workload shop --reason \"a security fix\"
-  kedge rollout abort -e prod --cluster-type drone
-  kedge rollout rollback 12 --reason \"orders are lost\"")]
 pub struct WordArgs {
     #[command(flatten)]
     which: WhichArgs,
@@ -27,13 +20,7 @@ pub struct WordArgs {
     reason: String,
 }
 
-/// Say it about the ring that waits now, or about the one that is named
 #[derive(Clone, Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  kedge rollout approve 12 --reason \"seen on the canary\"
-  kedge rollout approve -e prod --workload shop
-  kedge rollout override 12 --ring canary --reason \"the failing cluster is being scrapped\"")]
 pub struct RingWordArgs {
     #[command(flatten)]
     which: WhichArgs,
@@ -50,7 +37,8 @@ pub struct RingWordArgs {
 #[derive(Clone, Debug, clap::Args)]
 struct WhichArgs {
     /// A rollout's number, or several
-    #[arg(value_name = "ROLLOUT", conflicts_with_all = ["environment", "workload", "cluster_type"])]
+    #[arg(value_name = "ROLLOUT", value_parser = crate::output::number,
+        conflicts_with_all = ["environment", "workload", "cluster_type"])]
     rollouts: Vec<u64>,
 
     #[command(flatten)]

@@ -1,5 +1,6 @@
 //! The glance as text: a table of environments, what moves, and what is wrong with the way to it. Pure.
 
+use kedge_model::command::Command;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
@@ -29,8 +30,12 @@ pub fn of(document: &Value) -> String {
     wrong.extend(inputs(document));
     let calm = wrong.is_empty() && !environments.is_empty();
     section(&mut out, "Wrong", wrong);
-    if calm {
+    let problems = document["problemCount"].as_u64().unwrap_or_default();
+    if calm && problems == 0 {
         out.push_str("\nNothing is wrong.\n");
+    } else if calm {
+        let told = plural(problems, "problem needs attention", "problems need attention");
+        out.push_str(&format!("\n{told}  > kedge get problems\n"));
     }
     out
 }
@@ -63,8 +68,10 @@ fn running(environment: &Value) -> String {
         .flatten()
         .map(|one| {
             let commit = if text(&one["commit"]).is_empty() { "?".to_owned() } else { short(&one["commit"]) };
-            let rings: Vec<String> = one["rings"].as_array().into_iter().flatten().map(text).collect();
-            if rings.is_empty() { commit } else { format!("{commit} ({})", rings.join(", ")) }
+            let mut said: Vec<String> = one["rings"].as_array().into_iter().flatten().map(text).collect();
+            // What they reported last.
+            said.extend(one["offline"].as_u64().map(|count| format!("{count} offline")));
+            if said.is_empty() { commit } else { format!("{commit} ({})", said.join(", ")) }
         })
         .collect();
     if commits.is_empty() { "-".to_owned() } else { commits.join(", ") }
@@ -72,22 +79,38 @@ fn running(environment: &Value) -> String {
 
 /// Why an environment doesn't run what Git says; stopped and paused rollouts are told apart.
 fn notices(environment: &Value) -> Vec<String> {
-    let (name, git) = (text(&environment["name"]), short(&environment["promotedCommit"]));
+    let name = text(&environment["name"]);
     let mut lines = Vec::new();
+    // While something moves, it is told among what moves.
+    let moving = ["moving", "paused"].iter().any(|kind| environment["rollouts"][kind].as_u64() > Some(0));
+    let mut other = names_other(environment).filter(|_| !moving);
     for notice in environment["notices"].as_array().into_iter().flatten() {
         let kind = text(&notice["kind"]);
         let (shape, way) = match kind.as_str() {
             "rolledBack" | "aborted" => ("▲", format!("kedge rollout show {}", text(&notice["rollout"]))),
-            "held" => ("○", format!("kedge get clusters -e {name}")),
-            "publish" | "stale" => ("!", format!("kedge describe environment {name}")),
+            "held" => ("○", Command::new("kedge get clusters").option("-e", &name).into()),
+            "publish" | "stale" => ("!", Command::new("kedge describe environment").names(&[&name]).into()),
             _ => continue,
         };
         lines.push(format!("{shape} {name}: {}  > {way}", text(&notice["text"])));
-        if shape == "▲" && !git.is_empty() {
-            lines.push(format!("    Git names {git}; {} runs", running(environment)));
+        if shape == "▲" || kind == "stale" {
+            lines.extend(other.take().map(|other| format!("    {other}")));
         }
     }
+    lines.extend(
+        other.map(|other| {
+            format!("! {name}: {other}  > {}", Command::new("kedge describe environment").names(&[&name]))
+        }),
+    );
     lines
+}
+
+/// Git names a commit that nobody there runs.
+fn names_other(environment: &Value) -> Option<String> {
+    let git = &environment["promotedCommit"];
+    let runs: Vec<&Value> = environment["running"].as_array().into_iter().flatten().collect();
+    let other = git.is_string() && !runs.is_empty() && runs.iter().all(|one| one["commit"] != *git);
+    other.then(|| format!("Git names {}; {} runs", short(git), running(environment)))
 }
 
 fn section(out: &mut String, title: &str, lines: Vec<String>) {
@@ -108,7 +131,7 @@ fn rollout(shape: &str, rollout: &Value) -> String {
     format!(
         "{shape} {}: rollout {id} of {} {}{state} {}  > kedge rollout show {id}",
         text(&rollout["environment"]),
-        short(&rollout["commit"]),
+        crate::rollout::commit(rollout),
         text(&rollout["subject"]),
         crate::rollout::rings(rollout),
     )
@@ -148,7 +171,8 @@ fn failures(document: &Value, environments: &[&Value]) -> Vec<String> {
             lines.push(format!("▲ {name}: {} more failed", failed - told));
         }
         if failed > 0 {
-            lines.push(format!("    > kedge get conditions -e {name} --condition Failed"));
+            let command = Command::new("kedge get conditions").option("-e", &name).then("--condition Failed");
+            lines.push(format!("    > {command}"));
         }
     }
     lines
@@ -174,10 +198,11 @@ fn silent(environment: &Value) -> Vec<String> {
     }
     let since = moment(&environment["oldestUnknown"]);
     let told = match count {
-        1 => format!("1 cluster is silent since {since}"),
+        1 => format!("1 cluster has been offline since {since}"),
         count => format!("{count} clusters are silent, the first since {since}"),
     };
-    vec![format!("○ {name}: {told}  > kedge get clusters -e {name} --condition Unknown")]
+    let command = Command::new("kedge get clusters").option("-e", &name).then("--condition Unknown");
+    vec![format!("○ {name}: {told}  > {command}")]
 }
 
 fn troubles(environment: &Value) -> Vec<String> {
@@ -186,14 +211,19 @@ fn troubles(environment: &Value) -> Vec<String> {
     let count = |value: &Value| value.as_u64().unwrap_or_default();
     if count(&environment["quarantined"]) > 0 {
         let quarantined = plural(count(&environment["quarantined"]), "assignment is", "assignments are");
-        lines.push(format!(
-            "! {name}: {quarantined} quarantined  > kedge get assignments -e {name} --state quarantined"
-        ));
+        let command = Command::new("kedge get assignments").option("-e", &name).then("--state quarantined");
+        lines.push(format!("! {name}: {quarantined} quarantined  > {command}"));
+    }
+    if count(&environment["drifted"]) > 0 {
+        let drifted = plural(count(&environment["drifted"]), "assignment was", "assignments were");
+        let command = Command::new("kedge get conditions").option("-e", &name).then("--drift");
+        lines.push(format!("▲ {name}: {drifted} changed by hand  > {command}"));
     }
     let errors = count(&environment["problems"]["errors"]);
     if errors > 0 {
-        let told = plural(errors, "problem", "problems");
-        lines.push(format!("! {name}: {told}  > kedge get findings -e {name} --state error"));
+        let told = plural(errors, "finding", "findings");
+        let command = Command::new("kedge get findings").option("-e", &name).then("--state error");
+        lines.push(format!("! {name}: {told}  > {command}"));
     }
     let trouble = text(&environment["trouble"]);
     if !trouble.is_empty() {
@@ -202,11 +232,20 @@ fn troubles(environment: &Value) -> Vec<String> {
     lines
 }
 
+/// `https://… (dev, prod)`
+fn repository(one: &Value) -> String {
+    let environments: Vec<String> = one["environments"].as_array().into_iter().flatten().map(text).collect();
+    format!("{} ({})", text(&one["url"]), environments.join(", "))
+}
+
 fn inputs(document: &Value) -> Option<String> {
     let failing = document["repositories"]["failing"].as_u64().unwrap_or_default();
     (failing > 0).then(|| {
         let told = plural(failing, "repository fails", "repositories fail");
-        format!("! {told}  > kedge get repositories --state failing")
+        let named: Vec<String> =
+            document["failingRepositories"].as_array().into_iter().flatten().map(repository).take(NAMED).collect();
+        let named = if named.is_empty() { String::new() } else { format!(": {}", named.join(", ")) };
+        format!("! {told}{named}  > kedge get repositories --state failing")
     })
 }
 
@@ -254,6 +293,49 @@ mod tests {
              Wrong:\n  ▲ prod: bbbbbbbbbb “Say Bonjour” was rolled back: no  > kedge rollout show 7\n      \
              Git names bbbbbbbbbb; aaaaaaaaaa runs\n"
         );
+    }
+
+    #[test]
+    fn what_runs_beside_git_is_named_with_those_that_are_offline() {
+        let environment = json!({"name": "prod", "clusters": {"total": 3, "unknown": 0}, "promotedCommit": "c".repeat(40),
+            "running": [{"commit": "a".repeat(40), "rings": ["rest"], "clusters": 2, "offline": 1},
+                {"commit": "b".repeat(40), "rings": ["canary"], "clusters": 1}],
+            "conditions": {"converged": 3, "converging": 0, "failed": 0, "unknown": 0}, "problems": {"errors": 0}});
+        let told = of(&json!({"environments": [environment], "repositories": {"failing": 1},
+            "failingRepositories": [{"url": "https://git.example/app", "environments": ["dev"]}]}));
+        let runs = "aaaaaaaaaa (rest, 1 offline), bbbbbbbbbb (canary)";
+        assert!(told.contains(&format!("! prod: Git names cccccccccc; {runs} runs")), "{told}");
+        assert!(told.contains("! 1 repository fails: https://git.example/app (dev)  >"), "{told}");
+    }
+
+    #[test]
+    fn what_was_changed_by_hand_is_wrong() {
+        let environment = json!({"name": "prod", "clusters": {"total": 1, "unknown": 0}, "drifted": 1,
+            "conditions": {"converged": 1, "converging": 0, "failed": 0, "unknown": 0}, "problems": {"errors": 0}});
+        let told = of(&json!({"environments": [environment]}));
+        assert!(
+            told.ends_with("▲ prod: 1 assignment was changed by hand  > kedge get conditions -e prod --drift\n"),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn findings_are_called_so_and_a_pause_tells_who_and_why() {
+        let environment = json!({"name": "dev", "clusters": {"total": 1, "unknown": 0},
+            "conditions": {"converged": 1, "converging": 0, "failed": 0, "unknown": 0}, "problems": {"errors": 3}});
+        let paused = json!({"id": 7, "environment": "dev", "state": "Paused", "why": "paused by anna: lunch", "commit": "b".repeat(40),
+            "main": "a".repeat(40), "subjectOf": "c".repeat(40), "subject": "Rename target", "rings": []});
+        let told = of(&json!({"environments": [environment], "rollouts": [paused]}));
+        assert!(told.contains("! dev: 3 findings  > kedge get findings -e dev --state error"), "{told}");
+        assert!(told.contains("rollout 7 of cccccccccc Rename target is Paused (paused by anna: lunch);"), "{told}");
+    }
+
+    #[test]
+    fn nothing_is_wrong_only_if_there_is_no_problem() {
+        let environment = json!({"name": "dev", "clusters": {"total": 1, "unknown": 0},
+            "conditions": {"converged": 1, "converging": 0, "failed": 0, "unknown": 0}, "problems": {"errors": 0}});
+        let told = of(&json!({"environments": [environment], "problemCount": 1}));
+        assert!(told.ends_with("\n1 problem needs attention  > kedge get problems\n"), "{told}");
     }
 
     #[test]

@@ -17,6 +17,9 @@ use crate::output::say;
 
 /// Let a host in by the request that it wrote
 #[derive(Clone, Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kedge token sign press-7.request -e prod --cluster-type press --site north -o press-7.kedge")]
 pub struct SignArgs {
     /// What `kedge-agent request` wrote on the host
     #[arg(value_name = "REQUEST")]

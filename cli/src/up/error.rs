@@ -25,9 +25,9 @@ pub enum UpError {
     #[error("`{program}` can't be started")]
     Start { program: String, source: io::Error },
     #[error("the hub has ended by itself ({how}); the last lines of its log:\n{log}")]
-    HubEnded { how: String, log: String },
+    HubEnded { how: String, log: String, left: Option<PathBuf> },
     #[error("the hub isn't ready after {seconds} s; the last lines of its log:\n{log}")]
-    HubSlow { seconds: u64, log: String },
+    HubSlow { seconds: u64, log: String, left: Option<PathBuf> },
     #[error("no free port was found on loopback")]
     NoPort { source: io::Error },
 }
@@ -48,6 +48,10 @@ impl UpError {
                 Some("name another folder; without a name there is a new one each time".to_owned())
             }
             UpError::OtherVersion { .. } => Some("name another folder".to_owned()),
+            UpError::HubEnded { left: Some(folder), .. } | UpError::HubSlow { left: Some(folder), .. } => {
+                let folder = folder.display().to_string();
+                Some(format!("hub.log in {folder} has everything; again: kedge up {}", quote(&folder)))
+            }
             UpError::HubEnded { .. } | UpError::HubSlow { .. } => {
                 Some("with --keep the folder stays, and hub.log in it has everything".to_owned())
             }

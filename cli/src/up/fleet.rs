@@ -28,6 +28,10 @@ pub(super) struct Environment {
     /// The commit of `main` that is in force, and its subject.
     pub commit: String,
     pub subject: String,
+    /// The commits that clusters run, with their rings where there are several; empty: none has reported yet.
+    pub running: Vec<Runs>,
+    /// Why the commit in force failed here.
+    pub failed: Option<String>,
     /// How far it is here: `Entered` until everything of it has arrived, then `Passed`; `Adopted` when it began with it.
     pub state: String,
     /// What is on its way or waits.
@@ -36,6 +40,19 @@ pub(super) struct Environment {
     pub notices: Vec<String>,
     /// The commit that wants to come in.
     pub next: Option<Next>,
+    /// Commits that have passed its gate.
+    pub passed: Vec<String>,
+}
+
+/// What `up` does about the change that it pushed itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It is on its way to production.
+    Wait,
+    /// It waits for a yes before production.
+    Approve,
+    /// It has entered production, or something else has: nothing is left to say.
+    Leave,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -44,6 +61,14 @@ pub(super) struct Counts {
     pub converging: u64,
     pub failed: u64,
     pub unknown: u64,
+}
+
+/// A commit that clusters run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Runs {
+    pub commit: String,
+    pub subject: String,
+    pub rings: Vec<String>,
 }
 
 /// A commit of `main` that waits to enter an environment.
@@ -67,6 +92,8 @@ pub(super) struct Rollout {
 
 /// The environments of the sample.
 const ENVIRONMENTS: [&str; 3] = ["dev", "stage", "prod"];
+/// The one that asks for a person's word.
+const PRODUCTION: &str = "prod";
 const REASON: &str = "the first content, approved by kedge up";
 
 impl Counts {
@@ -93,18 +120,46 @@ impl Picture {
                 expected: expected(&assignments, name, agents),
                 commit,
                 subject: text(&of["subject"]),
+                running: running(&fleet, name),
+                failed: failed(of),
                 state: text(&of["state"]),
                 notices: notices(&fleet, name),
                 next: Next::of(promotion),
+                passed: passed(promotion),
                 rollouts: items(&rollouts).filter(|item| item["environment"] == name).map(Rollout::of).collect(),
             });
         }
         Ok(picture)
     }
 
-    /// Whether this commit of `main` has passed everywhere.
-    pub fn is_everywhere(&self, commit: &str) -> bool {
-        self.environments.iter().all(|environment| environment.commit == commit && environment.state == "Passed")
+    /// Whether this commit of `main` has passed everywhere, though a later one may run in some places by now.
+    pub fn has_arrived(&self, commit: &str) -> bool {
+        let passed = |environment: &Environment| environment.passed.iter().any(|passed| passed == commit);
+        !self.environments.is_empty() && self.environments.iter().all(passed)
+    }
+
+    /// What is to be done about a change; `before` is what production ran when it was pushed. Whatever else went there since
+    /// is somebody's own work, and `up` keeps out of that.
+    pub fn way_of(&self, change: &str, before: Option<&str>) -> Way {
+        let Some(production) = self.environments.iter().find(|environment| environment.name == PRODUCTION) else {
+            return Way::Wait;
+        };
+        if production.commit.is_empty() {
+            return Way::Wait;
+        }
+        if Some(production.commit.as_str()) != before || production.passed.iter().any(|passed| passed == change) {
+            return Way::Leave;
+        }
+        match &production.next {
+            Some(next) if next.commit == change && next.waits_for_approval => Way::Approve,
+            _ => Way::Wait,
+        }
+    }
+
+    /// What production runs.
+    pub fn in_production(&self) -> Option<String> {
+        let production = self.environments.iter().find(|environment| environment.name == PRODUCTION)?;
+        Some(production.commit.clone()).filter(|commit| !commit.is_empty())
     }
 
     /// Everything that should run does, everywhere, and nothing is on its way. An environment without agents expects nothing.
@@ -126,6 +181,22 @@ impl Picture {
 }
 
 impl Environment {
+    /// Whether clusters run something else than the commit in force, or nothing yet.
+    pub fn is_elsewhere(&self) -> bool {
+        !self.commit.is_empty()
+            && (self.running.is_empty() || self.running.iter().any(|runs| runs.commit != self.commit))
+    }
+
+    /// `1f2e3d4`, or `1f2e3d4 (canary), 4d3e2f1 (rest)`
+    pub fn runs(&self) -> String {
+        let shown = self.running.iter().map(|runs| {
+            let commit = if runs.commit.is_empty() { "an older commit" } else { short(&runs.commit) };
+            let rings = if runs.rings.is_empty() { String::new() } else { format!(" ({})", runs.rings.join(", ")) };
+            format!("{commit}{rings}")
+        });
+        shown.collect::<Vec<_>>().join(", ")
+    }
+
     fn to_json(&self) -> Value {
         let Counts { converged, converging, failed, unknown } = self.counts;
         let rollouts: Vec<Value> = self
@@ -135,11 +206,32 @@ impl Environment {
             .collect();
         json!({
             "name": self.name, "clusters": self.clusters, "commit": self.commit, "state": self.state,
+            "running": self.running.iter().map(|runs| &runs.commit).collect::<Vec<_>>(), "why": self.failed,
             "rollouts": rollouts,
             "waiting": self.next.as_ref().map(|next| &next.commit),
             "converged": converged, "converging": converging, "failed": failed, "unknown": unknown,
         })
     }
+}
+
+/// What clusters run, as `kedge status` says it.
+fn running(fleet: &Value, name: &str) -> Vec<Runs> {
+    let environment = fleet["environments"].as_array().into_iter().flatten().find(|one| one["name"] == name);
+    let running = environment.and_then(|environment| environment["running"].as_array()).into_iter().flatten();
+    let rings = |one: &Value| one["rings"].as_array().into_iter().flatten().map(text).collect();
+    running
+        .map(|one| Runs {
+            commit: one["commit"].as_str().unwrap_or_default().to_owned(),
+            subject: one["subject"].as_str().unwrap_or_default().to_owned(),
+            rings: rings(one),
+        })
+        .collect()
+}
+
+/// Why a commit failed; the first of the reasons that are told of it.
+fn failed(promotion: &Value) -> Option<String> {
+    let failed = promotion["state"] == "Failed" || promotion["state"] == "Reopened";
+    failed.then(|| promotion["why"].as_str().unwrap_or("no reason told").to_owned())
 }
 
 /// Rollouts that went back or were aborted, and what runs instead.
@@ -155,14 +247,13 @@ fn notices(fleet: &Value, name: &str) -> Vec<String> {
 
 impl Next {
     fn of(promotion: &Value) -> Option<Next> {
-        let newest = promotion["promotions"].as_array()?.first()?;
+        let newest = promotion["promotions"].as_array()?.iter().find(|one| one["state"] == "Waiting")?;
         let waits = newest["waitsFor"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let next = Next {
+        Some(Next {
             commit: text(&newest["commit"]),
             subject: text(&newest["subject"]),
             waits_for_approval: waits.into_iter().any(is_approval),
-        };
-        (newest["state"] == "Waiting").then_some(next)
+        })
     }
 }
 
@@ -198,20 +289,21 @@ pub(super) fn approve_first_content(api: &Hub, picture: &Picture) -> Result<()> 
     Ok(())
 }
 
-/// The change that `up` pushed itself may enter production too, so that the whole way is seen.
-pub(super) fn approve_change(api: &Hub, picture: &Picture, commit: &str) -> Result<()> {
-    for environment in &picture.environments {
-        let waits = |next: &&Next| next.waits_for_approval && next.commit == commit;
-        if environment.next.as_ref().filter(waits).is_some() {
-            let reason = "the first change, approved by kedge up";
-            api.post(&["promotions", &environment.name, "approve"], &json!({"commit": commit, "reason": reason}))?;
-        }
-    }
+/// The change that `up` pushed itself may enter production too, so that the whole way is seen. That one commit, by its full id.
+pub(super) fn approve_change(api: &Hub, commit: &str) -> Result<()> {
+    let reason = "the first change, approved by kedge up";
+    api.post(&["promotions", PRODUCTION, "approve"], &json!({"commit": commit, "reason": reason}))?;
     Ok(())
 }
 
+/// The commits that have passed an environment's gate.
+fn passed(promotion: &Value) -> Vec<String> {
+    let all = promotion["promotions"].as_array().into_iter().flatten();
+    all.filter(|one| one["state"] == "Passed").map(|one| text(&one["commit"])).collect()
+}
+
 fn is_approval(wait: &str) -> bool {
-    wait.starts_with("approved by ")
+    wait.starts_with("needs ") && wait.contains(" approval")
 }
 
 fn items(document: &Value) -> impl Iterator<Item = &Value> {
@@ -290,12 +382,53 @@ mod tests {
     #[test]
     fn a_promotion_that_asks_for_a_yes_is_seen() {
         let promotion = json!({"promotions": [
-            {"commit": "b", "subject": "s", "state": "Waiting", "waitsFor": ["approved by 0 of 1 of the role platform"]},
+            {"commit": "b", "subject": "s", "state": "Waiting", "waitsFor": ["needs 1 approval from the platform team"]},
         ]});
         assert!(Next::of(&promotion).unwrap().waits_for_approval);
         let passed = json!({"promotions": [{"commit": "b", "state": "Passed"}]});
         assert_eq!(Next::of(&passed), None);
         assert_eq!(Next::of(&Value::Null), None);
+    }
+
+    #[test]
+    fn what_runs_is_what_clusters_report() {
+        let fleet = json!({"environments": [{"name": "dev", "running": [{"commit": "old", "rings": ["rest"]}]}]});
+        let environment =
+            Environment { commit: "new".to_owned(), running: running(&fleet, "dev"), ..environment(4, 4) };
+        assert!(environment.is_elsewhere());
+        assert_eq!(environment.runs(), "old (rest)");
+        assert_eq!(running(&fleet, "prod"), Vec::new());
+        assert_eq!(failed(&json!({"state": "Failed", "why": "no"})).as_deref(), Some("no"));
+        assert_eq!(failed(&json!({"state": "Entered"})), None);
+    }
+
+    #[test]
+    fn only_the_change_that_up_made_is_approved_and_only_while_nothing_else_went_to_production() {
+        let production = |commit: &str, next: &str, passed: &[&str]| {
+            let next = Next { commit: next.to_owned(), subject: String::new(), waits_for_approval: true };
+            let passed = passed.iter().map(|commit| (*commit).to_owned()).collect();
+            let (name, commit) = ("prod".to_owned(), commit.to_owned());
+            Picture {
+                environments: vec![Environment { name, commit, next: Some(next), passed, ..Environment::default() }],
+            }
+        };
+        let way = |picture: Picture| picture.way_of("mine", Some("first"));
+        assert_eq!(way(production("first", "mine", &["first"])), Way::Approve);
+        assert_eq!(way(production("first", "theirs", &["first"])), Way::Wait);
+        assert_eq!(way(production("mine", "theirs", &["first"])), Way::Leave);
+        assert_eq!(way(production("theirs", "mine", &["first", "theirs"])), Way::Leave, "main was turned back");
+        assert_eq!(way(production("first", "mine", &["first", "mine"])), Way::Leave, "it was there already");
+        assert_eq!(way(Picture::default()), Way::Wait);
+    }
+
+    #[test]
+    fn a_change_has_arrived_though_a_later_one_is_on_its_way() {
+        let environment = |passed: &[&str]| Environment {
+            passed: passed.iter().map(|commit| (*commit).to_owned()).collect(),
+            ..Environment::default()
+        };
+        let picture = Picture { environments: vec![environment(&["next", "mine"]), environment(&["mine"])] };
+        assert!(picture.has_arrived("mine") && !picture.has_arrived("next"));
     }
 
     #[test]

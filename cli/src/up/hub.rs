@@ -20,6 +20,8 @@ pub(super) struct LocalHub {
     program: Program,
     ports: Ports,
     token_file: PathBuf,
+    /// The folder that stays when `up` ends.
+    left: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +55,8 @@ impl LocalHub {
             let arguments: [OsString; 3] = ["serve".into(), "--config".into(), config.into()];
             let program = Program::start(&programs.hub, &arguments, place.path(), &log)?;
             let token_file = place.path().join("hub").join("platform-token");
-            let mut hub = LocalHub { program, ports, token_file };
+            let left = place.stays().then(|| place.path().to_owned());
+            let mut hub = LocalHub { program, ports, token_file, left };
             match hub.await_ready(signals) {
                 Ok(true) => return Ok(Some(hub)),
                 Ok(false) => return Ok(None),
@@ -90,7 +93,10 @@ impl LocalHub {
     pub fn check(&mut self) -> Result<(), UpError> {
         match self.program.ended() {
             None => Ok(()),
-            Some(status) => Err(UpError::HubEnded { how: how_it_ended(status), log: self.program.last_lines() }),
+            Some(status) => {
+                let (how, log) = (how_it_ended(status), self.program.last_lines());
+                Err(UpError::HubEnded { how, log, left: self.left.clone() })
+            }
         }
     }
 
@@ -115,7 +121,7 @@ impl LocalHub {
             }
             if Instant::now() > until {
                 let log = self.program.last_lines();
-                return Err(UpError::HubSlow { seconds: READY_WITHIN.as_secs(), log });
+                return Err(UpError::HubSlow { seconds: READY_WITHIN.as_secs(), log, left: self.left.clone() });
             }
             if signals.came(LOOK_AGAIN) {
                 return Ok(false);

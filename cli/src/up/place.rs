@@ -43,8 +43,19 @@ pub(super) struct Made {
     pub settled: bool,
     /// The commit of the first change, which `up` pushes itself to show the way.
     pub change: Option<String>,
+    /// What production ran when that was pushed.
+    #[serde(default)]
+    pub before: Option<String>,
+    /// It was approved, or something else went to production: from here on only people approve. So it is, too, in a folder
+    /// that an older `kedge up` made.
+    #[serde(default = "yes")]
+    pub decided: bool,
     /// It has arrived too.
     pub arrived: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// What stays behind.
@@ -106,6 +117,8 @@ impl Place {
             agents: 0,
             settled: false,
             change: None,
+            before: None,
+            decided: false,
             arrived: false,
         };
         let lock = take_lock(&path)?;

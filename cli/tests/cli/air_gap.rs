@@ -177,7 +177,7 @@ fn a_cut_or_changed_answer_leaves_no_file() {
     wrong.extend(["--since", "nothing.kedge"]);
     changed.kedge(&stage, &wrong).exits(2).says(&["--since takes `reported`"]);
     stage.write("text.kedge", "hello, I am no bundle");
-    stage.kedge(["bundle", "show", "text.kedge"]).exits(1).says(&["this is no bundle"]);
+    stage.kedge(["bundle", "show", "text.kedge"]).exits(1).says(&["this isn't a Kedge bundle"]);
 }
 
 fn ok(document: serde_json::Value) -> Canned {

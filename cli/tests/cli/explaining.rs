@@ -90,28 +90,28 @@ fn a_label_from_a_capability_map_is_traced_to_its_rule() {
 fn a_target_alone_is_enough_when_it_is_on_one_cluster_type() {
     let stage = Stage::small();
     explain(&stage, &["hello-functional-test"])
-        .exits(1)
+        .exits(2)
         .says(&["is on 2 cluster types", "drone/hello-functional-test, vm/hello-functional-test"]);
     stage.remove("control-plane/cluster-types/vm.yaml");
     explain(&stage, &["hello-functional-test"])
         .exits(0)
         .shows(&["drone/hello-functional-test in dev: assigned by policy functional-test"]);
     explain(&stage, &["hello-idle-test"])
-        .exits(1)
+        .exits(2)
         .says(&["isn't assigned to any cluster type", "drone/hello-idle-test"]);
 }
 
 #[test]
 fn a_wrong_name_suggests_near_ones() {
     let stage = Stage::small();
-    explain(&stage, &["drone/hello-functional-tst"]).exits(1).says(&[
+    explain(&stage, &["drone/hello-functional-tst"]).exits(2).says(&[
         "Error: there is no deployment target `hello-functional-tst` in dev",
         "Hint: did you mean drone/hello-functional-test",
     ]);
-    explain(&stage, &["dron/hello-functional-test"]).exits(1).says(&["there is no cluster type `dron` in dev"]);
-    explain(&stage, &["zz/x"]).exits(1).says(&["Hint: the cluster types are drone, idle, vm"]);
+    explain(&stage, &["dron/hello-functional-test"]).exits(2).says(&["there is no cluster type `dron` in dev"]);
+    explain(&stage, &["zz/x"]).exits(2).says(&["Hint: the cluster types are drone, idle, vm"]);
     explain(&stage, &["drone/hello-functional-test", "REGON"])
-        .exits(1)
+        .exits(2)
         .says(&["has the key `REGON`", "did you mean REGION"]);
 }
 
@@ -119,7 +119,7 @@ fn a_wrong_name_suggests_near_ones() {
 fn where_there_is_no_target_no_hint_lists_them() {
     let stage = Stage::small();
     stage.remove("base/workloads/hello.yaml");
-    let run = explain(&stage, &["drone/hello-functional-test"]).exits(1);
+    let run = explain(&stage, &["drone/hello-functional-test"]).exits(2);
     assert_eq!(run.stderr, "Error: there is no deployment target `hello-functional-test` in dev\n");
 }
 

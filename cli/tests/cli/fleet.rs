@@ -51,6 +51,7 @@ fn hub() -> FakeHub {
         ("GET /fleet", ok(fleet())),
         ("GET /conditions", ok(json!({"items": [row("c3", "Failed")]}))),
         ("GET /rollouts", ok(rollouts())),
+        ("GET /problems", ok(json!({"total": 6, "items": []}))),
     ])
 }
 
@@ -71,14 +72,19 @@ fn a_glance_shows_what_runs_what_moves_and_what_is_wrong() {
       ▲ stage: drone/hello-test HealthCheck on c3; still running 1.4.1
           hello.service isn't running
           > kedge get conditions -e stage --condition Failed
-      ○ stage: 1 cluster is silent since 2026-01-02 03:04:05Z  > kedge get clusters -e stage --condition Unknown
+      ○ stage: 1 cluster has been offline since 2026-01-02 03:04:05Z  > kedge get clusters -e stage --condition Unknown
       ! stage: 2 assignments are quarantined  > kedge get assignments -e stage --state quarantined
-      ! stage: 2 problems  > kedge get findings -e stage --state error
+      ! stage: 2 findings  > kedge get findings -e stage --state error
       ! 1 repository fails  > kedge get repositories --state failing
     ");
     assert_eq!(
         hub.asked(),
-        ["GET /fleet", "GET /conditions?condition=Failed&limit=100", "GET /rollouts?unfinished=true&limit=20"]
+        [
+            "GET /fleet",
+            "GET /conditions?condition=Failed&limit=100",
+            "GET /rollouts?unfinished=true&limit=20",
+            "GET /problems?limit=1"
+        ]
     );
 }
 
@@ -105,6 +111,7 @@ fn nothing_that_a_cluster_says_moves_the_cursor() {
         ("GET /fleet", ok(fleet())),
         ("GET /conditions", ok(json!({"items": [told]}))),
         ("GET /rollouts", ok(json!({"items": []}))),
+        ("GET /problems", ok(json!({"total": 1, "items": []}))),
     ]);
     let run = hub.kedge(&Stage::empty(), &["status"]).exits(0);
     assert!(!run.stdout.contains('\u{1b}') && run.stdout.contains("gone"), "{}", run.stdout);

@@ -112,7 +112,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
         kedge promote
         kedge rollout status -e prod --workload hello --wait
 
-      For hosts that no network reaches: what they need goes out on a stick, what they say comes back:
+      For hosts without a network: content goes out on a stick, reports come back:
         kedge bundle export -e prod --cluster-type press -o press.kedge
         kedge status import press-7.kedge
 
@@ -222,4 +222,29 @@ fn manual_pages_are_printed_or_written_one_a_command() {
     for page in ["kedge", "kedge-token-create", "kedge-cluster-move", "kedge-publish-confirm", "kedge-rollout-status"] {
         assert!(stage.file(&format!("man/man1/{page}.1")).is_file(), "{page}");
     }
+}
+
+#[test]
+fn what_people_type_has_examples_that_are_understood() {
+    for command in [
+        &["token", "list"][..],
+        &["token", "revoke"],
+        &["access", "list"],
+        &["access", "revoke"],
+        &["access", "whoami"],
+        &["person", "list"],
+        &["person", "set"],
+        &["person", "remove"],
+        &["bundle", "show"],
+    ] {
+        let args: Vec<&str> = command.iter().copied().chain(["--help"]).collect();
+        let example = format!("kedge {}", command.join(" "));
+        let run = Stage::empty().kedge(args).exits(0);
+        let examples = run.stdout.split_once("Examples:").map(|(_, examples)| examples).unwrap_or_default();
+        assert!(examples.contains(&example), "{}", run.stdout);
+    }
+    let run = Stage::empty().kedge(["cluster", "set", "--help"]).exits(0);
+    assert!(run.stdout.contains("--relay on") && !run.stdout.contains("--relay true"), "{}", run.stdout);
+    let run = Stage::empty().kedge(["login", "--help"]).exits(0);
+    assert!(run.stdout.contains("/var/lib/kedge-hub/admin-token"), "{}", run.stdout);
 }

@@ -42,7 +42,7 @@ fn fields(stage: &Stage, args: &[&str], code: i32) -> String {
 #[test]
 fn the_fields_of_validate_are_stable() {
     insta::assert_snapshot!(fields(&stage(), &["validate"], 1), @"
-    : assignments environments errors problems warnings
+    : assignments environments errors problems unchecked warnings
     .problems: assignments code environments excerpt hint message origin related severity
     .problems.origin: column file line repo revision
     ");

@@ -15,6 +15,7 @@ mod json_fields;
 mod kalypso_pairs;
 mod online;
 mod planning;
+mod refusals;
 mod rendering;
 mod sample;
 mod stage;

@@ -80,8 +80,8 @@ fn clusters_are_a_table_and_silence_is_not_green() {
     assert_eq!(document["items"].as_array().unwrap().len(), 3);
     hub.kedge(&stage, &["get", "clusters", "-o", "yaml"]).exits(0).shows(&["items:\n", "clusterType: drone\n"]);
     hub.kedge(&stage, &["get", "clusters", "zz"])
-        .exits(1)
-        .says(&["knows no such thing: zz", "Hint: kedge get clusters"]);
+        .exits(2)
+        .says(&["no cluster named `zz`", "Hint: kedge get clusters lists what there is"]);
 }
 
 #[test]
@@ -96,8 +96,25 @@ fn problems_are_told_with_their_way_out_and_an_exit_code() {
     error  rollouts  prod         RolloutStopped  rollout 7 stopped: 2 of 2 clusters failed; drone/hello is Failed on 2 clusters  kedge rollout show 7
     ");
     hub.kedge(&stage, &["get", "problems", "-o", "json"]).exits(3).shows(&["\"RolloutStopped\""]);
+    let warning = json!({"id": "clusters/dev/AgentWarns/DiskLow", "kind": "clusters", "severity": "error", "code": "DiskLow",
+        "environments": ["dev"], "count": 1000, "message": "1000 clusters of dev warn: the disk is nearly full",
+        "hint": "make room on the host", "command": "kedge get clusters -e dev --warning DiskLow",
+        "link": "/clusters?environment=dev&state=active&warning=DiskLow", "since": "2026-11-16T11:00:00Z",
+        "examples": [{"cluster": "drone-1", "message": "less than 16 MiB of the disk are free"}, {"cluster": "drone-2"}]});
+    let hub = FakeHub::start(&[("GET /problems", ok(json!({"total": 1, "items": [warning]})))]);
+    insta::assert_snapshot!(hub.kedge(&stage, &["get", "problems"]).exits(3).stdout, @r"
+    STATE  KIND      ENVIRONMENT  CODE     MESSAGE                                                                                                       NEXT
+    error  clusters  dev          DiskLow  1000 clusters of dev warn: the disk is nearly full (drone-1: less than 16 MiB of the disk are free; drone-2)  kedge get clusters -e dev --warning DiskLow
+    ");
+    insta::assert_snapshot!(hub.kedge(&stage, &["get", "problems", "-o", "wide"]).exits(3).stdout, @r"
+    STATE  KIND      ENVIRONMENT  CODE     MESSAGE                                                                                                       NEXT                                         SINCE                 HINT                   WRITTEN IN  ID
+    error  clusters  dev          DiskLow  1000 clusters of dev warn: the disk is nearly full (drone-1: less than 16 MiB of the disk are free; drone-2)  kedge get clusters -e dev --warning DiskLow  2026-11-16 11:00:00Z  make room on the host  -           clusters/dev/AgentWarns/DiskLow
+    ");
+    let listed = FakeHub::start(&[("GET /clusters", ok(clusters()))]);
+    listed.kedge(&stage, &["get", "clusters", "-e", "dev", "--warning", "DiskLow"]).exits(0);
+    assert!(listed.asked().iter().any(|asked| asked.contains("environment=dev&warning=DiskLow")));
     let calm = FakeHub::start(&[("GET /problems", ok(json!({"total": 0, "items": []})))]);
-    calm.kedge(&stage, &["get", "problems"]).exits(0).says(&["nothing needs you"]);
+    calm.kedge(&stage, &["get", "problems"]).exits(0).says(&["nothing needs attention"]);
 }
 
 #[test]
@@ -107,6 +124,82 @@ fn a_name_that_there_is_not_is_wrong_usage() {
     let hub = FakeHub::start(&[("GET /clusters", (404, "", refused))]);
     let args = ["get", "clusters", "--ring", "canarry"];
     hub.kedge(&Stage::empty(), &args).exits(2).says(&["there is no ring `canarry`", "Hint: did you mean `canary`?"]);
+}
+
+#[test]
+fn a_word_or_a_time_that_cannot_be_read_is_wrong_usage() {
+    for (reason, flag, message) in [
+        ("BadKind", "--kind", "unknown kind `foo`; there are: condition, drift"),
+        ("BadTime", "--since", "`since`: can't read `foo` as a time"),
+        ("BadQuery", "--who", "there is no person `foo`"),
+    ] {
+        let refused = json!({"reason": reason, "message": message});
+        let hub = FakeHub::start(&[("GET /history", (400, "", refused))]);
+        hub.kedge(&Stage::empty(), &["history", flag, "foo"]).exits(2).says(&[message]);
+    }
+}
+
+#[test]
+fn a_flag_that_does_not_fit_the_list_is_refused_before_the_hub_is_asked() {
+    let hub = FakeHub::start(&[]);
+    let stage = Stage::empty();
+    for (args, told, takes) in [
+        (
+            &["get", "problems", "--ring", "canary"][..],
+            "`--ring` doesn't apply to problems",
+            "it takes -e/--environment, --of-kind",
+        ),
+        (&["get", "environments", "--ring", "x"], "`--ring` doesn't apply to environments", "it takes -e"),
+        (&["get", "clusters", "--workload", "x"], "`--workload` doesn't apply to clusters", "--cluster-type"),
+        (&["get", "clusters", "--drift"], "`--drift` doesn't apply to clusters", "--condition"),
+        (&["get", "conditions", "-l", "a=b"], "`-l/--selector` doesn't apply to conditions", "--drift"),
+        (&["get", "tokens", "-e", "nope"], "`-e/--environment` doesn't apply to tokens", "takes no filter"),
+        (&["get", "workloads", "--cluster-type", "x"], "`--cluster-type` doesn't apply to workloads", "--workspace"),
+        (&["get", "repositories", "--workload", "y"], "`--workload` doesn't apply to repositories", "it takes"),
+        (&["get", "findings", "--workload", "y"], "`--workload` doesn't apply to findings", "it takes"),
+        (&["token", "revoke", ""], "a name or an id is empty", ""),
+        (&["evidence", "show", "x"], "a number is wanted here", "x"),
+        (&["rollout", "show", "x"], "a number is wanted here", "x"),
+    ] {
+        hub.kedge(&stage, args).exits(2).says(&[told, takes]);
+    }
+    assert!(hub.asked().is_empty());
+}
+
+#[test]
+fn a_label_that_no_selector_could_name_is_refused() {
+    let token = ["token", "create", "-e", "dev", "-t", "drone", "--labels"];
+    let hub = FakeHub::start(&[]);
+    for (label, told) in [("a b=c", "`a b` can't be a label's key"), ("a=b c", "`b c` can't be a label's value")] {
+        let args: Vec<&str> = token.into_iter().chain([label]).collect();
+        hub.kedge(&Stage::empty(), &args).exits(2).says(&[told]);
+    }
+}
+
+#[test]
+fn a_single_thing_that_is_not_there_is_wrong_usage_with_the_nearest_name() {
+    let items = json!({"items": [{"name": "stage"}, {"name": "prod"}]});
+    let missing =
+        json!({"reason": "NotFound", "message": "there is no cluster `drone-8`", "hint": "did you mean `drone-7`?"});
+    let hub = FakeHub::start(&[("GET /environments", ok(items)), ("GET /clusters/drone-8", (404, "", missing))]);
+    let stage = Stage::empty();
+    let told = ["no environment named `stagee`", "Hint: did you mean `stage`?"];
+    hub.kedge(&stage, &["get", "environments", "stagee"]).exits(2).says(&told);
+    let told = ["there is no cluster `drone-8`", "Hint: did you mean `drone-7`?"];
+    hub.kedge(&stage, &["describe", "cluster", "drone-8"]).exits(2).says(&told);
+}
+
+#[test]
+fn what_a_problem_is_about_is_told_once_and_with_its_place() {
+    let origin = json!({"repo": "https://git.example/control-plane", "file": "a.yaml", "line": 3});
+    let example = json!({"id": "f1", "message": "no such template", "origin": origin});
+    let problem = json!({"id": "schedule/x", "kind": "schedule", "severity": "error", "code": "UnknownName",
+        "environments": ["dev", "stage"], "count": 2, "message": "2 findings of UnknownName", "brings": [],
+        "command": "kedge get findings -l code=UnknownName -o wide", "examples": [example, example]});
+    let hub = FakeHub::start(&[("GET /problems", ok(json!({"total": 1, "items": [problem]})))]);
+    let shown = hub.kedge(&Stage::empty(), &["get", "problems", "-o", "wide"]).exits(3).stdout;
+    assert_eq!(shown.matches("no such template").count(), 1, "{shown}");
+    assert!(shown.contains("WRITTEN IN") && shown.contains("a.yaml:3"), "{shown}");
 }
 
 #[test]
@@ -129,6 +222,24 @@ fn to_look_at_a_promotion_changes_nothing() {
     hub.kedge(&stage, &["promote", "prod", "--approve"]).exits(2).says(&["only shows where commits are", now]);
     hub.kedge(&stage, &["promote", "override", "prod"]).exits(2).says(&["an override needs a reason"]);
     assert!(hub.asked().is_empty());
+}
+
+#[test]
+fn a_superseded_promotion_never_stands_for_its_environment() {
+    let promotions = json!([
+        {"commit": "0123456789", "state": "Superseded"},
+        {"commit": "4f2a91c000", "state": "Waiting", "waitsFor": ["needs 2 approvals"]},
+        {"commit": "aaaaaaaaaa", "state": "Passed"},
+    ]);
+    let prod = json!({"environment": "prod", "current": "aaaaaaaaaa", "promotions": promotions});
+    let hub = FakeHub::start(&[
+        ("GET /promotions/prod", ok(prod.clone())),
+        ("GET /promotions", ok(json!({"items": [prod]}))),
+    ]);
+    let one = hub.kedge(&Stage::empty(), &["promote", "prod"]).exits(0).stdout;
+    assert!(one.starts_with("prod: 4f2a91c000 is Waiting"), "{one}");
+    let all = hub.kedge(&Stage::empty(), &["promote"]).exits(0).stdout;
+    assert!(all.contains("4f2a91c000") && all.contains("needs 2 approvals") && !all.contains("Superseded"), "{all}");
 }
 
 #[test]
@@ -257,7 +368,7 @@ fn a_cluster_is_described_with_its_conditions() {
     labels             region=west
     last contact       2026-01-02 03:04:05Z
     membership         3
-    promise until      2026-01-02 03:05:05Z
+    next check-in by   2026-01-02 03:05:05Z
     site               north
     token              j1
     unknown since      2026-01-02 04:00:00Z
@@ -405,7 +516,7 @@ fn history_is_asked_page_after_page_and_a_commit_for_its_way() {
     run.shows(&["2026-01-02 03:04:05Z", "it failed (late)", "it failed before (late)"]);
     hub.kedge(&stage, &["history", "commit", "3f2a"]).exits(0).shows(&["Raise the limit", "read", "120ms"]);
     hub.kedge(&stage, &["history", "commit", "3f2a", "-o", "json"]).exits(0).shows(&["\"tookMs\": 120"]);
-    hub.kedge(&stage, &["history", "commit", "beef"]).exits(1).says(&["there is no"]);
+    hub.kedge(&stage, &["history", "commit", "beef"]).exits(2).says(&["there is no"]);
 }
 
 #[test]

@@ -91,6 +91,13 @@ fn a_revision_that_does_not_exist_lists_the_branches() {
 }
 
 #[test]
+fn a_side_of_a_plan_that_is_no_revision_is_wrong_usage() {
+    let run = on_sample(&sample(), &["plan", "-e", "dev", "--to", "devv"]);
+    run.exits(2)
+        .says(&["Error: there is no branch, tag or commit `devv`", "Hint: its branches are dev, main, prod, stage"]);
+}
+
+#[test]
 fn a_revision_behind_an_at_is_read() {
     let stage = sample();
     let render = |revision: &str, out: &str| {

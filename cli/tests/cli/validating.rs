@@ -180,4 +180,16 @@ fn a_source_that_the_hub_would_refuse_is_an_error_that_names_the_way_out() {
     ]);
     stage.edit("base/workloads/hello.yaml", "\nspec:\n", "\nspec:\n  sources: ['https://git.example/other-team']\n");
     stage.validate().exits(0);
+    // What the hub takes for no address at all. One with a user isn't said back: it may hold a password.
+    for (address, told) in [
+        ("https://git.example/other-team/../x", "https://git.example/other-team/../x"),
+        ("https://git.example/other-team/%2e%2e/x", "https://git.example/other-team/%2e%2e/x"),
+        ("https://h@evil/other-team/m", "the repository's address contains a user or a password"),
+    ] {
+        let text = stage.read(file).replace("https://git.example/other-team/secret", address);
+        let written = stage.read(file);
+        stage.write(file, text);
+        stage.validate().exits(1).shows(&["error[SourceNotAllowed]", told]);
+        stage.write(file, written);
+    }
 }

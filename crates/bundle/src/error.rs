@@ -14,7 +14,7 @@ pub enum BundleError {
     File { path: PathBuf, source: io::Error },
     #[error("{0} holds no bundle: neither a file that ends in `.kedge` nor parts of one (`.kedge.001`)")]
     Nothing(PathBuf),
-    #[error("this is no bundle: it doesn't begin as one")]
+    #[error("this isn't a Kedge bundle")]
     NotABundle,
     #[error("the bundle is cut: it should have {expected} bytes and has {found}")]
     Truncated { expected: u64, found: u64 },

@@ -1,9 +1,9 @@
 //! Where a container is written: one file, or parts of a size that the stick's file system holds. All of it appears under its name
 //! when it is whole, and nothing otherwise. Root writes to strangers' sticks with it, so it follows no symlink that a stick brings.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use crate::parts::{MAX_PARTS, part};
@@ -74,7 +74,8 @@ impl Output {
             _ => {}
         }
         // Exclusive: it fails rather than follow what somebody puts there meanwhile.
-        let file = File::create_new(&path)?;
+        // Configuration with its secrets is in it: its owner's alone, where the file system knows owners.
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path)?;
         self.files.push(path);
         self.now = Some((file, 0));
         Ok(())

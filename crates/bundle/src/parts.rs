@@ -1,8 +1,11 @@
 //! A container as files on a disk: one, or parts that are read as one. Finds them by a file's name, a part's name or a folder's.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
+
+use nix::fcntl::OFlag;
 
 use crate::error::BundleError;
 
@@ -105,16 +108,26 @@ impl Parts {
 
     fn add(&mut self, path: PathBuf) -> Result<(), BundleError> {
         let start = self.length();
-        let opened = File::open(&path).and_then(|file| {
-            let known = file.metadata()?;
-            if !known.is_file() {
-                return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
-            }
-            Ok((file, known.len()))
-        });
-        let (file, size) = opened.map_err(|source| BundleError::File { path: path.clone(), source })?;
+        let (file, size) = regular(&path).map_err(|source| BundleError::File { path: path.clone(), source })?;
         self.files.push(Part { path, file, start, size });
         Ok(())
+    }
+}
+
+/// Opens a file that somebody brought, and says how long it is. A link may lead anywhere, and a pipe never ends: neither is
+/// followed or waited for, also where it was named itself.
+pub fn regular(path: &Path) -> io::Result<(File, u64)> {
+    let flags = OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY;
+    let no_file = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, format!("it is {what}, not a file"));
+    let file = match OpenOptions::new().read(true).custom_flags(flags.bits()).open(path) {
+        Err(_) if fs::symlink_metadata(path).is_ok_and(|known| known.is_symlink()) => return Err(no_file("a symlink")),
+        opened => opened?,
+    };
+    let known = file.metadata()?;
+    match known.is_file() {
+        true => Ok((file, known.len())),
+        false if known.is_dir() => Err(no_file("a folder")),
+        false => Err(no_file("a pipe or a device")),
     }
 }
 

@@ -4,6 +4,7 @@ mod block;
 mod flow;
 
 use std::collections::HashMap;
+use std::ops::Range;
 
 use crate::error::{Limits, ParseError};
 use crate::node::Style;
@@ -50,6 +51,8 @@ pub(crate) struct Composer<'a> {
     /// Handle and prefix.
     tags: Vec<(String, String)>,
     first: bool,
+    /// Where anchors and aliases stand.
+    references: Vec<Mark>,
 }
 
 /// What stands before a node.
@@ -69,7 +72,18 @@ impl<'a> Composer<'a> {
             anchors: HashMap::new(),
             tags: Vec::new(),
             first: true,
+            references: Vec::new(),
         }
+    }
+
+    /// Keeps what the trees don't show.
+    pub(crate) fn note_comments(&mut self) {
+        self.scanner.comments = Some(Vec::new());
+    }
+
+    /// Comments, and where anchors and aliases stand.
+    pub(crate) fn into_notes(self) -> (Vec<(u32, Range<usize>)>, Vec<Mark>) {
+        (self.scanner.comments.unwrap_or_default(), self.references)
     }
 
     /// The next document; nothing behind its end is looked at.
@@ -168,6 +182,7 @@ impl<'a> Composer<'a> {
         let (kind, mark, _) = self.scanner.peek()?;
         if kind == Kind::Alias {
             let name = self.scanner.take().text;
+            self.references.push(mark);
             let Some(target) = self.anchors.get(&name).copied() else {
                 return Err(ParseError::at(mark, format!("the alias `*{name}` has no anchor"))
                     .with_hint("put a value that begins with `*` in quotes"));
@@ -213,6 +228,7 @@ impl<'a> Composer<'a> {
             match self.scanner.peek()? {
                 (Kind::Anchor, _, end) if properties.anchor.is_none() => {
                     properties.anchor = Some(self.scanner.take().text);
+                    self.references.push(end);
                     properties.end = end;
                 }
                 (Kind::Tag, mark, end) if properties.tag.is_none() => {

@@ -44,7 +44,10 @@ pub enum Style {
 /// All documents of a stream, empty ones left out. Aliases and merge keys are resolved.
 pub fn parse(text: &str, limits: &Limits) -> Result<Vec<Node>, ParseError> {
     check(text, limits)?;
-    let mut composer = Composer::new(text, *limits);
+    documents(&mut Composer::new(text, *limits), *limits)
+}
+
+fn documents(composer: &mut Composer<'_>, limits: Limits) -> Result<Vec<Node>, ParseError> {
     let mut documents = Vec::new();
     let mut used = 0;
     while let Some(tree) = composer.next_document()? {
@@ -53,12 +56,32 @@ pub fn parse(text: &str, limits: &Limits) -> Result<Vec<Node>, ParseError> {
             RawKind::Scalar { text, style: Style::Plain, tag: None, .. } if text.is_empty()
         );
         if !empty {
-            let mut builder = Builder::new(&tree, *limits, used);
+            let mut builder = Builder::new(&tree, limits, used);
             documents.push(builder.build(tree.root, 0)?);
             used = builder.used();
         }
     }
     Ok(documents)
+}
+
+/// What the structure of a text doesn't show; lines count from 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Notes<'t> {
+    /// From the `#` on.
+    pub comments: Vec<(u32, &'t str)>,
+    /// Lines of anchors and aliases.
+    pub references: Vec<u32>,
+}
+
+/// As [`parse`], with what else is in the text.
+pub fn parse_noting<'t>(text: &'t str, limits: &Limits) -> Result<(Vec<Node>, Notes<'t>), ParseError> {
+    check(text, limits)?;
+    let mut composer = Composer::new(text, *limits);
+    composer.note_comments();
+    let documents = documents(&mut composer, *limits)?;
+    let (comments, references) = composer.into_notes();
+    let comments = comments.into_iter().filter_map(|(line, bytes)| Some((line + 1, text.get(bytes)?))).collect();
+    Ok((documents, Notes { comments, references: references.iter().map(|mark| mark.line + 1).collect() }))
 }
 
 /// As [`parse`], for the bytes of a file; what isn't UTF-8 is an error with its place.

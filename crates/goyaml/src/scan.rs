@@ -9,6 +9,7 @@ mod fetch;
 mod scalar;
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 
 use crate::error::ParseError;
 use crate::node::Style;
@@ -92,6 +93,8 @@ pub(crate) struct Scanner<'a> {
     /// when it belongs to the level outside; that is why `[]: x` is an error in yaml.v2, and so here.
     keys_by_token: HashMap<usize, usize>,
     started: bool,
+    /// Lines and bytes of the comments so far, where somebody asked for them.
+    pub(crate) comments: Option<Vec<(u32, Range<usize>)>>,
 }
 
 impl Token {
@@ -121,6 +124,7 @@ impl<'a> Scanner<'a> {
             keys: vec![SimpleKey::default()],
             keys_by_token: HashMap::new(),
             started: false,
+            comments: None,
         }
     }
 
@@ -343,8 +347,12 @@ impl<'a> Scanner<'a> {
 
     fn skip_comment(&mut self) {
         if self.at(0) == b'#' {
+            let (line, start) = (self.mark.line, self.pos);
             while !self.is_break_or_end(0) {
                 self.skip();
+            }
+            if let Some(comments) = &mut self.comments {
+                comments.push((line, start..self.pos));
             }
         }
     }

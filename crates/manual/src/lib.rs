@@ -53,7 +53,7 @@ pub fn completions(shell: Shell, mut command: clap::Command) -> Vec<u8> {
 }
 
 fn write_all(folder: &Path, name: &str, command: &clap::Command, section: Section) -> io::Result<()> {
-    for subcommand in command.get_subcommands().filter(|sub| sub.get_name() != "help") {
+    for subcommand in command.get_subcommands().filter(|sub| sub.get_name() != "help" && !sub.is_hide_set()) {
         write_all(folder, &format!("{name}-{}", subcommand.get_name()), subcommand, section)?;
     }
     fs::write(folder.join(format!("{name}.{}", section.number())), page_of(command.clone(), section)?)

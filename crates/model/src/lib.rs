@@ -2,8 +2,10 @@
 //! `Platform` that the scheduler reads. No I/O, no clock; every other crate depends on this one.
 
 pub mod address;
+pub mod command;
 pub mod decode;
 pub mod kinds;
+pub mod kubernetes;
 pub mod name;
 pub mod object;
 pub mod origin;
@@ -12,6 +14,7 @@ pub mod problem;
 pub mod quantity;
 pub mod schema;
 pub mod selector;
+pub mod shown;
 pub mod text;
 pub mod wire;
 

@@ -16,6 +16,10 @@ pub enum TextError {
     Key(char),
     #[error("must begin and end with a letter, a digit or `_`")]
     KeyEdge,
+    #[error("has the character {0:?}, and a name has letters, digits, `-`, `_` and `.` only")]
+    Name(char),
+    #[error("must begin and end with a letter or a digit")]
+    NameEdge,
     #[error("isn't the address of a repository: it can't hold the character {0:?}")]
     Address(char),
     #[error("isn't the address of a repository: it can't begin with {0:?}")]
@@ -40,6 +44,7 @@ impl TextError {
             TextError::Hidden(_) => "type the text again, without what an editor or a web page put into it",
             TextError::Template => "write what is meant; values of the platform reach the workload as configuration",
             TextError::Key(_) | TextError::KeyEdge => "choose another key, such as `release-channel`",
+            TextError::Name(_) | TextError::NameEdge => "choose another name, such as `web-shop`",
             TextError::Address(_) | TextError::AddressStart(_) => {
                 "write it as `https://host/team/repo`; a space in it is `%20`"
             }
@@ -91,6 +96,20 @@ pub fn check_key(key: &str) -> Result<(), TextError> {
         return Err(TextError::Key(c));
     }
     if key.starts_with(word) && key.ends_with(word) { Ok(()) } else { Err(TextError::KeyEdge) }
+}
+
+/// Whether a workload or a deployment target may be called this. Every template writes names into files, most without quotes.
+pub fn check_tenant_name(name: &str) -> Result<(), TextError> {
+    check_text(name)?;
+    if let Some(c) = name.chars().find(|c| !(c.is_alphanumeric() || matches!(c, '-' | '_' | '.' | '/'))) {
+        return Err(TextError::Name(c));
+    }
+    let is_edge = |c: char| c.is_alphanumeric() || matches!(c, '.' | '/');
+    if name.starts_with(is_edge) && name.ends_with(is_edge) || name.is_empty() {
+        Ok(())
+    } else {
+        Err(TextError::NameEdge)
+    }
 }
 
 /// Whether `manifests.repo` may be this: a URL, `user@host:path`, or a path.

@@ -275,8 +275,8 @@ impl Net {
     }
 
     /// What each has, but for the bytes.
-    pub fn shelves(&self) -> Vec<Vec<(crate::Name, crate::Version)>> {
-        let listed = |node: &Node| node.shelf().documents().map(|(name, version, _)| (name.clone(), version)).collect();
+    pub fn stores(&self) -> Vec<Vec<(crate::Name, crate::Version)>> {
+        let listed = |node: &Node| node.store().documents().map(|(name, version, _)| (name.clone(), version)).collect();
         self.nodes.values().map(listed).collect()
     }
 

@@ -2,17 +2,17 @@
 //! connections, the simulation drives thousands; `docs/wire.md` spells out the bytes.
 
 mod chance;
+pub mod document_store;
 #[cfg(test)]
 mod fixture;
-mod lie;
 pub mod message;
+mod misbehavior;
 mod name;
 pub mod node;
 pub mod pace;
-pub mod shelf;
 
-pub use lie::{Lie, Taken};
+pub use document_store::DocumentStore;
 pub use message::{Message, MessageError};
+pub use misbehavior::{Misbehavior, Taken};
 pub use name::{Name, NameError, Version};
 pub use node::{Action, Node, PeerView, Settings, Told};
-pub use shelf::Shelf;

@@ -59,7 +59,7 @@ pub enum MessageError {
 pub const VERSION: u32 = 1;
 /// The whole message as JSON.
 pub const MAX_MESSAGE: usize = 1024 * 1024;
-/// Envelopes that are given in one message, as JSON; a single larger one goes alone. A full shelf takes many messages, and no agent
+/// Envelopes that are given in one message, as JSON; a single larger one goes alone. A full store takes many messages, and no agent
 /// much memory for any.
 pub const MAX_GIVE: usize = 64 * 1024;
 pub const MAX_REACHABLE: usize = 8;

@@ -51,7 +51,7 @@ impl Name {
         parts.iter().all(|part| is_part(part)).then(|| Name::State(stream.clone()))
     }
 
-    /// The number that stands for this document in a shelf's digest.
+    /// The number that stands for this document in a store's digest.
     pub(crate) fn mark(&self, version: Version) -> u128 {
         let text = format!("kedge shelf 1\0{self}\0{}.{}", version.0, version.1);
         let whole = Digest::of(text.as_bytes());
@@ -59,7 +59,7 @@ impl Name {
     }
 }
 
-/// A shelf's digest as it is written, by this writer: who hears it can tell whether it has the same, and can't say it back as its own.
+/// A store's digest as it is written, by this writer: who hears it can tell whether it has the same, and can't say it back as its own.
 pub(crate) fn digits(writer: &ClusterId, marks: u128) -> String {
     let whole = Digest::of(format!("kedge shelf 1\0{writer}\0{}", hex(&marks.to_be_bytes())).as_bytes());
     whole.hex().chars().take(16).collect()

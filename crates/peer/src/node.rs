@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use kedge_model::wire::{ClusterId, Digest, Envelope, KeySet, Presence, Timestamp};
 
 use crate::chance::Chance;
-use crate::lie::{Lie, Taken};
+use crate::document_store::DocumentStore;
 use crate::message::{MAX_BLOBS, Message};
+use crate::misbehavior::{Misbehavior, Taken};
 use crate::name::{Name, Version};
 use crate::pace::{CARRY_EVERY, FIRST_PARTNERS, GOSSIP_ALONE_EVERY, MAX_PEERS, NEWS_AFTER, SECOND_EVERY};
-use crate::shelf::Shelf;
 use peer::Peer;
 pub use peer::{PeerView, Told};
 
@@ -37,20 +37,20 @@ pub struct Settings {
 pub enum Action {
     /// Send it; the answer comes to `answered`, no answer to `failed`.
     Send { to: ClusterId, message: Message },
-    /// A new document of this name is on the shelf.
+    /// A new document of this name is in the store.
     Took(Name),
     /// I am the uplink: signs of life to bring to the hub now. What its answer holds comes to `put`; `lacks` and `not_carried` tell the rest.
     Carry(Vec<Envelope>),
     /// I am the uplink: a status document, or holds, that the hub lacks.
     Upload(Envelope),
-    /// It lied, and is left alone for a while.
-    Dropped { peer: ClusterId, why: Lie },
+    /// It misbehaved, and is left alone for a while.
+    Dropped { peer: ClusterId, why: Misbehavior },
 }
 
 #[derive(Debug)]
 pub struct Node {
     settings: Settings,
-    shelf: Shelf,
+    store: DocumentStore,
     chance: Chance,
     /// The own place in the order of who carries.
     rank: Digest,
@@ -117,7 +117,7 @@ impl Node {
         let next_gossip = after(now, chance.around(GOSSIP_ALONE_EVERY / 2));
         Node {
             rank: uplink::rank(&settings.site, &settings.me),
-            shelf: Shelf::new(settings.me, &settings.site, keys),
+            store: DocumentStore::new(settings.me, &settings.site, keys),
             settings,
             chance,
             peers: BTreeMap::new(),
@@ -140,8 +140,8 @@ impl Node {
     }
 
     /// Own documents and what the hub answered. The own Membership first: nothing can be judged without it.
-    pub fn put(&mut self, envelope: Envelope) -> Result<Taken, Lie> {
-        let taken = self.shelf.take(envelope)?;
+    pub fn put(&mut self, envelope: Envelope) -> Result<Taken, Misbehavior> {
+        let taken = self.store.take(envelope)?;
         if let Taken::New(name) = &taken {
             if *name == Name::Status(self.settings.me) {
                 self.news.uplink = true;
@@ -207,11 +207,11 @@ impl Node {
         }
     }
 
-    /// It is gone from the network. What it lied is remembered.
+    /// It is gone from the network. How it misbehaved is remembered.
     pub fn lost(&mut self, peer: ClusterId) {
         if let Some(known) = self.peers.get_mut(&peer) {
             known.leave();
-            if known.view.lies.is_empty() {
+            if known.view.misbehaviors.is_empty() {
                 self.peers.remove(&peer);
             }
         }
@@ -221,7 +221,7 @@ impl Node {
     pub fn lacks(&mut self, cluster: ClusterId) {
         let name = Name::Status(cluster);
         self.uploads.sent.remove(&name);
-        if self.shelf.get(&name).is_some() {
+        if self.store.get(&name).is_some() {
             self.uploads.waiting.insert(name);
         } else if self.uploads.asked.len() < MAX_PEERS {
             self.uploads.asked.insert(cluster);
@@ -237,7 +237,7 @@ impl Node {
     }
 
     /// Something that the driver saw a peer do, such as bytes that aren't what their digest says.
-    pub fn accuse(&mut self, peer: ClusterId, why: Lie, now: Timestamp) -> Vec<Action> {
+    pub fn accuse(&mut self, peer: ClusterId, why: Misbehavior, now: Timestamp) -> Vec<Action> {
         let mut actions = Vec::new();
         self.punish(peer, why, now, &mut actions);
         actions
@@ -260,7 +260,7 @@ impl Node {
 
     /// Whether a peer may have content: its signed Membership names a stream, or it is a relay of the site, whose state lists it.
     pub fn may_have(&self, peer: &ClusterId, blob: &Digest) -> bool {
-        self.peers.get(peer).is_none_or(|known| known.view.dropped.is_none()) && self.shelf.may_have(peer, blob)
+        self.peers.get(peer).is_none_or(|known| known.view.dropped.is_none()) && self.store.may_have(peer, blob)
     }
 
     /// The others' newest signs of life.
@@ -268,8 +268,8 @@ impl Node {
         self.presences.values().map(|sign| &sign.envelope)
     }
 
-    pub fn shelf(&self) -> &Shelf {
-        &self.shelf
+    pub fn store(&self) -> &DocumentStore {
+        &self.store
     }
 }
 

@@ -45,7 +45,7 @@ pub const BACKOFF_FIRST: i64 = 5 * SECOND;
 pub const BACKOFF_MOST: i64 = 10 * MINUTE;
 /// An exchange without an end is a failed one.
 pub const EXCHANGE_MOST: i64 = MINUTE;
-/// For its first lie; doubled by each further one.
+/// For its first misbehavior; doubled by each further one.
 pub const DROPPED_FIRST: i64 = 10 * MINUTE;
 pub const DROPPED_MOST: i64 = 120 * MINUTE;
 /// What was refused isn't asked for again so soon: a clone's document, say.
@@ -55,16 +55,16 @@ pub const REFUSED_FOR: i64 = 10 * MINUTE;
 pub const MAX_IN_FLIGHT: usize = 4;
 /// More than one LAN has; the oldest strangers go.
 pub const MAX_PEERS: usize = 1_024;
-/// What a person is shown of a liar.
+/// What a person is shown of a misbehaving peer.
 pub const MAX_LIES: usize = 8;
 /// Messages of one peer in a minute. A busy honest one sends some dozens.
 pub const MESSAGES_PER_MINUTE: u32 = 240;
 /// Refused names that are remembered.
 pub const MAX_REFUSED: usize = 256;
 
-/// Names on a shelf: memberships, statuses, turns and holds of a thousand clusters.
+/// Names in a store: memberships, statuses, turns and holds of a thousand clusters.
 pub const MAX_NAMES: usize = 4_096;
-/// Bytes on a shelf.
+/// Bytes in a store.
 pub const MAX_BYTES: usize = 16 * 1024 * 1024;
 /// Sets of the chain that are kept for those who were away.
 pub const MAX_KEY_SETS: usize = 64;

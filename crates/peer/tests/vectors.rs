@@ -1,12 +1,12 @@
-//! `docs/vectors/peer.json`: an exchange between two agents with fixed keys and times, and the marks of a shelf's digest, as a file that others
-//! check themselves against. KEDGE_UPDATE=1 writes it again.
+//! `docs/vectors/peer.json`: an exchange between two agents with fixed keys and times, and the marks of a store's digest, as a file that
+//! others check themselves against. KEDGE_UPDATE=1 writes it again.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops where it fails")]
 
 use std::path::PathBuf;
 
 use kedge_model::wire::digest::hex;
 use kedge_model::wire::*;
-use kedge_peer::{Action, Message, Node, Settings, Shelf};
+use kedge_peer::{Action, DocumentStore, Message, Node, Settings};
 use serde_json::{Value, json};
 
 const TIME: Timestamp = Timestamp(1_790_000_000_000);
@@ -107,15 +107,15 @@ fn vector() -> Value {
     let wants = sent(asks.answered(id(4), list.clone().unwrap(), later));
     let (gives, _) = answers.heard(id(3), wants.clone(), later);
     asks.answered(id(4), gives.clone().unwrap(), later);
-    assert_eq!(asks.shelf().digest(&id(4)), answers.shelf().digest_of(&id(3)));
-    let shelf = answers.shelf().summary(&id(3));
+    assert_eq!(asks.store().digest(&id(4)), answers.store().digest_of(&id(3)));
+    let store = answers.store().summary(&id(3));
     json!({
         "seeds": {"hub": hex(&[1; 32]), "asks": hex(&[3; 32]), "answers": hex(&[4; 32])},
         "site": "berlin-2",
         "memberships": [membership(3, "line-3-press"), membership(4, "line-4-press")],
         "exchange": [digest, list, wants, gives],
-        "shelf": shelf,
-        "digest": answers.shelf().digest(&id(3)),
+        "shelf": store,
+        "digest": answers.store().digest(&id(3)),
         "presence": presence(3),
     })
 }
@@ -137,15 +137,15 @@ fn the_peer_vector_verifies() {
     let messages = vector["exchange"].as_array().unwrap();
     let messages: Vec<Message> =
         messages.iter().map(|message| Message::from_json(message.to_string().as_bytes()).unwrap()).collect();
-    let mut shelf = Shelf::new(id(3), "berlin-2", keys());
+    let mut store = DocumentStore::new(id(3), "berlin-2", keys());
     for given in vector["memberships"].as_array().unwrap() {
-        shelf.take(serde_json::from_value(given.clone()).unwrap()).unwrap();
+        store.take(serde_json::from_value(given.clone()).unwrap()).unwrap();
     }
-    assert_eq!(shelf.digest(&id(4)), messages[0].digest);
+    assert_eq!(store.digest(&id(4)), messages[0].digest);
     for given in &messages[3].give {
-        shelf.take(given.clone()).unwrap();
+        store.take(given.clone()).unwrap();
     }
-    assert_eq!(shelf.digest_of(&id(4)), messages[3].digest);
+    assert_eq!(store.digest_of(&id(4)), messages[3].digest);
     let mut sum = [0_u8; 16];
     for listed in vector["shelf"].as_array().unwrap() {
         let (name, version) = (listed[0].as_str().unwrap(), &listed[1]);

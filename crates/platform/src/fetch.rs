@@ -62,10 +62,11 @@ impl Fetch {
         };
         if is_git_repository(&path) {
             let repo = GitRepository::open(&path)?;
-            let revision = match (&request.commit, &request.branch) {
-                (Some(commit), _) => repo.commit(commit)?,
-                (None, Some(branch)) => repo.branch(branch)?,
-                (None, None) => repo.head()?,
+            let revision = match (&request.commit, &request.tag, &request.branch) {
+                (Some(commit), ..) => repo.commit(commit)?,
+                (None, Some(tag), _) => repo.tag(tag)?,
+                (None, None, Some(branch)) => repo.branch(branch)?,
+                (None, None, None) => repo.head()?,
             };
             return Ok(Box::new(repo.tree(&revision, &request.repo)?));
         }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 pub use kedge_model::address::local_path;
+use kedge_model::kinds::{DeliverySource, SourceRef};
 
 use crate::cache::Cache;
 use crate::tree::git::GitError;
@@ -30,6 +31,7 @@ pub trait Repositories {
 pub struct Request {
     pub repo: String,
     pub branch: Option<String>,
+    pub tag: Option<String>,
     pub commit: Option<String>,
 }
 
@@ -59,7 +61,16 @@ pub enum RepoError {
 impl Request {
     pub fn new(repo: &str, branch: &str, commit: Option<&str>) -> Request {
         let given = |text: &str| Some(text.trim()).filter(|text| !text.is_empty()).map(str::to_owned);
-        Request { repo: repo.trim().to_owned(), branch: given(branch), commit: commit.and_then(given) }
+        Request { repo: repo.trim().to_owned(), branch: given(branch), tag: None, commit: commit.and_then(given) }
+    }
+
+    /// What a Delivery reads.
+    pub fn of_source(source: &DeliverySource) -> Request {
+        match &source.reference {
+            SourceRef::Branch(branch) => Request::new(&source.repo, branch, None),
+            SourceRef::Tag(tag) => Request { tag: Some(tag.clone()), ..Request::new(&source.repo, "", None) },
+            SourceRef::Commit(commit) => Request::new(&source.repo, "", Some(commit)),
+        }
     }
 }
 
@@ -119,10 +130,11 @@ impl RepoError {
 impl fmt::Display for Request {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.repo)?;
-        match (&self.commit, &self.branch) {
-            (Some(commit), _) => write!(f, " at commit {commit}"),
-            (None, Some(branch)) => write!(f, " on branch {branch}"),
-            (None, None) => Ok(()),
+        match (&self.commit, &self.tag, &self.branch) {
+            (Some(commit), ..) => write!(f, " at commit {commit}"),
+            (None, Some(tag), _) => write!(f, " at tag {tag}"),
+            (None, None, Some(branch)) => write!(f, " on branch {branch}"),
+            (None, None, None) => Ok(()),
         }
     }
 }
@@ -167,7 +179,7 @@ mod tests {
     #[test]
     fn an_empty_branch_or_commit_is_none() {
         let request = Request::new("r", " ", Some(""));
-        assert_eq!(request, Request { repo: "r".to_owned(), branch: None, commit: None });
+        assert_eq!(request, Request { repo: "r".to_owned(), ..Request::default() });
         assert_eq!(Request::new("r", "dev", None).to_string(), "r on branch dev");
         assert_eq!(Request::new("r", "dev", Some("abc")).to_string(), "r at commit abc");
     }

@@ -82,14 +82,19 @@ impl Sources {
     }
 
     /// A request with a commit takes the entry with that commit, or an entry without a commit whose Git repository
-    /// holds it: one with another commit was meant for that one. A request without takes the entry of its branch, or
-    /// the only entry of that repository.
+    /// holds it: one with another commit was meant for that one. One with a tag takes an entry whose Git repository has
+    /// the tag. A request without takes the entry of its branch, or the only entry of that repository.
     pub fn find(&self, request: &Request) -> Option<&SourceEntry> {
         let key = RepoKey::new(&request.repo);
         let same: Vec<&SourceEntry> = self.entries.iter().filter(|entry| RepoKey::new(&entry.repo) == key).collect();
         if let Some(commit) = &request.commit {
             let exact = same.iter().find(|entry| is_commit(entry.commit.as_deref(), commit));
             return exact.or_else(|| same.iter().find(|entry| entry.holds(commit))).copied();
+        }
+        if let Some(tag) = &request.tag
+            && let Some(entry) = same.iter().find(|entry| entry.has_tag(tag))
+        {
+            return Some(entry);
         }
         let of_branch: Vec<&SourceEntry> =
             same.iter().filter(|entry| entry.branch.is_some() && entry.branch == request.branch).copied().collect();
@@ -124,10 +129,11 @@ impl Repositories for Sources {
         let repo = GitRepository::open(&entry.path)?;
         let commit = request.commit.as_ref().or(entry.commit.as_ref());
         let branch = entry.branch.as_ref().or(request.branch.as_ref());
-        let mut revision = match (commit, branch) {
-            (Some(commit), _) => repo.commit(commit)?,
-            (None, Some(branch)) => repo.branch(branch)?,
-            (None, None) => repo.head()?,
+        let mut revision = match (commit, &request.tag, branch) {
+            (Some(commit), ..) => repo.commit(commit)?,
+            (None, Some(tag), _) => repo.tag(tag)?,
+            (None, None, Some(branch)) => repo.branch(branch)?,
+            (None, None, None) => repo.head()?,
         };
         if revision.name.is_none() {
             revision.name = request.branch.clone().filter(|_| request.commit.is_none());
@@ -151,6 +157,12 @@ impl SourceEntry {
             Some(branch) => format!("{branch}@sha1:{commit}"),
             None => format!("sha1:{commit}"),
         })
+    }
+
+    fn has_tag(&self, tag: &str) -> bool {
+        self.commit.is_none()
+            && is_git_repository(&self.path)
+            && GitRepository::open(&self.path).is_ok_and(|repo| repo.tag(tag).is_ok())
     }
 
     fn holds(&self, commit: &str) -> bool {

@@ -94,7 +94,7 @@ pub enum TreeError {
 impl TreeError {
     pub fn hint(&self) -> Option<String> {
         match self {
-            TreeError::Missing { .. } => Some("mend the path, or add the file to the repository".to_owned()),
+            TreeError::Missing { .. } => Some("fix the path, or add the file to the repository".to_owned()),
             TreeError::Symlink { .. } => {
                 Some("put the file itself there, or list the link in .sourceignore".to_owned())
             }

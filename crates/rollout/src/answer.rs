@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::gate::Counts;
 use crate::moment::Utc;
 
-/// Clusters, by the truth of the exact packages that were asked for.
+/// Clusters, by the status of the exact packages that were asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Answer {
@@ -29,6 +29,9 @@ pub struct Answer {
     /// In contact, and hasn't got it yet.
     pub waiting: u64,
     pub not_targeted: u64,
+    /// A Pin keeps them on other content: they are neither targeted nor among those that aren't.
+    #[serde(default)]
+    pub pinned: u64,
     pub complete: bool,
     /// Whether clusters that are away leave it complete: the policy's word.
     pub offline_counts_as: Offline,
@@ -53,6 +56,7 @@ impl Answer {
             offline_since: None,
             waiting: counts.waiting,
             not_targeted: of.saturating_sub(targeted),
+            pinned: 0,
             complete: settled && (counts.offline == 0 || offline == Offline::Complete),
             offline_counts_as: offline,
         }
@@ -62,6 +66,13 @@ impl Answer {
         reasons.retain(|(_, number)| *number > 0);
         reasons.sort_by(|one, other| other.1.cmp(&one.1).then(one.0.cmp(&other.0)));
         self.failed_reasons = reasons;
+        self
+    }
+
+    /// So many of the rest have other content because of a Pin.
+    pub fn with_pinned(mut self, pinned: u64) -> Answer {
+        self.pinned = pinned;
+        self.not_targeted = self.not_targeted.saturating_sub(pinned);
         self
     }
 
@@ -78,6 +89,9 @@ impl Answer {
                 true => "complete: the policy leaves offline clusters out".to_owned(),
                 false => "complete".to_owned(),
             };
+        }
+        if self.targeted == 0 && self.pinned > 0 {
+            return "not complete: nobody else should have it".to_owned();
         }
         if self.targeted == 0 {
             return "not complete: nothing to observe".to_owned();
@@ -128,6 +142,9 @@ impl fmt::Display for Answer {
                 write!(f, " since {}", Utc(since))?;
             }
         }
+        if self.pinned > 0 {
+            write!(f, "; {} pinned to other content", self.pinned)?;
+        }
         if self.not_targeted > 0 {
             write!(f, "; {} not targeted", self.not_targeted)?;
         }
@@ -170,6 +187,19 @@ mod tests {
         let not = Answer::new(73, counts, Offline::Incomplete);
         assert!(!not.complete);
         assert_eq!(not.completeness(), "not complete: 4 offline, which the policy counts");
+    }
+
+    #[test]
+    fn who_is_pinned_to_other_content_is_counted_apart() {
+        let one = Counts { converged: 1, ..Counts::default() };
+        let answer = Answer::new(3, one, Offline::Complete).with_pinned(1);
+        assert_eq!(answer.to_string(), "1 of 3: 1 converged; 1 pinned to other content; 1 not targeted; complete");
+        let all = Answer::new(2, Counts::default(), Offline::Complete).with_pinned(2);
+        assert!(!all.complete);
+        assert_eq!(
+            all.to_string(),
+            "0 of 2: 0 converged; 2 pinned to other content; not complete: nobody else should have it"
+        );
     }
 
     #[test]

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use kedge_model::kinds::{Approval, ApproverRole};
 
+use crate::calendar::is_of_calendar;
 use crate::word::{Refused, Say, Word};
 
 /// The role of those who may say anything.
 pub const PLATFORM: &str = "platform";
 
-/// Begins the sentence that says which approval is missing.
-const APPROVED_BY: &str = "approved by ";
+/// In the sentence that says which approval is missing.
+const FROM: &str = " from the ";
 /// How the sentence about an override begins that isn't whole.
 pub(crate) const OVERRIDDEN: &str = "overridden by";
 
@@ -75,14 +76,33 @@ pub fn missing(approval: &Approval, words: &[Word], ring: &str, authors: &[&str]
     if given.len() >= needed {
         return None;
     }
-    let by = if given.is_empty() { String::new() } else { format!(" ({})", names(&given)) };
-    let not = if approval.not_author { ", not its author" } else { "" };
-    Some(format!("{APPROVED_BY}{} of {needed} of the role {}{not}{by}", given.len(), role(approval.role)))
+    let by = match given.is_empty() {
+        true => String::new(),
+        false => format!("; {}", approvals_given(given.len(), needed, given.values().map(String::as_str))),
+    };
+    let more = if given.is_empty() { "" } else { "more " };
+    let not = if approval.not_author { ", not from its author" } else { "" };
+    let lacks = needed - given.len();
+    let approvals = if lacks == 1 { "approval" } else { "approvals" };
+    Some(format!("needs {lacks} {more}{approvals}{FROM}{} team{not}{by}", role(approval.role)))
+}
+
+/// `1 of 2 approvals given (anna)`
+pub fn approvals_given<'a>(given: usize, needed: usize, people: impl Iterator<Item = &'a str>) -> String {
+    let people: Vec<&str> = people.collect();
+    let named = if people.is_empty() { String::new() } else { format!(" ({})", people.join(", ")) };
+    format!("{given} of {needed} approvals given{named}")
+}
+
+/// Whether nothing but people and the calendar hold it up: who should approve can do so before the time has come.
+pub fn can_approve(waits_for: &[String]) -> bool {
+    let fits = |why: &String| asks_people(why) || is_of_calendar(why) || why.starts_with(OVERRIDDEN);
+    waits_for.iter().any(|why| asks_people(why)) && waits_for.iter().all(fits)
 }
 
 /// Whether a reason to wait is that people haven't approved.
 pub fn asks_people(why: &str) -> bool {
-    why.contains(APPROVED_BY)
+    why.contains("needs ") && why.contains(" approval") && why.contains(FROM)
 }
 
 /// Whether this word may count at all.
@@ -110,6 +130,15 @@ pub fn counts_as_person(not_author: bool, word: &Word, authors: &[&str], what: &
         return Err(Refused::new(
             "OwnChange",
             format!("{} wrote {what}; the policy asks for somebody else's approval", word.who),
+        ));
+    }
+    if authors.iter().any(|author| is_author(author, "", &word.person.former)) {
+        return Err(Refused::new(
+            "OwnChange",
+            format!(
+                "{} wrote {what}, under a name or an address that was changed since; the policy asks for somebody else's approval",
+                word.who
+            ),
         ));
     }
     // Who isn't known by an address can't be told from the author.
@@ -196,13 +225,25 @@ mod tests {
         let mut words = vec![word("anna", "Anna", "platform"), word("ben", "ben", "application")];
         assert_eq!(
             missing(&TWO, &words, "prod", &["Carl <carl@example.com>"]).as_deref(),
-            Some("approved by 1 of 2 of the role platform, not its author (Anna)")
+            Some("needs 1 more approval from the platform team, not from its author; 1 of 2 approvals given (Anna)")
         );
         words.push(word("carl", "carl", "platform"));
         assert!(missing(&TWO, &words, "prod", &["Carl <carl@example.com>"]).is_some_and(|why| asks_people(&why)));
         assert!(!asks_people("a window"));
         assert_eq!(missing(&TWO, &words, "prod", &["Dora <d@example.com>"]), None);
         assert!(missing(&TWO, &words, "other", &[]).is_some());
+    }
+
+    #[test]
+    fn an_approval_can_be_given_before_the_time_has_come_but_not_before_its_turn() {
+        let waits = |why: &[&str]| can_approve(&why.iter().map(|why| (*why).to_owned()).collect::<Vec<_>>());
+        let people = "needs 2 approvals from the platform team";
+        assert!(
+            waits(&[people]) && waits(&[people, "frozen from 2026-12-20 to 2027-01-03; it opens 2027-01-03T23:00:00Z"])
+        );
+        assert!(waits(&[people, "outside its time windows"]));
+        assert!(!waits(&[]) && !waits(&["frozen from 2026-12-20 to 2027-01-03"]));
+        assert!(!waits(&[people, "the ring canary before it"]));
     }
 
     #[test]
@@ -222,6 +263,22 @@ mod tests {
         unknown.person.emails.clear();
         assert_eq!(counts(&TWO, &unknown, &["Carl <carl@example.com>"]).unwrap_err().reason, "NoEmail");
         assert!(counts(&Approval { not_author: false, ..TWO }, &unknown, &["Anna <anna@example.com>"]).is_ok());
+    }
+
+    #[test]
+    fn an_author_whose_address_or_name_was_changed_is_still_the_author() {
+        let mut approver = word("anna", "anna", "platform");
+        approver.person.former = vec!["n@b.c".to_owned(), "Old Name".to_owned()];
+        for own in ["N <n@b.c>", "old name <x@y.z>"] {
+            let refused = counts(&TWO, &approver, &[own]).unwrap_err();
+            assert_eq!(refused.reason, "OwnChange");
+            assert!(refused.message.contains("changed since"), "{refused}");
+        }
+        assert!(counts(&TWO, &approver, &["Carl <carl@example.com>"]).is_ok());
+        assert!(counts(&Approval { not_author: false, ..TWO }, &approver, &["N <n@b.c>"]).is_ok());
+        // By what somebody was known nobody is told apart now.
+        approver.person.emails.clear();
+        assert_eq!(counts(&TWO, &approver, &["Carl <carl@example.com>"]).unwrap_err().reason, "NoEmail");
     }
 
     #[test]

@@ -30,6 +30,23 @@ const AHEAD_DAYS: i32 = 31;
 /// Freezes and windows may follow each other; more steps than this within a month are not worth a look.
 const STEPS: usize = 64;
 
+/// How the reasons begin.
+const FROZEN: &str = "frozen";
+const OUTSIDE: &str = "outside its time windows";
+
+/// Whether a reason to wait is that its time hasn't come.
+pub fn is_of_calendar(why: &str) -> bool {
+    why.starts_with(FROZEN) || why.starts_with(OUTSIDE)
+}
+
+/// What is waited for, behind "waits for"; none: another reason than the time.
+pub fn awaited(why: &str) -> Option<String> {
+    if why.starts_with(FROZEN) {
+        return Some(format!("the freeze to end ({why})"));
+    }
+    why.starts_with(OUTSIDE).then(|| format!("its time window ({why})"))
+}
+
 pub fn opening(windows: &[Window], freezes: &[Freeze], now: Timestamp) -> Opening {
     let Ok(now) = Instant::from_millisecond(now.0) else {
         return Opening::Closed { why: "the clock shows a time beyond the calendar".to_owned(), until: None };
@@ -77,7 +94,7 @@ fn frozen(freeze: &Freeze, at: Instant) -> Option<Shut> {
     }
     let until = to.tomorrow().ok().and_then(|day| instant(day.to_datetime(Time::midnight()), &zone));
     let reason = if freeze.reason.is_empty() { String::new() } else { format!(" ({})", freeze.reason) };
-    Some(Shut { why: format!("frozen from {from} to {to}{reason}"), until })
+    Some(Shut { why: format!("{FROZEN} from {from} to {to}{reason}"), until })
 }
 
 fn outside(windows: &[Window], at: Instant) -> Option<Shut> {
@@ -100,7 +117,7 @@ fn outside(windows: &[Window], at: Instant) -> Option<Shut> {
             }
         }
     }
-    (!windows.is_empty()).then(|| Shut { why: "outside its time windows".to_owned(), until: soonest })
+    (!windows.is_empty()).then(|| Shut { why: OUTSIDE.to_owned(), until: soonest })
 }
 
 /// The window that begins on this day. Where a clock change skips or repeats its hours, it begins late rather than early and ends

@@ -79,6 +79,9 @@ pub struct Promotion {
     /// It changed nothing here: nothing to observe, waits for a person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub empty: bool,
+    /// What didn't count against it when it was looked at last, and should be known all the same; for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remark: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -146,6 +149,8 @@ pub struct Outcome {
     pub commit: String,
     pub rollout: Option<RolloutId>,
     pub state: OutcomeState,
+    /// What doesn't count against it and should be known all the same: assignments that others broke. For people.
+    pub remark: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -201,7 +206,7 @@ impl Chain {
                 Some(PromotionPhase::Entered) => "its gate doesn't hold yet".to_owned(),
                 Some(PromotionPhase::Failed { why }) => format!("it failed: {why}"),
                 Some(PromotionPhase::Reopened { why }) => format!("it is open again: {why}"),
-                Some(PromotionPhase::Superseded { by }) => format!("{} took its place", short(by)),
+                Some(PromotionPhase::Superseded { by }) => format!("superseded by {}", short(by)),
                 Some(PromotionPhase::Adopted) => {
                     "it ran there before there was a policy, and was never gated".to_owned()
                 }
@@ -215,6 +220,28 @@ impl Standing {
     /// The promotion of a commit; the newest, if it came twice.
     pub fn promotion(&self, commit: &str) -> Option<&Promotion> {
         self.promotions.iter().find(|promotion| promotion.commit == commit)
+    }
+
+    /// Whether a commit answers for what an earlier one (or itself) broke here: it contains it, and nothing that contains it has
+    /// passed since. Who took over from whom says that, rather than the order of `main`, which people may rewrite.
+    pub fn answers_for(&self, commit: &str, broke: &str, since: Timestamp) -> bool {
+        let mut at = broke;
+        // Each step leads to one that came later.
+        for _ in 0..=self.promotions.len() {
+            if at == commit {
+                return true;
+            }
+            let came = |known: &&Promotion| known.commit == at && known.phase != PromotionPhase::Waiting;
+            match self.promotions.iter().find(came).map(|known| &known.phase) {
+                Some(PromotionPhase::Superseded { by }) => at = by,
+                Some(PromotionPhase::Entered | PromotionPhase::Failed { .. }) => return true,
+                Some(_) => return false,
+                None => break,
+            }
+        }
+        // It came so long ago that it is forgotten.
+        let passed = self.promotions.iter().filter(|known| known.phase == PromotionPhase::Passed);
+        !passed.filter_map(|known| known.passed_at).any(|at| at >= since)
     }
 
     /// What nobody needs any more goes first: never what is in force or on its way, nor the last that passed.
@@ -258,6 +285,7 @@ impl Promotion {
             late_failed: 0,
             heard: None,
             empty: false,
+            remark: None,
         }
     }
 
@@ -288,7 +316,7 @@ fn is_override(say: &Say) -> bool {
 }
 
 /// As people read it.
-fn short(commit: &str) -> &str {
+pub fn short(commit: &str) -> &str {
     commit.get(..SHORT).unwrap_or(commit)
 }
 

@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::moment::{Utc, later};
 
-/// The clusters of one ring for one changed assignment, by the truth of its exact packages. Their sum is the members.
+/// The clusters of one ring for one changed assignment, by the status of its exact packages. Their sum is the members.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Counts {
     pub converged: u64,
     pub converging: u64,
     pub failed: u64,
-    /// Unknown: the promise is broken.
+    /// Unknown: the check-in was missed.
     pub offline: u64,
     /// In contact, and hasn't got the change yet.
     pub waiting: u64,

@@ -20,6 +20,6 @@ pub use chain::{
     hear_promotion, promote,
 };
 pub use gate::{CheckFact, Counts, Verdict};
-pub use ring::{ring_of, slots};
+pub use ring::{permits, ring_of};
 pub use rollout::{Cause, Facts, Item, Lane, Phase, Progress, RingFacts, RingState, Rollout, RolloutId, advance, hear};
 pub use word::{Person, Refused, Say, Word};

@@ -29,7 +29,7 @@ pub fn ring_of<'a>(rings: &'a [Ring], cluster: &ClusterId, labels: &Labels) -> &
 }
 
 /// How many of a ring's members may be changing at once: at least one, or nothing would ever move.
-pub fn slots(max_unavailable: Amount, members: u64) -> u64 {
+pub fn permits(max_unavailable: Amount, members: u64) -> u64 {
     max_unavailable.at_most(members).max(1)
 }
 
@@ -101,8 +101,8 @@ mod tests {
 
     #[test]
     fn at_least_one_may_change() {
-        assert_eq!(slots(Amount::Share(2_500), 3), 1);
-        assert_eq!(slots(Amount::Share(2_500), 100), 25);
-        assert_eq!(slots(Amount::Number(0), 100), 1);
+        assert_eq!(permits(Amount::Share(2_500), 3), 1);
+        assert_eq!(permits(Amount::Share(2_500), 100), 25);
+        assert_eq!(permits(Amount::Number(0), 100), 1);
     }
 }

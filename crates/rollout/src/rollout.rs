@@ -33,7 +33,7 @@ pub enum Lane {
 }
 
 /// Who changed what.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Cause {
     /// Of the lane: the GitOps branch's head, or the application's source.
@@ -41,6 +41,10 @@ pub struct Cause {
     /// Of `main`, in the lane `platform` of an environment with a BaseRepo `main`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub main: Option<String>,
+    /// The commit that wrote the subject, where it is another than that of `main` or of the lane: an application's registration
+    /// changes the platform's files too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject_of: Option<String>,
     pub subject: String,
     pub author: String,
 }
@@ -183,6 +187,18 @@ pub struct RingFacts {
     pub counts: Vec<Counts>,
     /// By the check's name; one that was never asked isn't there.
     pub checks: BTreeMap<String, CheckFact>,
+}
+
+impl Cause {
+    /// Of which nothing else is known.
+    pub fn of_commit(commit: &str) -> Cause {
+        Cause { commit: commit.to_owned(), ..Cause::default() }
+    }
+
+    /// The commit that people know it by: the one whose subject and author these are.
+    pub fn named(&self) -> &str {
+        self.subject_of.as_deref().or(self.main.as_deref()).unwrap_or(&self.commit)
+    }
 }
 
 impl Rollout {

@@ -13,6 +13,9 @@ pub struct Person {
     /// As an administrator set them, to compare with the authors of commits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emails: Vec<String>,
+    /// Names and addresses that were taken away not long ago: an author stays the author.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub former: Vec<String>,
     /// When the token that was used was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub token_made_at: Option<Timestamp>,
@@ -71,7 +74,7 @@ pub struct Refused {
 impl Person {
     pub fn new(id: &str, emails: &[&str]) -> Person {
         let emails = emails.iter().map(|email| (*email).to_owned()).collect();
-        Person { id: id.to_owned(), emails, token_made_at: None }
+        Person { id: id.to_owned(), emails, ..Person::default() }
     }
 }
 

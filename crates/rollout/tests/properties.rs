@@ -11,8 +11,8 @@ use kedge_model::kinds::{
 use kedge_model::wire::Timestamp;
 use kedge_rollout::{
     Cause, Chain, ChainFacts, Counts, EnvironmentFacts, Facts, Item, Lane, MainCommit, Named, Outcome, OutcomeState,
-    Person, Phase, PromotionPhase, RingFacts, RingState, Rollout, RolloutId, Say, Word, advance, hear, hear_promotion,
-    promote,
+    Person, Phase, Promotion, PromotionPhase, RingFacts, RingState, Rollout, RolloutId, Say, Word, advance, hear,
+    hear_promotion, promote,
 };
 use proptest::prelude::*;
 
@@ -85,7 +85,7 @@ fn rollout(rings: Vec<Ring>, late: Late) -> Rollout {
         workload: "web".to_owned(),
         removes,
     });
-    let cause = Cause { commit: "c".to_owned(), main: None, subject: String::new(), author: "p0 <p0@x>".to_owned() };
+    let cause = Cause { author: "p0 <p0@x>".to_owned(), ..Cause::of_commit("c") };
     Rollout::new(RolloutId(1), "prod", Lane::Platform, cause, Arc::new(policy), Arc::new(items), Timestamp(0))
 }
 
@@ -164,7 +164,7 @@ proptest! {
 
     #[test]
     fn no_environment_is_ahead_of_its_predecessors(
-        steps in proptest::collection::vec((0u8..6, 0usize..3, 0usize..8, 0usize..4, word()), 1..60),
+        steps in proptest::collection::vec((0u8..7, 0usize..3, 0usize..8, 0usize..4, word()), 1..60),
         external in any::<bool>(),
     ) {
         let names = ["dev", "qa", "prod"];
@@ -194,9 +194,11 @@ proptest! {
                     facts.main.insert(0, MainCommit { commit, subject: String::new(), author: "p0".to_owned() });
                 }
                 1 | 2 => place.outcome = chain.environments.get(name).and_then(|standing| standing.current.clone())
-                    .map(|commit| Outcome { commit, rollout: Some(RolloutId(1)), state }),
+                    .map(|commit| Outcome { commit, rollout: Some(RolloutId(1)), state, remark: None }),
                 3 => place.named = Some(Named { commit, by: "x".to_owned(), at: Timestamp(now), why: String::new() }),
                 4 => place.named = None,
+                // People take the newest commits off main.
+                6 => drop(facts.main.drain(..environment.min(facts.main.len()))),
                 5 => if let Ok(next) = hear_promotion(&chain, name, Some(&commit), word_of(1, say, now)) {
                     chain = next;
                 },
@@ -210,7 +212,15 @@ proptest! {
                 if standing.current != before && chain.environments.contains_key(name) {
                     let current = standing.current.clone().unwrap();
                     prop_assert!(next.permits(name, &current), "{} ahead in {}", current, name);
-                    prop_assert!(before.is_none_or(|before| order(&current) < order(&before)), "went back");
+                    prop_assert!(order(&current) < facts.main.len(), "{} isn't on main", current);
+                    prop_assert!(before.as_ref().is_none_or(|before| order(&current) < order(before)), "went back");
+                    // Where main was rewritten, nothing comes that is older than what was here of it.
+                    if before.is_some_and(|before| order(&before) == usize::MAX) {
+                        let been = |one: &&Promotion| one.entered_at.is_some() && order(&one.commit) < usize::MAX;
+                        let known = chain.environments[name].promotions.iter().filter(been);
+                        let newest = known.map(|one| order(&one.commit)).min();
+                        prop_assert!(newest.is_none_or(|newest| order(&current) <= newest), "{} is older", current);
+                    }
                 }
                 let entered = standing.promotions.iter().filter(|one| one.phase == PromotionPhase::Entered);
                 prop_assert!(entered.count() <= 1);

@@ -228,7 +228,7 @@ impl<'a> Row<'a> {
                 let hint = if violation.text.ends_with("is not of type \"string\"") {
                     "text that reads as a number is one to a schema: let it ask for a number"
                 } else {
-                    "mend the value, or the schema if it asks for too much"
+                    "fix the value, or relax the schema"
                 };
                 match violation.key.and_then(|key| self.candidates.last_place(chosen, &key)) {
                     Some(place) => problem.at(place).also_at(at.clone()).hint(hint),

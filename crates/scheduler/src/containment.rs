@@ -17,10 +17,13 @@ use crate::compose::Values;
 use crate::target::Target;
 use crate::template::Compiled;
 use compare::{Mismatch, Rules};
-use harmless::{Harmless, Text};
+use harmless::{Harmless, Letters, Text};
 
 /// A key that nobody writes: where it turns up, a template takes all keys.
 const PROBE: &str = "kedge-probe-qjwkgv";
+
+/// How a script begins.
+const SCRIPT: &str = "#!";
 
 /// How many texts are looked at one by one to find the one that an error names.
 const MOST_BLAMED: usize = 100;
@@ -65,8 +68,9 @@ enum Look {
 }
 
 impl File<'_> {
+    /// A script says so by itself, whatever the file is called.
     fn is_shell(&self) -> bool {
-        self.name.ends_with(".sh")
+        self.name.ends_with(".sh") || self.rendered.text.starts_with(SCRIPT)
     }
 
     fn is_own(&self) -> bool {
@@ -84,10 +88,11 @@ impl File<'_> {
         if uses.computed {
             return Look::Again;
         }
-        let is_word = |place: &Range<usize>| place.is_empty() || word::is_word(&text[place.clone()]);
+        let is_word = |place: &Range<usize>| shell::is_word(&text[place.clone()]);
         let fits = match self.is_shell() {
-            true => uses.places.iter().all(is_word),
-            false if uses.places.is_empty() => true,
+            _ if uses.places.is_empty() => true,
+            // In a here-document even a word can be the one that ends it.
+            true => uses.places.iter().all(is_word) && !text.contains("<<") && !self.is_own(),
             false if !self.is_own() => word::fits_yaml(text, &uses.places, |_, _| true),
             false => {
                 let allows = |key: &str, scalar: &str| reaches(key, scalar, namespace);
@@ -107,9 +112,15 @@ impl File<'_> {
     }
 
     fn compare(&self, harmless: &str, rules: Rules<'_>) -> Result<(), Mismatch> {
-        match self.is_shell() {
-            true => compare::shell(&self.rendered.text, harmless),
-            false => compare::yaml(&self.rendered.text, harmless, rules),
+        let text = &self.rendered.text;
+        let is_shell = self.is_shell() || harmless.starts_with(SCRIPT);
+        if is_shell {
+            compare::shell(text, harmless)?;
+        }
+        // What Kedge itself applies is YAML, also behind a first line that looks like a script's.
+        match is_shell && (self.name.ends_with(".sh") || !self.is_own()) {
+            true => Ok(()),
+            false => compare::yaml(text, harmless, rules),
         }
     }
 }
@@ -118,7 +129,8 @@ impl Case<'_> {
     /// All that was done with the texts is that they were written, at places that are known.
     fn places(&self, file: &File<'_>) -> Result<(), Mismatch> {
         let text = &file.rendered.text;
-        let neutral = self.harmless(file.template, |_| true);
+        let letters = &harmless::LETTERS[0];
+        let neutral = self.harmless(file.template, letters, |_| true);
         let mut harmless = String::with_capacity(text.len());
         let mut end = 0;
         for place in &file.rendered.uses.places {
@@ -129,14 +141,14 @@ impl Case<'_> {
                 written if written == self.namespace => neutral.namespace.clone(),
                 written if *written == *self.target.name => neutral.name.clone(),
                 written if *written == *self.target.workload => neutral.workload.clone(),
-                written => harmless::harmless(written),
+                written => harmless::harmless(written, letters),
             });
             end = place.end;
         }
         harmless.push_str(&text[end..]);
         file.compare(&harmless, self.rules(&neutral, false))?;
         match file.is_host_namespace() {
-            true => self.again_with(file, self.index_of(file), |text| !is_name(text), true),
+            true => self.again_with(file, self.index_of(file), letters, |text| !is_name(text), true),
             false => Ok(()),
         }
     }
@@ -152,12 +164,15 @@ impl Case<'_> {
                 return Err(Mismatch { line: 1, why });
             }
         }
-        self.again_with(file, index, |_| true, false)?;
+        // What a template asks of a text, such as whether it holds a letter, is true of one harmless text and false of another.
+        for letters in &harmless::LETTERS {
+            self.again_with(file, index, letters, |_| true, false)?;
+        }
         if file.is_host_namespace() {
-            self.again_with(file, index, |text| !is_name(text), true)?;
+            self.again_with(file, index, &harmless::LETTERS[0], |text| !is_name(text), true)?;
         }
         if file.is_own() && file.rendered.uses.whole {
-            let mut harmless = self.harmless(file.template, |_| true);
+            let mut harmless = self.harmless(file.template, &harmless::LETTERS[0], |_| true);
             harmless.labels.insert(PROBE.to_owned(), PROBE.to_owned());
             harmless.manifests.insert(PROBE.to_owned(), PROBE.to_owned());
             let rendered = self.render(index, &harmless)?;
@@ -173,10 +188,11 @@ impl Case<'_> {
         &self,
         file: &File<'_>,
         index: usize,
+        letters: &Letters,
         chosen: impl Fn(Text<'_>) -> bool,
         names_kept: bool,
     ) -> Result<(), Mismatch> {
-        let harmless = self.harmless(file.template, chosen);
+        let harmless = self.harmless(file.template, letters, chosen);
         let rendered = self.render(index, &harmless)?;
         if rendered.actions != file.rendered.actions {
             let why = "the text becomes part of a template that is rendered again";
@@ -208,12 +224,23 @@ impl Case<'_> {
         Ok(last)
     }
 
-    fn harmless(&self, template: &Compiled, chosen: impl Fn(Text<'_>) -> bool) -> Harmless {
-        Harmless::of(self.id, self.target, |text| chosen(text) && !template.branches_on(&text.to_string()))
+    fn harmless(&self, template: &Compiled, letters: &Letters, chosen: impl Fn(Text<'_>) -> bool) -> Harmless {
+        Harmless::of(self.id, self.target, letters, |text| chosen(text) && !template.branches_on(&text.to_string()))
     }
 
     fn rules<'r>(&'r self, harmless: &'r Harmless, names_kept: bool) -> Rules<'r> {
-        Rules { namespace: self.namespace, harmless_namespace: &harmless.namespace, names_kept }
+        let mut rules = Rules {
+            namespace: self.namespace,
+            harmless_namespace: &harmless.namespace,
+            names_kept,
+            may_comment: false,
+            longest: 0,
+        };
+        for (_, text) in harmless::texts(self.target) {
+            rules.may_comment |= text.starts_with('#') || text.contains(" #");
+            rules.longest = rules.longest.max(text.chars().count());
+        }
+        rules
     }
 
     fn index_of(&self, file: &File<'_>) -> usize {
@@ -224,7 +251,12 @@ impl Case<'_> {
     fn blame(&self, index: usize) -> Option<Text<'_>> {
         let file = self.files.get(index)?;
         let texts = harmless::texts(self.target).into_iter().take(MOST_BLAMED).map(|(text, _)| text);
-        texts.into_iter().find(|text| self.again_with(file, index, |other| other == *text, !is_name(*text)).is_err())
+        let breaks = |text: &Text<'_>| {
+            let broken =
+                |letters| self.again_with(file, index, letters, |other| other == *text, !is_name(*text)).is_err();
+            harmless::LETTERS.iter().any(broken)
+        };
+        texts.into_iter().find(breaks)
     }
 
     fn problem(&self, index: usize, file: &File<'_>, mismatch: &Mismatch) -> Problem {
@@ -245,9 +277,20 @@ impl Case<'_> {
             Some(Text::Label(key)) => format!("index .Labels \"{key}\""),
             _ => format!(".{field}"),
         };
+        let way = if file.is_shell() {
+            format!(
+                "in a line such as `export NAME='{{{{ {read} }}}}'` any text without `'` is a value, if each line of the file closes its \
+                 quotes and none has `$(`, a backtick, `<<` or `${{…}}` with more than a name; elsewhere change the text to letters, \
+                 digits and `._/:@%+,=-`"
+            )
+        } else if mismatch.why == compare::UNKNOWN_LANGUAGE {
+            "the file isn't YAML, so nobody knows which quotes would help: change the text to letters, digits and `._-/@+`"
+                .to_owned()
+        } else {
+            format!("write `{{{{ {read} | quote }}}}` in the template, or change the text")
+        };
         let hint = format!(
-            "write `{{{{ {read} | quote }}}}` in the template, or change the text; a template that branches on it says so: \
-             `{}: {field}` among its annotations",
+            "{way}; a template that branches on it says so: `{}: {field}` among its annotations",
             Compiled::BRANCHES_ON
         );
         Problem::error("TextBecomesStructure", message)

@@ -141,6 +141,10 @@ fn check(
     }
     if namespace.contains("kedge.dev/") {
         decode_own(id, Files::NAMESPACE, namespace, &mut reasons, warnings);
+    } else if to_kubernetes && let Err(error) = kedge_goyaml::node::parse(namespace, &kedge_goyaml::Limits::default()) {
+        let message = format!("{} can't be read as YAML: {}", Files::NAMESPACE, error.message);
+        let at = origin(id, Files::NAMESPACE).at(error.line, error.column);
+        reasons.push(Problem::error("NotYaml", message).at(at));
     }
     if namespace_name.len() > MAX_NAMESPACE {
         let message = format!(
@@ -166,9 +170,7 @@ fn decode_own(
     reasons: &mut Vec<Problem>,
     warnings: &mut Vec<Problem>,
 ) -> Vec<Object> {
-    let source = Source { repo: "rendered".to_owned(), revision: None };
-    let origin =
-        Origin { source: Arc::new(source), file: Arc::from(format!("{id}/{file}").as_str()), line: 0, column: 0 };
+    let origin = origin(id, file);
     let options = kedge_model::decode::Options { rendered: true, ..kedge_model::decode::Options::default() };
     let decoded = kedge_model::decode::objects(text.as_bytes(), &origin, &options);
     for problem in decoded.problems {
@@ -179,6 +181,12 @@ fn decode_own(
         }
     }
     decoded.objects
+}
+
+/// Of a rendered file.
+fn origin(id: &AssignmentId, file: &str) -> Origin {
+    let source = Source { repo: "rendered".to_owned(), revision: None };
+    Origin { source: Arc::new(source), file: Arc::from(format!("{id}/{file}").as_str()), line: 0, column: 0 }
 }
 
 fn config_map(namespace: &str, values: &Values) -> String {

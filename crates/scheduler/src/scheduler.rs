@@ -39,6 +39,8 @@ pub enum Change {
 pub struct Delta {
     /// Assignments that are new or differ, in order.
     pub changed: Vec<Arc<Assignment>>,
+    /// Assignments that were rendered anew and came out as before: where their values come from may have changed.
+    pub same: Vec<Arc<Assignment>>,
     pub removed: Vec<AssignmentId>,
     pub cluster_types_added: Vec<Arc<str>>,
     pub cluster_types_removed: Vec<Arc<str>>,
@@ -216,6 +218,8 @@ impl Scheduler {
             if before.is_none_or(|before| **before != *assignment) {
                 self.schedule.assignments.insert(assignment.id.clone(), Arc::clone(&assignment));
                 delta.changed.push(assignment);
+            } else {
+                delta.same.push(assignment);
             }
         }
         delta

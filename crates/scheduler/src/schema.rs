@@ -10,6 +10,8 @@ use kedge_model::{Labels, Object, Origin, Spec};
 
 use crate::compose::Values;
 
+mod cost;
+
 /// Annotation of a ConfigSchema that only warns.
 const ENFORCE: &str = "kedge.dev/enforce";
 
@@ -88,6 +90,7 @@ fn compile(text: &str) -> Result<Validator, String> {
         modernise(&mut schema);
         jsonschema::options().with_draft(Draft::Draft7)
     };
+    cost::check(&schema)?;
     options.build(&schema).map_err(|error| match error.to_string() {
         text if text.contains("resolve-") => "it refers to another document, and those aren't fetched".to_owned(),
         text => text,

@@ -28,7 +28,7 @@ fn main() {
     policy.rings = rings;
     let members = fleet(&policy.rings);
     let items: Vec<Item> = (0..TYPES * ASSIGNMENTS).map(item).collect();
-    let cause = Cause { commit: "c".to_owned(), main: None, subject: String::new(), author: String::new() };
+    let cause = Cause::of_commit("c");
     let rules = Arc::new(policy.clone());
     let mut rollout = Rollout::new(RolloutId(1), "prod", Lane::Platform, cause, rules, items.into(), Timestamp(0));
     let environments = vec![EnvironmentPolicy::new("dev", Vec::new()), policy];
@@ -54,7 +54,7 @@ fn main() {
             rollout = next;
         }
         let commit = format!("{:040}", 0);
-        let outcome = Outcome { commit, rollout: Some(rollout.id), state: rollout.outcome() };
+        let outcome = Outcome { commit, rollout: Some(rollout.id), state: rollout.outcome(), remark: None };
         if let Some(of_prod) = chain_facts.environments.get_mut("prod") {
             of_prod.outcome = Some(outcome);
         }

@@ -225,7 +225,7 @@ impl World {
         Ok(())
     }
 
-    pub(crate) fn check_slots(&self, environment: usize, ring: usize, limit: u64, now: i64) -> Result<(), Broken> {
+    pub(crate) fn check_permits(&self, environment: usize, ring: usize, limit: u64, now: i64) -> Result<(), Broken> {
         let rows = self.db.clusters.iter().zip(&self.plan.fleet);
         let changing = rows.filter(|(row, place)| {
             let stream = self.plan.stream(environment, place.cluster_type, ring);

@@ -31,7 +31,7 @@ pub struct Database {
     pub states: Vec<Vec<State>>,
     pub clusters: Vec<Row>,
     /// Who may be changing and to which generation, by environment and ring.
-    pub slots: BTreeMap<(usize, usize), BTreeMap<usize, u64>>,
+    pub permits: BTreeMap<(usize, usize), BTreeMap<usize, u64>>,
     /// How many clusters a ring has, by environment and ring.
     pub members: BTreeMap<(usize, usize), u64>,
 }
@@ -122,7 +122,7 @@ impl Database {
         saved.to.iter().map(of_item).collect()
     }
 
-    /// The truth about a rollout: one look over the clusters of its environment.
+    /// The status of a rollout: one look over the clusters of its environment.
     pub fn facts(&self, plan: &Plan, environment: usize, saved: &Saved, now: i64) -> Facts {
         let rules = plan.rules(environment);
         let mut counts = vec![vec![Counts::default(); saved.to.len()]; rules.rings.len()];

@@ -108,8 +108,8 @@ impl World {
             row.stale = false;
             if ring != row.ring {
                 let environment = self.plan.fleet[cluster].environment;
-                if let Some(slots) = self.db.slots.get_mut(&(environment, row.ring)) {
-                    slots.remove(&cluster);
+                if let Some(permits) = self.db.permits.get_mut(&(environment, row.ring)) {
+                    permits.remove(&cluster);
                 }
                 if let Some(members) = self.db.members.get_mut(&(environment, row.ring)) {
                     *members = members.saturating_sub(1);
@@ -189,13 +189,13 @@ impl World {
                     true => (None, OutcomeState::Unchanged),
                     false => (Some(saved.rollout.id), saved.rollout.outcome()),
                 };
-                Some(Outcome { commit, rollout, state })
+                Some(Outcome { commit, rollout, state, remark: None })
             }
             Some(saved) if !saved.rollout.yields() => {
-                Some(Outcome { commit, rollout: None, state: OutcomeState::Held })
+                Some(Outcome { commit, rollout: None, state: OutcomeState::Held, remark: None })
             }
             _ if self.changes(environment, &head).is_empty() => {
-                Some(Outcome { commit, rollout: None, state: OutcomeState::Unchanged })
+                Some(Outcome { commit, rollout: None, state: OutcomeState::Unchanged, remark: None })
             }
             _ => None,
         }
@@ -270,10 +270,9 @@ impl World {
             })
             .collect();
         let cause = Cause {
-            commit: head.commit.clone(),
             main: head.main.clone(),
-            subject: String::new(),
             author: format!("person-{} <p{}@example.com>", head.author, head.author),
+            ..Cause::of_commit(&head.commit)
         };
         let id = RolloutId(self.db.next_rollout);
         let of = match lane {

@@ -59,7 +59,7 @@ fn run_sites(seeds: std::ops::Range<u64>, size: Option<usize>, verbose: bool) ->
         broken.len(),
         sum(|report| report.sites as u64),
         sum(|report| report.agents as u64),
-        sum(|report| report.liars as u64),
+        sum(|report| report.misbehaving as u64),
         sum(|report| report.messages),
         sum(|report| report.lost),
         sum(|report| report.taken),

@@ -4,7 +4,7 @@
 mod agent;
 mod check;
 mod hub;
-mod liar;
+mod misbehaving;
 mod world;
 
 use crate::Broken;
@@ -17,7 +17,7 @@ pub struct Report {
     pub seed: u64,
     pub sites: usize,
     pub agents: usize,
-    pub liars: usize,
+    pub misbehaving: usize,
     /// Requests that were sent.
     pub messages: u64,
     pub lost: u64,
@@ -25,7 +25,7 @@ pub struct Report {
     pub taken: u64,
     pub restarts: u64,
     pub splits: u64,
-    /// Lies that were found.
+    /// Misbehavior that was found.
     pub drops: u64,
     /// The most requests that an agent sent in the last ten minutes, which are quiet.
     pub idle: u64,

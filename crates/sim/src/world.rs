@@ -109,7 +109,7 @@ impl World {
             next_rollout: 1,
             states,
             clusters: plan.fleet.iter().map(row).collect(),
-            slots: BTreeMap::new(),
+            permits: BTreeMap::new(),
             members: BTreeMap::new(),
         };
         let mut chance = Chance::new(mix_all(&[plan.seed, 1]));

@@ -39,7 +39,7 @@ fn sites_with_splits_and_liars_keep_every_promise() {
         many(0..20, |seed| kedge_sim::sites::run(seed, 1 + usize::from(seed.is_multiple_of(4)), false));
     let shown: Vec<String> = broken.iter().map(|(seed, broken)| format!("seed {seed}: {}", broken.0)).collect();
     assert!(broken.is_empty(), "{}", shown.join("\n"));
-    assert!(reports.iter().any(|report| report.liars > 0 && report.drops > 0));
+    assert!(reports.iter().any(|report| report.misbehaving > 0 && report.drops > 0));
     assert!(reports.iter().map(|report| report.splits).sum::<u64>() > 20);
 }
 
@@ -47,7 +47,7 @@ fn sites_with_splits_and_liars_keep_every_promise() {
 fn two_hundred_sites_with_a_thousand_agents_keep_every_promise() {
     let report = kedge_sim::sites::run(0, 200, false).unwrap_or_else(|broken| panic!("{}", broken.0));
     assert_eq!(report.sites, 200);
-    assert!(report.agents >= 950 && report.liars > 50 && report.splits > 500, "{report:?}");
+    assert!(report.agents >= 950 && report.misbehaving > 50 && report.splits > 500, "{report:?}");
 }
 
 #[test]

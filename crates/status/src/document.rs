@@ -131,8 +131,9 @@ impl StatusDocument {
             return Ok(Change::Same);
         }
         self.put(REPORT, assignment, &report, report.observed_at)?;
-        if before.is_none_or(|before| before.condition != report.condition || before.running != report.running) {
-            self.push_event(assignment, &report);
+        let is_news = |before: &Report| before.condition != report.condition || before.running != report.running;
+        if before.as_ref().is_none_or(is_news) {
+            self.push_event(assignment, before.as_ref(), &report);
         }
         Ok(Change::Written)
     }
@@ -151,6 +152,7 @@ impl StatusDocument {
             reason: None,
             running: None,
             desired: None,
+            drift: None,
         });
         Ok(Change::Written)
     }
@@ -255,7 +257,7 @@ impl StatusDocument {
         }
     }
 
-    fn push_event(&mut self, assignment: &str, report: &Report) {
+    fn push_event(&mut self, assignment: &str, before: Option<&Report>, report: &Report) {
         let reason = match &report.condition {
             Condition::Failed { reason, .. } => Some(reason.clone()),
             _ => None,
@@ -269,6 +271,7 @@ impl StatusDocument {
             reason,
             running: report.running,
             desired: report.desired,
+            drift: repaired(before, report).map(|drift| cut(drift, MAX_VALUE)),
         });
     }
 }
@@ -295,6 +298,16 @@ pub(crate) fn is_name(name: &str) -> bool {
 }
 
 /// A text of at most so many bytes, without characters that no table takes.
+/// The drift that a change of condition is about: what runs stays the same, and is made whole.
+fn repaired<'a>(before: Option<&'a Report>, report: &'a Report) -> Option<&'a str> {
+    let before = before.filter(|before| before.running == report.running && report.running == report.desired)?;
+    match (&before.condition, &report.condition) {
+        (_, Condition::Converging) => report.drift.as_deref(),
+        (Condition::Converging, Condition::Converged) if report.drift.is_none() => before.drift.as_deref(),
+        _ => None,
+    }
+}
+
 pub(crate) fn cut(text: &str, most: usize) -> String {
     let mut out = String::new();
     for letter in text.chars() {

@@ -24,6 +24,10 @@ pub struct Event {
     pub running: Option<PackagesKey>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<PackagesKey>,
+    /// With `Converging`, what somebody changed and is being repaired; with `Converged`, what was. A repair takes seconds: the
+    /// reports may never show it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub drift: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -36,7 +40,7 @@ pub struct EventLog {
     pub events: VecDeque<Event>,
 }
 
-/// A week of a busy cluster; about 40 KiB at most.
+/// A week of a busy cluster; about 40 KiB, and twice that when all of them are repairs.
 pub const MAX_EVENTS: usize = 200;
 
 impl EventLog {

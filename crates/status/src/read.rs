@@ -265,6 +265,7 @@ fn tidy(mut log: EventLog) -> EventLog {
     for event in &mut log.events {
         event.condition = cut(&event.condition, MAX_VALUE);
         event.reason = event.reason.as_deref().map(|reason| cut(reason, MAX_VALUE));
+        event.drift = event.drift.as_deref().map(|drift| cut(drift, MAX_VALUE));
     }
     log
 }

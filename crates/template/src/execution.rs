@@ -172,7 +172,7 @@ impl<'v> Run<'v, '_> {
                             if self.places.capacity() == 0 {
                                 self.places.reserve(PLACES);
                             }
-                            self.places.push(uses::place(&self.output, start));
+                            self.places.push(uses::place(&self.output, start, pipe));
                         }
                     }
                     Flow::Next

@@ -82,10 +82,11 @@ fn is_quote(command: &Command) -> bool {
     }
 }
 
-/// The place of what was written, without the quotes around it.
-pub(crate) fn place(output: &str, start: usize) -> Range<usize> {
+/// The place of what was written, without the quotes that the template put around it; those of the application are its text.
+pub(crate) fn place(output: &str, start: usize, pipe: &Pipe) -> Range<usize> {
     let written = &output[start..];
-    let quoted = written.len() >= 2
+    let quoted = pipe.commands.len() > 1
+        && written.len() >= 2
         && (written.starts_with('"') && written.ends_with('"') || written.starts_with('\'') && written.ends_with('\''));
     match quoted {
         true => start + 1..output.len() - 1,

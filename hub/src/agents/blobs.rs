@@ -126,7 +126,7 @@ async fn may_have(caller: &Caller, standing: &Standing, digest: &Digest) -> Resu
 }
 
 async fn is_named(caller: &Caller, stream: &Arc<Stream>, digest: &Digest) -> Result<bool, Refusal> {
-    let current = caller.service.board.watch(stream).borrow().clone();
+    let current = caller.service.desired_states.watch(stream).borrow().clone();
     match current {
         Some(current) => Ok(names(caller, stream, &current).await?.digests.contains(digest)),
         None => Ok(false),

@@ -2,6 +2,7 @@
 //! history, in the caller's transaction. Joins over the network (`join`) and by file (`sign`) end here.
 
 use kedge_model::Labels;
+use kedge_model::shown::is_hidden;
 use kedge_model::wire::{ClusterId, EnvelopeError, Facts, Sequence, Stream, Timestamp};
 
 use super::fleet::{Fleet, FleetError, joined};
@@ -53,7 +54,7 @@ impl Fleet {
             facts: &facts,
             certificate: &note(newcomer.certificate),
             joined_at: at,
-            promise_until: Timestamp(at.0 + FIRST_POLL_MILLIS),
+            check_in_deadline: Timestamp(at.0 + FIRST_POLL_MILLIS),
         };
         if !tx.add_cluster(new).await? {
             return Ok(None);
@@ -99,7 +100,7 @@ pub(super) fn note(certificate: &IssuedCertificate) -> CertificateNote {
 
 /// The host's own words are shown to people: no line breaks, no escapes, no novels.
 pub(super) fn check_words(name: &str, facts: &Facts) -> Result<(), String> {
-    let is_plain = |text: &str, most: usize| text.len() <= most && !text.chars().any(char::is_control);
+    let is_plain = |text: &str, most: usize| text.len() <= most && !text.chars().any(is_hidden);
     if name.trim().is_empty() || !is_plain(name, MAX_NAME) {
         return Err(format!("a name has 1 to {MAX_NAME} printable characters"));
     }

@@ -17,19 +17,19 @@ use crate::config;
 use crate::history::{Entry, Place, What};
 use crate::keys::Keys;
 use crate::rollout::policy::Policies;
-use crate::state::{Board, Parting, parting};
+use crate::state::{DesiredStateCache, Parting, parting};
+use crate::status::permits::UpdatePermits;
 use crate::store::agents::tokens::TokenRow;
 use crate::store::agents::{ClusterRow, ClusterState};
 use crate::store::{Store, StoreError, Tx, now};
-use crate::truth::slots::Slots;
 
 /// The members of all streams, for those who may change them. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Fleet {
     store: Store,
     keys: Keys,
-    board: Arc<Board>,
-    slots: Slots,
+    desired_states: Arc<DesiredStateCache>,
+    permits: UpdatePermits,
     policies: Policies,
     roster: Arc<Roster>,
     /// Where agents reach the hub: it is in every join token.
@@ -72,16 +72,16 @@ impl Fleet {
     pub(super) fn new(
         store: &Store,
         keys: &Keys,
-        board: &Arc<Board>,
-        slots: Slots,
+        desired_states: &Arc<DesiredStateCache>,
+        permits: UpdatePermits,
         policies: Policies,
         config: &config::Agents,
     ) -> Fleet {
         Fleet {
             store: store.clone(),
             keys: keys.clone(),
-            board: Arc::clone(board),
-            slots,
+            desired_states: Arc::clone(desired_states),
+            permits,
             policies,
             roster: Arc::default(),
             address: config.address.as_str().into(),
@@ -115,8 +115,8 @@ impl Fleet {
         if let Err(error) = self.roster.refresh(&self.store).await {
             tracing::warn!(%error, "a change of a cluster is committed and counts in a moment");
         }
-        // Who went elsewhere left its slot.
-        self.slots.freed();
+        // Who went elsewhere left its permit.
+        self.permits.freed();
     }
 
     /// The token for a person to hand over; its secret can't be seen again.
@@ -344,7 +344,7 @@ impl Fleet {
     }
 
     fn newest(&self, stream: &Stream) -> Option<DesiredState> {
-        let issued = self.board.watch(stream).borrow().clone()?;
+        let issued = self.desired_states.watch(stream).borrow().clone()?;
         let envelope = Envelope::from_json(&issued.envelope).ok()?;
         serde_json::from_slice(&envelope.payload).ok()
     }

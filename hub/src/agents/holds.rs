@@ -2,16 +2,23 @@
 //! cluster brings it, and so is one that was written at another cluster of the site. Each is signed by its writer; what is in force on
 //! a cluster is all of them together.
 
+use std::time::Instant;
+
+use kedge_model::name::check_assignment_name;
+use kedge_model::shown::cell;
 use kedge_model::wire::{
     ClusterId, Envelope, EnvelopeError, HoldDocument, HoldEntry, HubHolds, Lift, Payload as _, SiteHolds, Timestamp,
     VerifyingKey,
 };
 
 use super::fleet::{Fleet, FleetError};
+use super::hold_pace::PACE;
 use crate::history::{Entry, Place, What};
-use crate::store::agents::holds::HoldWriter;
+use crate::status::prepared::is_a_time;
+use crate::status::{TakeError, Taken};
+use crate::store::agents::holds::{HoldWriter, written_by};
+use crate::store::catalog::Visible;
 use crate::store::{Store, StoreError, Tx, now};
-use crate::truth::{TakeError, Taken};
 
 /// More assignments than a host has.
 const MAX_HOLDS: usize = 1000;
@@ -21,6 +28,8 @@ const MAX_SEQUENCE: u64 = 1 << 53;
 const MAX_PEERS: usize = 32;
 /// Of one document: who holds more at once has told enough.
 const MAX_TOLD: usize = 64;
+/// Beyond the assignments that the cluster has: those it had before, and those that are on their way.
+const MORE_HOLDS: usize = 16;
 /// More than writers and assignments that one lifts at once.
 const MAX_LIFTED: usize = 256;
 /// As an agent bounds them.
@@ -165,26 +174,49 @@ pub async fn take(store: &Store, envelope: &Envelope) -> Result<Taken, TakeError
             )));
         }
     }
+    let mut times = claimed.holds.iter().map(|hold| hold.since).chain([claimed.written_at]);
+    if !times.all(is_a_time) {
+        return Err(TakeError::Malformed("the hold document has a time that no calendar has".to_owned()));
+    }
+    for hold in &claimed.holds {
+        check_assignment_name(&hold.assignment)
+            .map_err(|why| TakeError::Malformed(format!("a hold is for no assignment: {why}")))?;
+    }
     let json = envelope.to_json().map_err(|why| TakeError::Malformed(why.to_string()))?;
     let standing = store.standing(&claimed.cluster).await.map_err(unavailable)?;
+    let known = match &standing {
+        Some(standing) => store.count_assignments(&standing.stream).await.map_err(unavailable)?,
+        None => 0,
+    };
+    let writers = store.cluster_names(&Visible::All, &[by.to_string()]).await.map_err(unavailable)?;
+    let name = writers.into_values().next().unwrap_or_else(|| by.to_string());
     let place = standing.map(|standing| Place::cluster(&standing.stream, claimed.cluster)).unwrap_or_default();
     let mut tx = store.write().await.map_err(unavailable)?;
     let before = tx.hold_document(&claimed.cluster, writer).await.map_err(unavailable)?;
+    let newer = before.as_ref().is_none_or(|(_, document)| document.sequence < claimed.sequence);
     let before = before.map(|(_, document)| document.holds).unwrap_or_default();
+    // Who held more before, as its assignments were more, must be able to end some of them.
+    let most = before.len().max(known + MORE_HOLDS);
+    if newer && claimed.holds.len() > most {
+        return Err(TakeError::TooLarge(format!("a cluster with {known} assignments holds at most {most}")));
+    }
+    let told = told(&before, &claimed, &place, &name, now());
+    if newer {
+        PACE.take(by, told.len(), Instant::now()).map_err(|seconds| TakeError::TooOften { cluster: by, seconds })?;
+    }
     let stored = tx.put_hold_document(&claimed, writer, &json).await.map_err(unavailable)?;
     if stored {
-        tx.record(told(&before, &claimed, &place, now())).await.map_err(unavailable)?;
+        tx.record(told).await.map_err(unavailable)?;
     }
     tx.commit().await.map_err(unavailable)?;
     Ok(if stored { Taken::Stored } else { Taken::Older })
 }
 
-/// Who holds what anew, and what was let go, for the history.
-fn told(before: &[HoldEntry], document: &HoldDocument, place: &Place, now: Timestamp) -> Vec<Entry> {
+/// Who holds what anew, and what was let go, for the history. The cluster wrote it: it says so whoever it names.
+fn told(before: &[HoldEntry], document: &HoldDocument, place: &Place, writer: &str, now: Timestamp) -> Vec<Entry> {
     let entry = |held: bool, hold: &HoldEntry, at: Timestamp| {
-        let cut = |text: &str, most: usize| text.chars().take(most).collect::<String>();
-        let (by, reason) = (cut(&hold.by, MAX_NAME), cut(&hold.reason, MAX_REASON));
-        let place = place.clone().target(&cut(&hold.assignment, MAX_NAME));
+        let (by, reason) = (written_by(&hold.by, writer), cell(&hold.reason, MAX_REASON));
+        let place = place.clone().target(&cell(&hold.assignment, MAX_NAME));
         Entry::new(at.min(now), place, What::Hold { held, by: by.clone(), reason }).by(&by)
     };
     let new = document.holds.iter().filter(|hold| !before.contains(hold)).map(|hold| entry(true, hold, hold.since));
@@ -216,10 +248,10 @@ mod tests {
         let holds = vec![hold("a", "anna@gate"), hold("b", "ben")];
         let document = HoldDocument { cluster, sequence: 2, written_at: Timestamp(90), holds };
         let place = Place { cluster_type: "press".to_owned(), ..Place::default() };
-        let told = told(&[hold("b", "ben"), hold("c", "cleo")], &document, &place, Timestamp(50));
+        let told = told(&[hold("b", "ben"), hold("c", "cleo")], &document, &place, "press-1", Timestamp(50));
         let lines = told.iter().map(|entry| (entry.what.event(), entry.place.assignment.as_str(), entry.at.0));
         assert_eq!(lines.collect::<Vec<_>>(), [("held", "press/a", 5), ("unheld", "press/c", 50)]);
-        assert_eq!(told[0].who.as_deref(), Some("anna@gate"));
+        assert_eq!(told[0].who.as_deref(), Some("anna@press-1"), "whatever the cluster says");
     }
 
     #[test]
@@ -227,9 +259,9 @@ mod tests {
         let cluster = ClusterId::of_public_key(&[1; 32]);
         let holds = (0..1000).map(|number| hold(&number.to_string(), &"x".repeat(5000))).collect();
         let document = HoldDocument { cluster, sequence: 1, written_at: Timestamp(1), holds };
-        let told = told(&[], &document, &Place::default(), Timestamp(50));
+        let told = told(&[], &document, &Place::default(), "press-1", Timestamp(50));
         assert!(
-            told.len() == MAX_TOLD && told.iter().all(|entry| entry.who.as_ref().is_some_and(|who| who.len() == 256))
+            told.len() == MAX_TOLD && told.iter().all(|entry| entry.who.as_ref().is_some_and(|who| who.len() < 80))
         );
     }
 }

@@ -1,6 +1,7 @@
 //! The join: a token and a key become a member with a certificate. Asked again with the same key it gives the same membership
 //! and uses the token no further; the token's use and the cluster's row are one transaction.
 
+use kedge_model::name::{NameError, check_cluster_name};
 use std::time::Instant;
 
 use http::StatusCode;
@@ -12,7 +13,7 @@ use super::entry::{Newcomer, Return, check_words, note};
 use super::fleet::FleetError;
 use super::request::{JOIN, malformed};
 use super::route::Caller;
-use super::token::{NoRandom, Unfit};
+use super::token::{NoRandom, TokenRefusal};
 use crate::keys::authority::{self, AuthorityError, IssuedCertificate};
 use crate::metrics::JoinOutcome;
 use crate::store::agents::tokens::TokenRow;
@@ -135,6 +136,10 @@ async fn judge(
     let used_before = tx.used_join_token(&token.id, &applicant.cluster).await?;
     let machine = request.machine.map(|digest| digest.to_string());
     let Some(row) = tx.cluster(&applicant.cluster).await? else {
+        // Asked again, a cluster that joined with another name before keeps it; so does one that takes another's place.
+        if replaced.is_none() {
+            check_cluster_name(&request.name).map_err(bad_name)?;
+        }
         take_use(tx, token, applicant, at).await?;
         // Who replaces another takes its whole place; the token's words count otherwise. The ring follows the policy.
         let place = replaced.map_or_else(|| place(token), |old| old.stream.clone());
@@ -167,7 +172,7 @@ async fn judge(
         );
     }
     if token.revoked_at.is_some() {
-        return Err(unfit(Unfit::Revoked));
+        return Err(refused(TokenRefusal::Revoked));
     }
     match row.state {
         ClusterState::Active if used_before => Ok(Entry::Same(row)),
@@ -191,11 +196,16 @@ async fn judge(
 }
 
 async fn take_use(tx: &mut Tx, token: &TokenRow, applicant: &Applicant, at: Timestamp) -> Result<(), Refusal> {
-    token.fitness(at).map_err(unfit)?;
+    token.fitness(at).map_err(refused)?;
     match tx.use_join_token(&token.id, &applicant.cluster, at).await? {
         true => Ok(()),
-        false => Err(unfit(Unfit::UsedUp)),
+        false => Err(refused(TokenRefusal::UsedUp)),
     }
+}
+
+fn bad_name(error: NameError) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "BadName", error.to_string())
+        .hint("join with another one: `kedge-agent join --name NAME`")
 }
 
 fn failed(error: FleetError) -> Refusal {
@@ -248,11 +258,11 @@ fn no_random(NoRandom: NoRandom) -> Refusal {
     Refusal::internal()
 }
 
-fn unfit(why: Unfit) -> Refusal {
+fn refused(why: TokenRefusal) -> Refusal {
     let (reason, message) = match why {
-        Unfit::Revoked => ("TokenRevoked", "the join token was revoked"),
-        Unfit::Expired => ("TokenExpired", "the join token has expired"),
-        Unfit::UsedUp => ("TokenUsedUp", "the join token is used up"),
+        TokenRefusal::Revoked => ("TokenRevoked", "the join token was revoked"),
+        TokenRefusal::Expired => ("TokenExpired", "the join token has expired"),
+        TokenRefusal::UsedUp => ("TokenUsedUp", "the join token is used up"),
     };
     Refusal::new(StatusCode::FORBIDDEN, reason, message).hint("make a new one with `kedge token create`")
 }

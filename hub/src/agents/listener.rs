@@ -72,9 +72,9 @@ pub async fn serve(
     let room = Arc::new(Semaphore::new(bound));
     let follow = service.fleet.roster().follow(&service.store, shutdown.clone());
     let refresh = keep_fresh(&service, &current, shutdown.clone());
-    let turnstile = service.turnstile.run(&service.store, shutdown.clone());
+    let update_limiter = service.update_limiter.run(&service.store, shutdown.clone());
     let accept = accept(&listener, &service, &current, &room, shutdown.clone());
-    tokio::join!(follow, refresh, turnstile, accept);
+    tokio::join!(follow, refresh, update_limiter, accept);
     drop(listener);
     let all = u32::try_from(bound).unwrap_or(u32::MAX);
     if tokio::time::timeout(DRAIN_WITHIN, room.acquire_many(all)).await.is_err() {

@@ -1,4 +1,4 @@
-//! How long a poll is held, when the next one comes, and what is promised: pure, by the load and the cluster's traffic profile.
+//! How long a poll is held, when the next one comes, and by when it must come: pure, by the load and the cluster's traffic profile.
 //! Everything is spread by a dice roll, so that a fleet that was told the same doesn't come back as one.
 
 use std::time::Duration;
@@ -70,7 +70,7 @@ impl Pace {
     }
 
     /// From the arrival of a poll: how long until its successor is overdue.
-    pub fn expected_within(&self) -> Duration {
+    pub fn check_in_within(&self) -> Duration {
         self.hold + Duration::from_secs(Pace::promise(self.idle.max(self.news)))
     }
 }

@@ -18,12 +18,12 @@ use super::pace::{Load, Pace};
 use super::request::{POLL, malformed};
 use super::roster::{Member, Standing};
 use super::route::{Caller, Known, refuse_shut_out};
-use super::slots::Pass;
+use super::update_limiter::UpdatePermit;
 use crate::metrics::PollOutcome;
+use crate::status::Contact;
 use crate::store::agents::ClusterState;
 use crate::store::agents::holds::HoldWriter;
 use crate::store::now;
-use crate::truth::Contact;
 
 /// What the agent has, as far as holding needs it.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Has {
 #[derive(Default)]
 pub(super) struct Passing {
     /// It stands in the queue.
-    asked: Option<Pass>,
+    asked: Option<UpdatePermit>,
     /// It may be told the states up to this one.
     until: Generation,
     /// The database was away when the ring's limit was looked up.
@@ -56,10 +56,11 @@ struct News {
 const PROVE_AGAIN: u64 = 30;
 /// A ring's limit that couldn't be looked up is looked up again after this.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// The turnstile answers within a few commits.
+/// The update limiter answers within a few commits.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// Exact in JSON, and more than anybody moves a cluster.
-pub(super) const MAX_SEQUENCE: u64 = 1 << 53;
+/// Above what the hub knows that it issued. A database that was put back has forgotten moves, and at most a few leaps of
+/// `kedge-hub restore`, each of a million.
+const FORGOTTEN: u64 = 1 << 22;
 /// Whoever can't bring its document must not ask again and again.
 const AFTER_STATUS: std::ops::RangeInclusive<u64> = 2..=6;
 /// After a stop: time for a restart, or for another hub.
@@ -90,11 +91,12 @@ async fn tell(caller: &Caller, known: &Known, body: Incoming) -> Result<(Answer,
     let pace = Pace::choose(&service.config, load);
     let has = Has::of(&request);
     let want_status = service.intake.wants(&known.peer.cluster, &request.status);
-    let promise_until = now().0.saturating_add(i64::try_from(pace.expected_within().as_millis()).unwrap_or(i64::MAX));
+    let check_in_deadline =
+        now().0.saturating_add(i64::try_from(pace.check_in_within().as_millis()).unwrap_or(i64::MAX));
     let contact = Contact {
         generation: request.generation,
         look_age: request.look_age,
-        promise_until: Timestamp(promise_until),
+        check_in_deadline: Timestamp(check_in_deadline),
         heads: request.status,
         carried: None,
     };
@@ -122,8 +124,8 @@ pub(super) async fn catch_up(caller: &Caller, cluster: &ClusterId, member: &Memb
     if has.membership <= member.standing().sequence {
         return Ok(());
     }
-    if has.membership.0 > MAX_SEQUENCE {
-        return Err(malformed(format!("membership {} is beyond what a hub could have issued", has.membership)));
+    if !believable(caller, member, has).await? {
+        return Err(malformed(format!("membership {} is beyond what this hub could have issued", has.membership)));
     }
     let mut tx = caller.service.store.write().await?;
     fleet.reissue(&mut tx, cluster, has.membership).await.map_err(|error| match error {
@@ -138,13 +140,24 @@ pub(super) async fn catch_up(caller: &Caller, cluster: &ClusterId, member: &Memb
     Ok(())
 }
 
+/// Whether the hub can have issued the membership: what nobody issued would be the floor of all numbers after the next restore.
+pub(super) async fn believable(caller: &Caller, member: &Member, has: Has) -> Result<bool, Refusal> {
+    let known = member.standing().sequence;
+    if has.membership <= known {
+        return Ok(true);
+    }
+    let floor = caller.service.store.floor().await?;
+    Ok(has.membership.0 <= known.0.max(floor).saturating_add(FORGOTTEN))
+}
+
 /// Whether the cluster is ahead of everything that the hub ever wrote: a restored backup has forgotten it.
 async fn unknown_generation(caller: &Caller, known: &Known, has: Has) -> Result<bool, Refusal> {
     let standing = known.member.standing();
     if standing.sequence != has.membership || standing.state != ClusterState::Active {
         return Ok(false);
     }
-    let shown = caller.service.board.watch(&standing.stream).borrow().as_ref().map_or(0, |issued| issued.generation.0);
+    let shown =
+        caller.service.desired_states.watch(&standing.stream).borrow().as_ref().map_or(0, |issued| issued.generation.0);
     if has.generation.0 <= shown {
         return Ok(false);
     }
@@ -166,7 +179,7 @@ async fn hold(caller: &Caller, known: &Known, has: Has, pace: Pace, want_status:
         changed.as_mut().enable();
         let standing = known.member.standing();
         refuse_shut_out(&known.member)?;
-        let mut states = service.board.watch(&standing.stream);
+        let mut states = service.desired_states.watch(&standing.stream);
         let rotated = service.keys.changed();
         let version = service.keys.key_set().version;
         let current = states.borrow_and_update().clone();
@@ -241,12 +254,12 @@ impl Passing {
         newest: Generation,
         patient: bool,
     ) -> bool {
-        let turnstile = &caller.service.turnstile;
+        let update_limiter = &caller.service.update_limiter;
         self.again = false;
         if self.until >= newest {
             return true;
         }
-        match turnstile.slots().limit_of(&standing.stream, newest).await {
+        match update_limiter.permits().limit_of(&standing.stream, newest).await {
             Ok(None) => return true,
             Ok(Some(_)) => {}
             // Where no policy is in force there never is a limit, whether the database can say so or not.
@@ -258,9 +271,9 @@ impl Passing {
         }
         if self.asked.is_none() {
             let stream = Arc::clone(&standing.stream);
-            let mut pass = turnstile.ask(*cluster, stream, has.generation, patient);
+            let mut pass = update_limiter.ask(*cluster, stream, has.generation, patient);
             if !patient {
-                // Who can't wait for a slot hears at least whether one is free.
+                // Who can't wait for a permit hears at least whether one is free.
                 let answer = tokio::time::timeout(ANSWER_WITHIN, &mut pass).await;
                 return matches!(answer, Ok(Ok(Some(generation))) if generation >= newest);
             }
@@ -269,7 +282,7 @@ impl Passing {
         false
     }
 
-    /// Ends when the turnstile lets the poll through.
+    /// Ends when the update limiter lets the poll through.
     async fn passed(&mut self) {
         let Some(pass) = &mut self.asked else { return std::future::pending().await };
         let answer = pass.await;

@@ -4,6 +4,7 @@
 
 use kedge_bundle::{JoinAnswerFile, JoinRequestFile};
 use kedge_model::Labels;
+use kedge_model::name::check_cluster_name;
 use kedge_model::wire::{ClusterId, Envelope, JoinAnswer, Sequence, Stream, Timestamp};
 
 use super::entry::{Newcomer, Return, check_words, note};
@@ -81,6 +82,7 @@ impl Fleet {
                 }
             }
             None => {
+                check_cluster_name(&name).map_err(|why| SignError::Request(why.to_string()))?;
                 let row = ClusterRow {
                     id: cluster,
                     name,

@@ -16,15 +16,15 @@ use kedge_model::wire::{
 use serde::Deserialize;
 
 use super::answer::{Answer, Refusal, json};
-use super::poll::{Has, MAX_SEQUENCE, Passing, catch_up, holds, membership, takes_states};
+use super::poll::{Has, Passing, believable, catch_up, holds, membership, takes_states};
 use super::request::{SITE, malformed};
 use super::roster::{Member, Standing};
 use super::route::{Caller, Known};
 use super::silence::REASON;
 use crate::state::Issued;
+use crate::status::{Carried, Carrier, Contact};
 use crate::store::agents::ClusterState;
 use crate::store::now;
-use crate::truth::{Carried, Carrier, Contact};
 
 /// A sign of life as it came.
 enum Sign {
@@ -49,7 +49,7 @@ struct Claim {
 }
 
 /// A sign of life comes every two minutes: two of them may be lost, and the last needs its time to the hub.
-const PROMISE_MS: i64 = 6 * 60 * 1000;
+const CHECK_IN_MS: i64 = 6 * 60 * 1000;
 /// Clocks of one site and the hub's differ by less.
 const AHEAD_MS: i64 = 5 * 60 * 1000;
 /// States of one answer have so many bytes, or are one; the others come with the next.
@@ -196,7 +196,7 @@ async fn admit(
     if presence.at.0 > now().0.saturating_add(AHEAD_MS) {
         return Ok(Err(refused(cluster, "AheadOfTime")));
     }
-    if has.membership.0 > MAX_SEQUENCE {
+    if !believable(caller, &member, has).await? {
         return Ok(Err(refused(cluster, "Malformed")));
     }
     if service.fleet.silence().over(&service.store, &standing.stream.environment, &cluster).await? {
@@ -229,7 +229,7 @@ async fn news(
     let contact = Contact {
         generation: poll.generation,
         look_age: poll.look_age,
-        promise_until: Timestamp(at.0.saturating_add(PROMISE_MS)),
+        check_in_deadline: Timestamp(at.0.saturating_add(CHECK_IN_MS)),
         heads: poll.status.clone(),
         carried: Some(Carried { at, by: Carrier::Cluster(known.peer.cluster) }),
     };
@@ -242,7 +242,7 @@ async fn news(
         want_status: service.intake.wants(cluster, &poll.status),
         refused: None,
     };
-    let current = service.board.watch(&standing.stream).borrow().clone();
+    let current = service.desired_states.watch(&standing.stream).borrow().clone();
     let Some(issued) = current.filter(|issued| has.generation < issued.generation && takes_states(&standing, has))
     else {
         return Ok((answer, None));
@@ -251,12 +251,12 @@ async fn news(
         answer.refused = Some("NotARelay".to_owned());
         return Ok((answer, None));
     }
-    // It would take a slot and never get the state: what is so large comes from the hub itself or on a stick.
+    // It would take a permit and never get the state: what is so large comes from the hub itself or on a stick.
     if issued.envelope.len() > MAX_STATE && stored(&issued.envelope)?.payload.len() > MAX_STATE {
         answer.refused = Some("TooLarge".to_owned());
         return Ok((answer, None));
     }
-    let fresh = at.0.saturating_add(PROMISE_MS) > now().0;
+    let fresh = at.0.saturating_add(CHECK_IN_MS) > now().0;
     let may = may_change(caller, cluster, &standing, has, issued.generation, fresh).await;
     // One that asks for turns is of no use without, and its content can be fetched until then.
     if issued.turns && may {
@@ -266,7 +266,7 @@ async fn news(
     Ok((answer, state))
 }
 
-/// It counts from the sign of life that it answers: who is silent for longer has lost its slot.
+/// It counts from the sign of life that it answers: who is silent for longer has lost its permit.
 fn turn(
     caller: &Caller,
     presence: &Presence,
@@ -286,7 +286,7 @@ fn turn(
     })
 }
 
-/// The ring's limit is asked as for a poll that can't wait. Who may be gone since takes no slot from the others.
+/// The ring's limit is asked as for a poll that can't wait. Who may be gone since takes no permit from the others.
 async fn may_change(
     caller: &Caller,
     cluster: &ClusterId,
@@ -296,7 +296,7 @@ async fn may_change(
     fresh: bool,
 ) -> bool {
     if !fresh {
-        let limit = caller.service.turnstile.slots().limit_of(&standing.stream, newest).await;
+        let limit = caller.service.update_limiter.permits().limit_of(&standing.stream, newest).await;
         return matches!(limit, Ok(None));
     }
     Passing::default().may(caller, cluster, standing, has, newest, false).await

@@ -11,21 +11,21 @@ use super::Fleet;
 use crate::config;
 use crate::keys::Keys;
 use crate::rollout::policy::Policies;
-use crate::state::{Board, Parting};
+use crate::state::{DesiredStateCache, Parting};
+use crate::status::permits::UpdatePermits;
 use crate::store::agents::{CertificateNote, ClusterRow, ClusterState, NewCluster};
-use crate::store::{Store, now, trial};
-use crate::truth::slots::Slots;
+use crate::store::{Store, now, test_database};
 
 pub struct World {
     pub store: Store,
     pub policies: Policies,
     pub fleet: Fleet,
-    pub board: Arc<Board>,
+    pub desired_states: Arc<DesiredStateCache>,
     _folder: TempDir,
 }
 
 pub async fn fleet() -> World {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let keys = Keys::open(&folder.path().join("keys"), &store).await.unwrap();
     let policies = Policies::new();
     let config = config::Agents {
@@ -39,10 +39,10 @@ pub async fn fleet() -> World {
         unlimited_silence: Vec::new(),
         max_connections: 10,
     };
-    let slots = Slots::new(store.clone());
-    let board = Arc::new(Board::default());
-    let fleet = Fleet::new(&store, &keys, &board, slots, policies.clone(), &config);
-    World { store, policies, fleet, board, _folder: folder }
+    let permits = UpdatePermits::new(store.clone());
+    let desired_states = Arc::new(DesiredStateCache::default());
+    let fleet = Fleet::new(&store, &keys, &desired_states, permits, policies.clone(), &config);
+    World { store, policies, fleet, desired_states, _folder: folder }
 }
 
 impl World {
@@ -70,7 +70,7 @@ impl World {
             facts: "{}",
             certificate: &certificate,
             joined_at: now(),
-            promise_until: Timestamp(now().0 + 60_000),
+            check_in_deadline: Timestamp(now().0 + 60_000),
         };
         let mut tx = self.store.write().await.unwrap();
         assert!(tx.add_cluster(new).await.unwrap());

@@ -37,7 +37,7 @@ pub(super) struct NoRandom;
 
 /// Why a token doesn't let in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unfit {
+pub(super) enum TokenRefusal {
     Revoked,
     Expired,
     UsedUp,
@@ -77,11 +77,11 @@ impl TokenRow {
     }
 
     /// Whether another cluster may come in with it.
-    pub(super) fn fitness(&self, at: Timestamp) -> Result<(), Unfit> {
+    pub(super) fn fitness(&self, at: Timestamp) -> Result<(), TokenRefusal> {
         match self {
-            TokenRow { revoked_at: Some(_), .. } => Err(Unfit::Revoked),
-            TokenRow { expires_at, .. } if *expires_at <= at => Err(Unfit::Expired),
-            TokenRow { uses_left: 0, .. } => Err(Unfit::UsedUp),
+            TokenRow { revoked_at: Some(_), .. } => Err(TokenRefusal::Revoked),
+            TokenRow { expires_at, .. } if *expires_at <= at => Err(TokenRefusal::Expired),
+            TokenRow { uses_left: 0, .. } => Err(TokenRefusal::UsedUp),
             _ => Ok(()),
         }
     }
@@ -126,8 +126,11 @@ mod tests {
     fn a_token_ends_by_time_by_use_and_by_hand() {
         let Made { row, .. } = made();
         assert_eq!(row.fitness(Timestamp(99)), Ok(()));
-        assert_eq!(row.fitness(Timestamp(100)), Err(Unfit::Expired));
-        assert_eq!(TokenRow { uses_left: 0, ..row.clone() }.fitness(Timestamp(1)), Err(Unfit::UsedUp));
-        assert_eq!(TokenRow { revoked_at: Some(Timestamp(1)), ..row }.fitness(Timestamp(1)), Err(Unfit::Revoked));
+        assert_eq!(row.fitness(Timestamp(100)), Err(TokenRefusal::Expired));
+        assert_eq!(TokenRow { uses_left: 0, ..row.clone() }.fitness(Timestamp(1)), Err(TokenRefusal::UsedUp));
+        assert_eq!(
+            TokenRow { revoked_at: Some(Timestamp(1)), ..row }.fitness(Timestamp(1)),
+            Err(TokenRefusal::Revoked)
+        );
     }
 }

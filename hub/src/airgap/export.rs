@@ -14,9 +14,9 @@ use tokio::io::AsyncReadExt as _;
 
 use super::AirGap;
 use crate::pack::Blobs;
+use crate::status::tally::Tally;
 use crate::store::airgap::Addressee;
 use crate::store::{StoreError, now};
-use crate::truth::tally::Tally;
 
 /// What somebody asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]

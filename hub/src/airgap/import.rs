@@ -11,9 +11,9 @@ use kedge_status::Limits;
 
 use super::AirGap;
 use crate::agents::take_hold;
+use crate::status::{CARRIED_MS, Carried, Carrier, Contact, TakeError, Taken};
 use crate::store::agents::ClusterState;
 use crate::store::{StoreError, now};
-use crate::truth::{CARRIED_MS, Carried, Carrier, Contact, TakeError, Taken};
 
 /// What became of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl AirGap {
             Ok(Err(error)) => return refused(None, What::Status, &TakeError::from(error)),
             Err(error) => return refused(None, What::Status, &TakeError::Malformed(error.to_string())),
         };
-        let outcome = Outcome::of(self.truth.take(None, envelope).await);
+        let outcome = Outcome::of(self.intake.take(None, envelope).await);
         Imported { cluster, what: What::Status, observed_at, outcome }
     }
 
@@ -155,11 +155,11 @@ impl AirGap {
         let contact = Contact {
             generation: poll.generation,
             look_age: poll.look_age,
-            promise_until: Timestamp(at.0.saturating_add(CARRIED_MS)),
+            check_in_deadline: Timestamp(at.0.saturating_add(CARRIED_MS)),
             heads: poll.status,
             carried: Some(Carried { at, by: Carrier::File }),
         };
-        self.truth.contact(&cluster, contact).await;
+        self.intake.contact(&cluster, contact).await;
         Ok(Outcome::Taken)
     }
 }

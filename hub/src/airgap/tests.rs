@@ -16,8 +16,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::*;
-use crate::store::{now, trial};
-use crate::truth::tests::fleet::{Member, join, member};
+use crate::status::tests::fleet::{Member, join, member};
+use crate::store::{now, test_database};
 
 struct World {
     air_gap: AirGap,
@@ -30,14 +30,14 @@ async fn world(store: Store, folder: tempfile::TempDir) -> World {
     let keys = Keys::open(&folder.path().join("keys"), &store).await.unwrap();
     let blobs = Blobs::open(&folder.path().join("packages")).unwrap();
     let (stop, shutdown) = watch::channel(false);
-    let (truth, tasks) = Truth::start(store.clone(), shutdown).await.unwrap();
-    World { air_gap: AirGap { store, keys, blobs, truth }, stop, tasks, _folder: folder }
+    let (intake, tasks) = StatusIntake::start(store.clone(), shutdown).await.unwrap();
+    World { air_gap: AirGap { store, keys, blobs, intake }, stop, tasks, _folder: folder }
 }
 
 async fn worlds() -> Vec<World> {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let mut all = vec![world(store, folder).await];
-    if let Some(store) = trial::postgres().await {
+    if let Some(store) = test_database::postgres().await {
         all.push(world(store, tempfile::tempdir().unwrap()).await);
     }
     all
@@ -211,7 +211,7 @@ async fn a_bundle_has_what_its_clusters_need_and_leaves_out_what_they_run() {
         };
         press.document.set_report("shop", &report).unwrap();
         let told = press.seal();
-        world.air_gap.truth.take(None, told).await.unwrap();
+        world.air_gap.intake.take(None, told).await.unwrap();
         world.accepted(&press.id, 1).await;
         world.issue(2, "platform 1", "workload 2").await;
         let (less, left_out) = world.export(Since::Reported).await.unwrap();

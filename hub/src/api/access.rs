@@ -1,5 +1,6 @@
 //! Access tokens: what people and programs log in with.
 
+use kedge_model::shown::is_hidden;
 use std::time::Duration;
 
 use axum::Json;
@@ -15,7 +16,7 @@ use utoipa::ToSchema;
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::page::{self, Listed, Page, PageQuery, moment};
+use super::page::{self, ListQuery, Listed, Page, moment};
 use super::people;
 use crate::store::api::access::AccessToken;
 use crate::store::tokens::{Grant, NewToken, Role};
@@ -119,15 +120,15 @@ pub async fn create_access_token(
 }
 
 /// Access tokens.
-#[utoipa::path(get, path = "/access-tokens", tag = "access", params(PageQuery),
+#[utoipa::path(get, path = "/access-tokens", tag = "access", params(ListQuery),
     responses((status = OK, body = Page<AccessTokenView>)))]
 pub async fn access_tokens(
     State(state): State<ApiState>,
     caller: Caller,
-    query: Result<Query<PageQuery>, QueryRejection>,
+    query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Listed<AccessTokenView>, ApiError> {
     caller.sees_people("the list of access tokens")?;
-    let query = query?.0;
+    let query = query?.0.paging();
     let limit = query.limit()?;
     let tick = state.ticks.current(&state.store).await?;
     let after = query.from::<String>()?.unwrap_or_default();
@@ -199,7 +200,7 @@ async fn check_roles(tx: &mut Tx, person: &str, name: &str, role: Role) -> Resul
 }
 
 fn check(name: &str, workspaces: &[String], role: Role) -> Result<(), ApiError> {
-    let plain = |text: &str| !text.trim().is_empty() && text.len() <= MAX_NAME && !text.contains(char::is_control);
+    let plain = |text: &str| !text.trim().is_empty() && text.len() <= MAX_NAME && !text.contains(is_hidden);
     if !plain(name) {
         let message = format!("`name` is plain text of up to {MAX_NAME} bytes: the audit log shows it");
         return Err(ApiError::invalid("BadName", message));

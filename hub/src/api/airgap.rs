@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::body::{Body, Bytes};
 use axum::extract::rejection::{BytesRejection, JsonRejection, QueryRejection};
-use axum::extract::{Query, State};
+use axum::extract::{FromRequestParts, Query, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use kedge_model::wire::{ClusterId, Envelope, Generation};
@@ -19,7 +20,7 @@ use super::answer::ApiError;
 use super::caller::Caller;
 use super::clusters::{check_labels, check_site, check_type, find};
 use super::page::moment;
-use super::rooms::SignWish;
+use super::services::SignWish;
 use super::tag::Streamed;
 use crate::airgap::{Import, Imported, Order, Outcome, Since, Whom};
 use crate::store::catalog::Visible;
@@ -69,6 +70,20 @@ pub struct BundleQuery {
     pub since: Option<String>,
 }
 
+/// Who may import; asked before the file is read, which is large and may take its time.
+#[derive(Debug)]
+pub struct Importer(Caller);
+
+impl<S: Send + Sync> FromRequestParts<S> for Importer {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Importer, ApiError> {
+        let caller = Caller::from_request_parts(parts, state).await?;
+        caller.platform("importing status")?;
+        Ok(Importer(caller))
+    }
+}
+
 /// What became of a file.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -115,6 +130,9 @@ pub async fn sign(
     caller: Caller,
     body: Result<Json<SignBody>, JsonRejection>,
 ) -> Result<Json<SignedView>, ApiError> {
+    if let Ok(Json(body)) = &body {
+        caller.asked.set("cluster.sign", body.name.as_deref().unwrap_or_default(), &body.environment);
+    }
     caller.platform("letting clusters in")?;
     let body = body?.0;
     check_labels(&body.labels)?;
@@ -129,11 +147,11 @@ pub async fn sign(
         name: body.name,
     };
     let mut tx = state.store.write().await?;
-    let signed = state.rooms.sign_request(&mut tx, &body.request, wish).await?;
+    let signed = state.services.sign_request(&mut tx, &body.request, wish).await?;
     let label = format!("{} ({})", signed.name, signed.cluster);
     tx.audit(&caller.did("cluster.sign", &label, &body.environment, detail)).await?;
     tx.commit().await?;
-    state.rooms.cluster_changed(&signed.cluster).await;
+    state.services.cluster_changed(&signed.cluster).await;
     let cluster = signed.cluster.to_string();
     Ok(Json(SignedView { cluster, name: signed.name, again: signed.again, answer: signed.answer }))
 }
@@ -149,7 +167,7 @@ pub async fn bundle(
     caller.platform("exporting bundles")?;
     let query = query?.0;
     let order = order(&state, &query).await?;
-    let export = state.rooms.export(&order).await?;
+    let export = state.services.export(&order).await?;
     let streams: Vec<String> = export.streams.iter().map(ToString::to_string).collect();
     let detail = json!({
         "clusters": export.clusters, "streams": streams, "blobs": export.blobs(), "leftOut": export.left_out,
@@ -173,17 +191,16 @@ pub async fn bundle(
     responses((status = OK, body = ImportView)))]
 pub async fn import(
     State(state): State<ApiState>,
-    caller: Caller,
+    Importer(caller): Importer,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Json<ImportView>, ApiError> {
-    caller.platform("importing status")?;
     let body = body.map_err(|error| match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", format!("a file has at most {MAX_IMPORT} bytes"))
         }
         status => ApiError::new(status, "BadBody", error.to_string()),
     })?;
-    let import = state.rooms.import(body).await?;
+    let import = state.services.import(body).await?;
     let refused = import.items.iter().filter(|item| matches!(item.outcome, Outcome::Refused { .. })).count();
     let detail = json!({"items": import.items.len(), "refused": refused, "writtenAt": moment(import.written_at.0)});
     state.store.audit(&caller.did("status.import", &import.writer.to_string(), "", detail)).await?;

@@ -23,6 +23,16 @@ pub struct ApiError {
     pub nearest: Option<String>,
     /// Seconds after which another try makes sense.
     pub retry_after: Option<u64>,
+    /// The access token that a refused login named, if the hub knows it: for the audit log, never in the answer.
+    pub named: Option<Box<NamedToken>>,
+}
+
+/// A known token and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedToken {
+    pub id: String,
+    pub person: String,
+    pub person_name: String,
 }
 
 /// The body of every answer that isn't 2xx or 304.
@@ -47,7 +57,7 @@ const DATABASE_RETRY_S: u64 = 5;
 
 impl ApiError {
     pub fn new(status: StatusCode, reason: &'static str, message: impl Into<String>) -> ApiError {
-        ApiError { status, reason, message: message.into(), hint: None, nearest: None, retry_after: None }
+        ApiError { status, reason, message: message.into(), hint: None, nearest: None, retry_after: None, named: None }
     }
 
     #[must_use]
@@ -117,7 +127,7 @@ impl From<StoreError> for ApiError {
         match error {
             StoreError::Unavailable(_) => {
                 tracing::warn!(error = %chain(&error), "the database doesn't answer a request");
-                ApiError::unavailable("the hub's database can't be reached just now")
+                ApiError::unavailable(format!("the hub can't do this now: {error}"))
             }
             StoreError::Fenced(_) => ApiError::unavailable("another hub took over just now"),
             error => {
@@ -134,13 +144,29 @@ impl From<StoreError> for ApiError {
 
 impl From<QueryRejection> for ApiError {
     fn from(error: QueryRejection) -> ApiError {
-        ApiError::invalid("BadQuery", error.body_text()).hint("docs/openapi.json lists the parameters of each route")
+        let text = error.body_text();
+        let told = text.rsplit_once(READING).map_or(text.as_str(), |(_, told)| told);
+        if let Some((given, known)) = unknown_parameter(told) {
+            let message = format!("there is no parameter `{given}` here; there are: {}", known.join(", "));
+            return ApiError::invalid("BadQuery", message).near(&given, known.iter().map(String::as_str));
+        }
+        let message = match told.strip_prefix("missing field ") {
+            Some(name) => format!("the parameter {name} is required"),
+            None => format!("a parameter can't be read: {told}"),
+        };
+        ApiError::invalid("BadQuery", message).hint("docs/openapi.json lists the parameters of each route")
     }
 }
 
 impl From<PathRejection> for ApiError {
     fn from(error: PathRejection) -> ApiError {
-        ApiError::invalid("BadPath", error.body_text())
+        let text = error.body_text();
+        let given = text.split('`').nth(1).filter(|_| ["u64", "i64", "u32"].iter().any(|kind| text.contains(kind)));
+        match given {
+            Some(given) => ApiError::invalid("BadPath", format!("`{}` isn't a number", super::names::harmless(given)))
+                .hint("such things are named by their number, as lists show it"),
+            None => ApiError::invalid("BadPath", format!("this address can't be read: {text}")),
+        }
     }
 }
 
@@ -150,6 +176,19 @@ impl From<JsonRejection> for ApiError {
         let reason = if status == StatusCode::PAYLOAD_TOO_LARGE { "TooLarge" } else { "BadBody" };
         ApiError::new(status, reason, error.body_text())
     }
+}
+
+/// What is before the sentence that tells what is wrong with a query string.
+const READING: &str = "Failed to deserialize query string: ";
+
+/// `ring: unknown field `ring`, expected one of `a`, `b``: what was given, and what is known.
+fn unknown_parameter(told: &str) -> Option<(String, Vec<String>)> {
+    let (_, rest) = told.split_once("unknown field `")?;
+    let (given, rest) = rest.split_once('`')?;
+    let known = rest.split('`').skip(1).step_by(2);
+    // The spelling with hyphens is for those who are used to it; one is enough to tell.
+    let known: Vec<String> = known.filter(|name| !name.contains('-')).map(str::to_owned).collect();
+    Some((super::names::harmless(given), known)).filter(|(_, known)| !known.is_empty())
 }
 
 pub async fn no_such_route(uri: Uri) -> ApiError {

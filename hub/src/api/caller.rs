@@ -8,7 +8,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::ApiState;
-use super::answer::ApiError;
+use super::answer::{ApiError, NamedToken};
+use super::attempt::Asked;
 use crate::store::api::access::AccessToken;
 use crate::store::api::audit::AuditEntry;
 use crate::store::catalog::Visible;
@@ -25,11 +26,15 @@ pub struct Caller {
     pub name: String,
     /// As an administrator set them.
     pub emails: Vec<String>,
+    /// Names and addresses that were taken away not long ago.
+    pub former: Vec<String>,
     pub role: Role,
     pub workspaces: Vec<String>,
     pub made_at: i64,
     pub expires_at: Option<i64>,
     pub address: String,
+    /// What the request is about, for the audit log when it is refused.
+    pub(super) asked: Asked,
 }
 
 /// `GET /whoami`
@@ -75,28 +80,37 @@ impl Caller {
         // One answer for an unknown id and a wrong secret, and the same work: nobody learns which ids exist.
         let stored = known.as_ref().map_or("", |token| token.secret_hash.as_str());
         let fits = same_bytes(hash.as_bytes(), stored.as_bytes());
-        let token = known.filter(|_| fits).ok_or_else(|| {
-            unauthorized("UnknownToken", "the hub doesn't know this access token")
-                .hint("ask an administrator for one: `kedge access create`")
-        })?;
-        Caller::of_token(state, token, address)
+        if let Some(token) = known.as_ref().filter(|_| fits) {
+            return Caller::of_token(state, token.clone(), address);
+        }
+        let unknown = unauthorized("UnknownToken", "the hub doesn't know this access token")
+            .hint("ask an administrator for one: `kedge access create`");
+        Err(ApiError { named: known.as_ref().map(named), ..unknown })
     }
 
     /// The caller behind a token that was proven before.
     pub fn of_token(state: &ApiState, token: AccessToken, address: &str) -> Result<Caller, ApiError> {
-        check_time(&token)?;
+        check_time(&token).map_err(|refused| ApiError { named: Some(named(&token)), ..refused })?;
         note_use(state, &token);
         Ok(Caller {
             token: token.id,
             person: token.person,
             name: token.person_name,
             emails: token.emails,
+            former: token.former,
             made_at: token.created_at,
             role: token.role,
             workspaces: token.workspaces,
             expires_at: token.expires_at,
             address: address.to_owned(),
+            asked: Asked::default(),
         })
+    }
+
+    /// After a wait: whether the token is still good.
+    pub async fn check_again(&self, state: &ApiState) -> Result<(), ApiError> {
+        let token = state.store.access_token(&self.token).await?;
+        check_time(&token.ok_or_else(|| unauthorized("UnknownToken", "the hub doesn't know this access token"))?)
     }
 
     pub fn visible(&self) -> Visible {
@@ -138,6 +152,11 @@ impl Caller {
         if self.role == Role::Administrator { Ok(()) } else { self.platform(what) }
     }
 
+    /// Whether it reads people's e-mail addresses.
+    pub fn sees_addresses(&self) -> bool {
+        matches!(self.role, Role::Platform | Role::Administrator)
+    }
+
     /// What this person says now.
     pub fn word(&self, say: Say, reason: &str) -> Word {
         Word {
@@ -145,6 +164,7 @@ impl Caller {
             person: Person {
                 id: self.person.clone(),
                 emails: self.emails.clone(),
+                former: self.former.clone(),
                 token_made_at: Some(Timestamp(self.made_at)),
             },
             role: self.role.as_str().to_owned(),
@@ -212,6 +232,11 @@ pub fn no_token() -> ApiError {
 
 pub fn unauthorized(reason: &'static str, message: &str) -> ApiError {
     ApiError::new(StatusCode::UNAUTHORIZED, reason, message)
+}
+
+fn named(token: &AccessToken) -> Box<NamedToken> {
+    let (id, person, person_name) = (token.id.clone(), token.person.clone(), token.person_name.clone());
+    Box::new(NamedToken { id, person, person_name })
 }
 
 /// Neither revoked nor expired.

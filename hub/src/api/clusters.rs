@@ -1,10 +1,12 @@
 //! Clusters: who they are, where they belong, what they were last heard to run; and what people do to them.
 
+use kedge_model::shown::is_hidden;
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue};
 use kedge_model::Labels;
 use kedge_model::wire::{ClusterId, Facts, Stream};
 use serde::{Deserialize, Serialize};
@@ -14,12 +16,15 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::fleet::Order;
 use super::join::{JoinTokenMade, TokenTerms};
 use super::names::{self, Mentioned};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
 use super::rollouts::about::{self, AboutView, PinnedView};
-use super::rooms::{ConditionSeen, HoldSeen, JoinWish, MoveWish, TruthSeen, WarningSeen};
-use crate::store::api::clusters::{Amiss, ClusterFilter, ClusterKey, ClusterSeen};
+use super::services::{ConditionSeen, HoldSeen, JoinWish, MoveWish, ReportedStatus, WarningSeen};
+use crate::status::warnings;
+use crate::store::api::clusters::{ClusterFilter, ClusterKey, ClusterSeen, IssueCounts};
+use crate::store::api::names::NameKind;
 use crate::store::catalog::{Kind, Visible};
 
 /// A cluster.
@@ -40,33 +45,36 @@ pub struct ClusterView {
     /// The last generation that it accepted, as it reported.
     pub generation: i64,
     pub joined_at: String,
-    /// When it last said that it lives, also where somebody else brought that later.
+    /// Its last check-in, also where somebody else carried that later.
     pub last_contact: String,
-    /// Who brought its last sign of life; absent when it came itself.
+    /// Who carried its last check-in; absent when it came itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub via: Option<ViaView>,
     /// It may fetch for the other streams of its site.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub relay: bool,
-    /// The next contact is expected before this.
+    /// The next check-in is expected before this.
     pub promise_until: String,
-    /// The promise is broken since then: nothing is known of what it runs.
+    /// It missed its check-in and is offline since then: nothing is known of what it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unknown_since: Option<String>,
     /// When it last looked at everything it runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub looked_at: Option<String>,
     pub certificate_until: String,
-    /// It has been silent for too long: a person has to let it in again (`kedge cluster readmit`).
+    /// It was offline for too long: a person has to let it in again (`kedge cluster readmit`).
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub needs_readmission: bool,
     /// Two hosts with this identity were seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cloned_since: Option<String>,
     pub facts: FactsView,
-    /// Absent: it has never reported. Of a cluster that is silent it is what was last heard.
+    /// Absent: it has never reported. Of a cluster that is offline it is what was last reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amiss: Option<AmissView>,
+    /// Assignments that somebody holds there, in lists; a single cluster has `holds`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<String>,
 }
 
 /// Who carries for a cluster that doesn't reach the hub itself.
@@ -135,23 +143,25 @@ pub struct ClustersQuery {
     /// `active`, `retired`, `revoked`, `replaced`
     pub state: Option<String>,
     pub site: Option<String>,
-    /// `Unknown` for those whose promise is broken, `Known` for the others.
+    /// `Unknown` for those that missed their check-in, `Known` for the others.
     pub condition: Option<String>,
-    /// Names that begin so.
+    /// A code that their agents warn of, such as `DiskLow`; `AgentWarning` for those that the hub doesn't know.
+    pub warning: Option<String>,
+    /// Names that begin with this.
     pub name_prefix: Option<String>,
     /// `region=west,size in (a,b),!edge`
     pub label_selector: Option<String>,
-    /// At most so many items, up to 500.
+    /// At most this many items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,
     /// Only what changed after this number (`kedge-tick` of an answer before).
     pub after: Option<i64>,
-    /// With `after`: wait so long (`30s`) for a change.
+    /// With `after`: wait at most this long (`30s`) for a change.
     pub wait: Option<String>,
 }
 
-/// Where a cluster should go; what isn't said stays.
+/// Where a cluster should go; what is left out stays.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MoveBody {
@@ -173,7 +183,7 @@ pub struct RelabelBody {
     pub remove: Vec<String>,
 }
 
-/// What a cluster should be; what isn't said stays.
+/// What a cluster should be; what is left out stays.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetBody {
@@ -187,17 +197,17 @@ pub struct SetBody {
 
 /// How a file that a person brought is called among carriers.
 const FILE: &str = "file";
-/// Whom the caller doesn't see.
+/// How a cluster is called that the caller doesn't see.
 const HIDDEN: &str = "another cluster";
 
-/// Clusters.
+/// Clusters, along the promotion chain.
 #[utoipa::path(get, path = "/clusters", tag = "clusters", params(ClustersQuery),
     responses((status = OK, body = Page<ClusterView>)))]
 pub async fn clusters(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<ClustersQuery>, QueryRejection>,
-) -> Result<Listed<ClusterView>, ApiError> {
+) -> Result<(HeaderMap, Listed<ClusterView>), ApiError> {
     let query = query?.0;
     let paging =
         PageQuery { limit: query.limit, cursor: query.cursor.clone(), after: query.after, wait: query.wait.clone() };
@@ -206,12 +216,13 @@ pub async fn clusters(
         Some("Unknown") => Some(true),
         Some("Known") => Some(false),
         Some(other) => {
-            let error = names::no_such("condition of a cluster", other, ["Known", "Unknown"]);
+            let error = names::no_such("cluster condition", other, ["Known", "Unknown"]);
             let hint = error.hint.clone().unwrap_or_default();
-            return Err(error.hint(format!("{hint}; conditions of assignments are in /api/v1/conditions")));
+            return Err(error.hint(format!("{hint}; `kedge get conditions` lists those of assignments")));
         }
     };
-    names::word("state of a cluster", query.state.as_deref(), &["active", "retired", "revoked", "replaced"])?;
+    names::word("cluster state", query.state.as_deref(), &["active", "retired", "revoked", "replaced"])?;
+    names::word("warning", query.warning.as_deref(), &warnings::kinds())?;
     let filter = ClusterFilter {
         environment: query.environment,
         cluster_type: query.cluster_type,
@@ -220,24 +231,28 @@ pub async fn clusters(
         site: query.site,
         name_prefix: query.name_prefix,
         silent,
+        warning: query.warning,
         labels: page::selector(query.label_selector.as_deref())?,
         after: query.after,
         from: paging.from::<ClusterKey>()?,
         limit: if query.after.is_some() { MAX_CHANGES } else { paging.limit()? },
     };
     let visible = caller.visible();
+    let order = Order::of(&state).await?;
     if let Some(after) = query.after {
         return page::follow(&state, after, paging.wait()?, || async {
-            let (found, more) = state.store.clusters_page(&visible, &filter).await?;
+            let (found, more) = state.store.clusters_page(&visible, &filter, order.names()).await?;
             if more.is_some() {
                 return Err(page::too_old());
             }
             Ok(Page { items: views(&state, &visible, found).await?, removed: Vec::new(), next: None })
         })
-        .await;
+        .await
+        .map(|listed| (HeaderMap::new(), listed));
     }
     let tick = state.ticks.current(&state.store).await?;
-    let (found, next) = state.store.clusters_page(&visible, &filter).await?;
+    let (found, next) = state.store.clusters_page(&visible, &filter, order.names()).await?;
+    let mut headers = HeaderMap::new();
     if found.is_empty() {
         let mentioned = Mentioned {
             environment: filter.environment.as_deref(),
@@ -247,9 +262,12 @@ pub async fn clusters(
             ..Mentioned::default()
         };
         names::check(&state, &caller, &mentioned).await?;
+        let note = names::unknown_labels(&state, &caller, &filter.labels).await?;
+        headers.extend(note.and_then(|note| Some((page::NOTE, HeaderValue::from_str(&note).ok()?))));
     }
     let next = next.and_then(|key| page::cursor(&key));
-    Ok(Listed { page: Page { items: views(&state, &visible, found).await?, removed: Vec::new(), next }, tick })
+    let page = Page { items: views(&state, &visible, found).await?, removed: Vec::new(), next };
+    Ok((headers, Listed { page, tick }))
 }
 
 /// One cluster, by id or name, with the condition of what it runs.
@@ -261,18 +279,23 @@ pub async fn cluster(
     name: Result<Path<String>, PathRejection>,
 ) -> Result<Json<ClusterWhole>, ApiError> {
     let (id, seen) = find(&state, &caller.visible(), &name?.0).await?;
-    let TruthSeen { mut conditions, mut holds, warnings } = state.rooms.truth(&id).await?;
+    let ReportedStatus { mut conditions, mut holds, mut warnings } = state.services.reported_status(&id).await?;
     if let Visible::Workspaces(workspaces) = caller.visible() {
         let own = state.store.assignments_of(&seen.environment, &seen.cluster_type, &workspaces).await?;
         let is_own = |assignment: &str| own.contains(&format!("{}/{assignment}", seen.cluster_type));
         conditions.retain(|condition| is_own(&condition.assignment));
         holds.retain(|hold| is_own(&hold.assignment));
+        warnings.retain(|warning| warnings::assignment_of(&warning.code).is_none_or(is_own));
+        // Of the others the agent's words can name what isn't theirs.
+        for warning in warnings.iter_mut().filter(|warning| warnings::assignment_of(&warning.code).is_none()) {
+            warnings::about(&warning.code).told.clone_into(&mut warning.message);
+        }
     }
     let (membership, token) = (seen.sequence, seen.token.clone());
-    let amiss = state.store.amiss_of(&caller.visible(), std::slice::from_ref(&seen.id)).await?.remove(&seen.id);
+    let amiss = state.store.issue_counts(&caller.visible(), std::slice::from_ref(&seen.id)).await?.remove(&seen.id);
     let stream = Stream::new(&seen.environment, &seen.cluster_type, &seen.ring);
     let carriers = carriers(&state, &caller.visible(), std::slice::from_ref(&seen)).await?;
-    let changing_since = state.store.slot_since(&id).await?.map(|at| moment(at.0));
+    let changing_since = state.store.permit_since(&id).await?.map(|at| moment(at.0));
     let (mut rollouts, mut pinned) = (Vec::new(), Vec::new());
     if caller.visible() == Visible::All {
         rollouts = about::of_stream(&state, &stream).await?;
@@ -314,7 +337,7 @@ pub async fn move_cluster(
         "to": {"environment": to.environment, "clusterType": to.cluster_type, "ring": to.ring},
     });
     let mut tx = state.store.write().await?;
-    state.rooms.move_cluster(&mut tx, &id, &to).await?;
+    state.services.move_cluster(&mut tx, &id, &to).await?;
     tx.audit(&caller.did("cluster.move", &label(&seen), environment, detail)).await?;
     tx.commit().await?;
     changed(&state, &caller, id).await
@@ -340,7 +363,7 @@ pub async fn relabel_cluster(
         return changed(&state, &caller, id).await;
     }
     let mut tx = state.store.write().await?;
-    state.rooms.relabel_cluster(&mut tx, &id, labels).await?;
+    state.services.relabel_cluster(&mut tx, &id, labels).await?;
     let detail = json!({"set": body.set, "remove": body.remove});
     tx.audit(&caller.did("cluster.relabel", &label(&seen), &seen.environment, detail)).await?;
     tx.commit().await?;
@@ -375,7 +398,7 @@ pub async fn set_cluster(
     }
     let detail = json!({"site": site, "relay": relay});
     let mut tx = state.store.write().await?;
-    state.rooms.set_cluster(&mut tx, &id, site, relay).await?;
+    state.services.set_cluster(&mut tx, &id, site, relay).await?;
     tx.audit(&caller.did("cluster.set", &label(&seen), &seen.environment, detail)).await?;
     tx.commit().await?;
     changed(&state, &caller, id).await
@@ -404,7 +427,7 @@ pub async fn replace_cluster(
         created_by: caller.name.clone(),
     };
     let mut tx = state.store.write().await?;
-    let made = state.rooms.create_join_token(&mut tx, wish).await?;
+    let made = state.services.create_join_token(&mut tx, wish).await?;
     let detail = json!({"token": made.id});
     tx.audit(&caller.did("cluster.replace", &label(&seen), &seen.environment, detail)).await?;
     tx.commit().await?;
@@ -423,7 +446,7 @@ pub async fn retire_cluster(
     caller.platform("retiring clusters")?;
     let (id, seen) = find_active(&state, &name?.0).await?;
     let mut tx = state.store.write().await?;
-    state.rooms.retire_cluster(&mut tx, &id).await?;
+    state.services.retire_cluster(&mut tx, &id).await?;
     tx.audit(&caller.did("cluster.retire", &label(&seen), &seen.environment, serde_json::Value::Null)).await?;
     tx.commit().await?;
     changed(&state, &caller, id).await
@@ -444,7 +467,7 @@ pub async fn readmit_cluster(
         return Err(ApiError::conflict("NotSilent", message));
     }
     let mut tx = state.store.write().await?;
-    state.rooms.readmit_cluster(&mut tx, &id).await?;
+    state.services.readmit_cluster(&mut tx, &id).await?;
     let detail = serde_json::json!({"lastContact": moment(seen.last_contact)});
     tx.audit(&caller.did("cluster.readmit", &label(&seen), &seen.environment, detail)).await?;
     tx.commit().await?;
@@ -453,7 +476,7 @@ pub async fn readmit_cluster(
 
 /// Whether a person has to let it in again.
 fn needs_readmission(state: &ApiState, seen: &ClusterSeen) -> bool {
-    let Some(longest) = state.rooms.longest_silence(&seen.environment) else { return false };
+    let Some(longest) = state.services.longest_silence(&seen.environment) else { return false };
     let longest = i64::try_from(longest.as_millis()).unwrap_or(i64::MAX);
     let heard = seen.last_contact.max(seen.readmitted_at);
     seen.state == "active" && crate::store::now().0.saturating_sub(heard) > longest
@@ -473,7 +496,7 @@ pub async fn revoke_cluster(
         return Err(ApiError::conflict("AlreadyShutOut", format!("cluster {} is {} already", seen.name, seen.state)));
     }
     let mut tx = state.store.write().await?;
-    state.rooms.revoke_cluster(&mut tx, &id).await?;
+    state.services.revoke_cluster(&mut tx, &id).await?;
     tx.audit(&caller.did("cluster.revoke", &label(&seen), &seen.environment, serde_json::Value::Null)).await?;
     tx.commit().await?;
     changed(&state, &caller, id).await
@@ -481,12 +504,21 @@ pub async fn revoke_cluster(
 
 /// Tells who holds its poll, and shows how it is now.
 pub(super) async fn changed(state: &ApiState, caller: &Caller, id: ClusterId) -> Result<Json<ClusterWhole>, ApiError> {
-    state.rooms.cluster_changed(&id).await;
+    state.services.cluster_changed(&id).await;
     cluster(State(state.clone()), caller.clone(), Ok(Path(id.to_string()))).await
 }
 
 pub(super) async fn find_active(state: &ApiState, name: &str) -> Result<(ClusterId, ClusterSeen), ApiError> {
-    let (id, seen) = find(state, &Visible::All, name).await?;
+    find_active_of(state, &Visible::All, name).await
+}
+
+/// One that the caller doesn't see is none.
+pub(super) async fn find_active_of(
+    state: &ApiState,
+    visible: &Visible,
+    name: &str,
+) -> Result<(ClusterId, ClusterSeen), ApiError> {
+    let (id, seen) = find(state, visible, name).await?;
     if seen.state != "active" {
         return Err(ApiError::conflict("NotActive", format!("cluster {} is {}", seen.name, seen.state)));
     }
@@ -512,7 +544,9 @@ pub(super) async fn find(
             );
         }
     }
-    let seen = found.pop().ok_or_else(|| ApiError::not_found(format!("cluster {name}")))?;
+    let Some(seen) = found.pop() else {
+        return Err(names::absent(state, visible, NameKind::Cluster, name, None).await);
+    };
     let id = seen.id.parse().map_err(|_| crate::store::StoreError::Corrupt(format!("cluster id {}", seen.id)))?;
     Ok((id, seen))
 }
@@ -523,9 +557,15 @@ pub async fn check_type(state: &ApiState, environment: &str, cluster_type: &str)
     if known.is_some() {
         return Ok(());
     }
-    let message = format!("there is no cluster type {cluster_type} in environment {environment}");
-    Err(ApiError::new(axum::http::StatusCode::UNPROCESSABLE_ENTITY, "UnknownClusterType", message)
-        .hint("`kedge get cluster-types` lists them"))
+    let (visible, unprocessable) = (Visible::All, axum::http::StatusCode::UNPROCESSABLE_ENTITY);
+    let error = match state.store.names(NameKind::Environment, &visible, None).await?.contains(environment) {
+        true => names::absent(state, &visible, NameKind::ClusterType, cluster_type, Some(environment)).await,
+        false => names::absent(state, &visible, NameKind::Environment, environment, None).await,
+    };
+    Err(match error.reason {
+        "NotFound" => ApiError { status: unprocessable, reason: "UnknownClusterType", ..error },
+        _ => error,
+    })
 }
 
 /// Labels stand in membership documents and in late-bound values: they stay small.
@@ -545,7 +585,7 @@ pub fn check_labels(labels: &Labels) -> Result<(), ApiError> {
 pub fn check_site(site: Option<&str>) -> Result<(), ApiError> {
     const MAX_LENGTH: usize = 253;
     match site {
-        Some(name) if name.len() > MAX_LENGTH || name.contains(char::is_control) => {
+        Some(name) if name.len() > MAX_LENGTH || name.contains(is_hidden) => {
             Err(ApiError::invalid("BadSite", format!("a site's name is plain text of up to {MAX_LENGTH} bytes")))
         }
         _ => Ok(()),
@@ -557,15 +597,29 @@ pub(super) fn label(seen: &ClusterSeen) -> String {
 }
 
 async fn views(state: &ApiState, visible: &Visible, found: Vec<ClusterSeen>) -> Result<Vec<ClusterView>, ApiError> {
-    let mut amiss = BTreeMap::new();
+    let (mut amiss, mut holds) = (BTreeMap::new(), Vec::new());
     let ids: Vec<String> = found.iter().map(|seen| seen.id.clone()).collect();
     for ids in ids.chunks(page::MAX_LIMIT) {
-        amiss.extend(state.store.amiss_of(visible, ids).await?);
+        amiss.extend(state.store.issue_counts(visible, ids).await?);
+        if !ids.is_empty() {
+            holds.extend(state.store.held(visible, Some(ids)).await?);
+        }
+    }
+    if let Visible::Workspaces(workspaces) = visible {
+        let own: BTreeSet<(String, String)> = state.store.own_assignments(workspaces).await?.into_iter().collect();
+        holds.retain(|hold| {
+            own.contains(&(hold.environment.clone(), format!("{}/{}", hold.cluster_type, hold.assignment)))
+        });
+    }
+    let mut held: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for hold in holds {
+        held.entry(hold.id).or_default().insert(hold.assignment);
     }
     let carriers = carriers(state, visible, &found).await?;
     let of = |seen: ClusterSeen| {
         let amiss = amiss.get(&seen.id).copied();
-        view(state, seen, amiss, &carriers)
+        let held = held.get(&seen.id).into_iter().flatten().cloned().collect();
+        ClusterView { held, ..view(state, seen, amiss, &carriers) }
     };
     Ok(found.into_iter().map(of).collect())
 }
@@ -595,7 +649,12 @@ fn via(text: String, carriers: &BTreeMap<String, String>) -> ViaView {
     }
 }
 
-fn view(state: &ApiState, seen: ClusterSeen, amiss: Option<Amiss>, carriers: &BTreeMap<String, String>) -> ClusterView {
+fn view(
+    state: &ApiState,
+    seen: ClusterSeen,
+    amiss: Option<IssueCounts>,
+    carriers: &BTreeMap<String, String>,
+) -> ClusterView {
     let needs_readmission = needs_readmission(state, &seen);
     let facts: Facts = serde_json::from_str(&seen.facts).unwrap_or_default();
     ClusterView {
@@ -612,13 +671,14 @@ fn view(state: &ApiState, seen: ClusterSeen, amiss: Option<Amiss>, carriers: &BT
         last_contact: moment(seen.last_contact),
         via: seen.via.map(|text| via(text, carriers)),
         relay: seen.relay,
-        promise_until: moment(seen.promise_until),
+        promise_until: moment(seen.check_in_deadline),
         unknown_since: seen.unknown_since.map(moment),
         looked_at: seen.look_at.map(moment),
         certificate_until: moment(seen.certificate_until),
         needs_readmission,
         cloned_since: seen.cloned_since.map(moment),
         facts: FactsView { agent_version: facts.agent_version, architecture: facts.architecture, system: facts.system },
-        amiss: amiss.map(|Amiss { converging, failed, drifted }| AmissView { converging, failed, drifted }),
+        held: Vec::new(),
+        amiss: amiss.map(|IssueCounts { converging, failed, drifted }| AmissView { converging, failed, drifted }),
     }
 }

@@ -16,6 +16,7 @@ use utoipa::IntoParams;
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::names;
 use super::page::{self, PageQuery};
 use crate::compare::view::{CompareTotals, CompareView};
 use crate::compare::{self, SideError, SideName};
@@ -54,6 +55,13 @@ pub async fn compare(
     let (left, right) = (parse(&query.left)?, parse(&query.right)?);
     let (left, right) = (Known::of(&state, &caller, left).await?, Known::of(&state, &caller, right).await?);
     let mut names: BTreeSet<&str> = left.workloads().chain(right.workloads()).collect();
+    if let Some(wanted) = query.workload.as_deref()
+        && !names.contains(wanted)
+    {
+        // Nothing differs where neither side has it: a mistyped name must not pass for that.
+        let place = format!("workload in {} or {}", query.left, query.right);
+        return Err(names::none_called(&place, wanted, names.iter().copied()));
+    }
     names.retain(|name| from.as_deref().is_none_or(|from| *name > from));
     names.retain(|name| query.workload.as_deref().is_none_or(|wanted| *name == wanted));
     let more = names.len() > limit;
@@ -66,7 +74,13 @@ pub async fn compare(
     if query.differing == Some(true) {
         workloads.retain(|workload| !workload.same);
     }
-    Ok(Json(CompareView { left: left.view(&caller), right: right.view(&caller), totals, workloads, next }))
+    let mut notes = left.changed(&state, &names).await?;
+    for note in right.changed(&state, &names).await? {
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+    Ok(Json(CompareView { left: left.view(&caller), right: right.view(&caller), totals, workloads, notes, next }))
 }
 
 fn parse(text: &str) -> Result<SideName, ApiError> {

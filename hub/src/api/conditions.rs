@@ -1,11 +1,12 @@
-//! What is true of assignments on clusters, one row each: the list behind every number of the fleet. A cluster whose promise is
-//! broken is Unknown in all of its rows, with what was last heard of it.
+//! What is true of assignments on clusters, one row each: the list behind every number of the fleet. A cluster that missed its
+//! check-in is Unknown in all of its rows, with what was last reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use axum::http::{HeaderMap, HeaderValue};
 use kedge_model::wire::Stream;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -15,13 +16,14 @@ use super::answer::ApiError;
 use super::caller::Caller;
 use super::clusters;
 use super::desired::Streams;
+use super::fleet::Order;
 use super::names::{self, Mentioned};
 use super::page::{self, Listed, Page, PageQuery, moment};
+use crate::status::prepared::Exception;
+use crate::status::tally::{Tallied, Word};
 use crate::store::api::conditions::{Among, MemberFilter, MemberKey, MemberSeen, Way};
 use crate::store::api::drift::RunningSum;
 use crate::store::catalog::Visible;
-use crate::truth::prepared::Exception;
-use crate::truth::tally::{Tallied, Word};
 
 /// What is true of an assignment on a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -35,12 +37,12 @@ pub struct ConditionRow {
     pub ring: String,
     /// `<workload>-<target>`
     pub assignment: String,
-    /// Absent when the target isn't described any more.
+    /// Absent when Git doesn't describe the target any more and no rollout tells whose it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// `Converged`, `Converging`, `Failed` or `Unknown`
     pub condition: String,
-    /// The condition before the cluster fell silent.
+    /// The condition before the cluster went offline.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_known: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -136,15 +138,41 @@ const STRIDE: usize = 64;
 
 pub(crate) const SILENT: &str = "Silent";
 
-/// What is true of assignments on clusters, by stream and name of the cluster.
+/// What is true of assignments on clusters: along the promotion chain, then by stream and name of the cluster.
 #[utoipa::path(get, path = "/conditions", tag = "fleet", params(ConditionsQuery),
     responses((status = OK, body = Page<ConditionRow>)))]
 pub async fn conditions(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<ConditionsQuery>, QueryRejection>,
-) -> Result<Listed<ConditionRow>, ApiError> {
-    list(&state, &caller, &query?.0).await
+) -> Result<(HeaderMap, Listed<ConditionRow>), ApiError> {
+    let query = query?.0;
+    let listed = list(&state, &caller, &query).await?;
+    let mut headers = HeaderMap::new();
+    if listed.page.items.is_empty() && listed.page.next.is_none() {
+        let note = unknown_reason(&state, &caller, &query).await?;
+        headers.extend(note.and_then(|note| Some((page::NOTE, HeaderValue::from_str(&note).ok()?))));
+    }
+    Ok((headers, listed))
+}
+
+/// What to say of a list that is empty because of the reason: agents say which reasons there are.
+async fn unknown_reason(
+    state: &ApiState,
+    caller: &Caller,
+    query: &ConditionsQuery,
+) -> Result<Option<String>, ApiError> {
+    let Some(wanted) = query.reason.as_deref().filter(|_| query.cursor.is_none()) else { return Ok(None) };
+    let condition = query.condition.clone().or_else(|| Some(Word::Failed.as_str().to_owned()));
+    let others = ConditionsQuery { reason: None, condition, limit: Some(page::MAX_LIMIT), ..query.clone() };
+    let rows = list(state, caller, &others).await?.page.items;
+    let known: BTreeSet<&str> = rows.iter().filter_map(|row| row.reason.as_deref()).collect();
+    let hint = match names::nearest(wanted, known.iter().copied()) {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None if known.is_empty() => String::new(),
+        None => format!("; those that there are have: {}", known.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    Ok(Some(format!("no condition has the reason `{}`{hint}", names::harmless(wanted))))
 }
 
 /// A page of conditions.
@@ -166,7 +194,8 @@ pub(crate) async fn list(
     }
     let one_each = filter.assignments.is_some() || filter.among != Among::All || query.reality.is_some();
     let stride = if one_each { limit + 1 } else { STRIDE };
-    let walk = state.store.walk_conditions(&visible, filter, cursor.as_ref().map(|cursor| cursor.way)).await?;
+    let (order, way) = (Order::of(state).await?, cursor.as_ref().map(|cursor| cursor.way));
+    let walk = state.store.walk_conditions(&visible, filter, order.names(), way).await?;
     let mut last: Option<Cursor> = None;
     let (mut from, mut shown) = match cursor {
         Some(cursor) => (Some(cursor.member), cursor.assignment),

@@ -9,7 +9,8 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::rooms::{CountQuery, CountSeen};
+use super::names::{self, Mentioned};
+use super::services::{CountQuery, CountSeen};
 use crate::store::catalog::Visible;
 
 /// Which counts.
@@ -50,7 +51,7 @@ pub async fn counts(
         assignment: query.assignment,
         packages: query.packages,
     };
-    let mut items = state.rooms.counts(&asked).await?;
+    let mut items = state.services.counts(&asked).await?;
     if let Visible::Workspaces(workspaces) = caller.visible() {
         let mut own = Vec::with_capacity(items.len());
         let mut known: Option<(String, Vec<String>)> = None;
@@ -65,6 +66,15 @@ pub async fn counts(
             }
         }
         items = own;
+    }
+    if items.is_empty() {
+        let mentioned = Mentioned {
+            environment: Some(&query.environment),
+            cluster_type: asked.cluster_type.as_deref(),
+            ring: asked.ring.as_deref(),
+            ..Mentioned::default()
+        };
+        names::check(&state, &caller, &mentioned).await?;
     }
     let total = items.iter().map(|item| item.count).sum();
     Ok(Json(Counts { environment: query.environment, items, total }))

@@ -17,11 +17,11 @@ use super::desired::Streams;
 use super::fleet::Order;
 use super::names::{self, Mentioned};
 use super::page::{self, PageQuery};
+use crate::status::tally::Word;
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::contents::Content;
 use crate::store::api::drift::RunningSum;
 use crate::store::catalog::Visible;
-use crate::truth::tally::Word;
 
 /// Desired against reality.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
@@ -29,6 +29,9 @@ use crate::truth::tally::Word;
 pub struct DriftView {
     /// Of everything that is asked for, whatever page this is.
     pub totals: RealityCounts,
+    /// Where "as desired" isn't what Git asks for: environments in which rollouts were rolled back or aborted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Those that differ first.
     pub groups: Vec<DriftGroup>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -53,7 +56,7 @@ pub struct DriftGroup {
     /// `<cluster type>/<workload>-<target>`
     pub assignment: String,
     pub cluster_type: String,
-    /// Absent when the target isn't described any more.
+    /// Absent when Git doesn't describe the target any more and no rollout tells whose it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// What most rings should run; empty: nothing.
@@ -174,6 +177,7 @@ pub(crate) async fn against(state: &ApiState, caller: &Caller, query: &DriftQuer
         view.totals.drifted += sum.counts.drifted;
         view.totals.unknown += sum.counts.unknown;
     }
+    view.notes = went_back(state, &sums).await?;
     let mut order: Vec<(&(String, String, String), &Sum)> = sums.iter().collect();
     let along = Order::of(state).await?;
     order.sort_by_cached_key(|(name, sum)| (sum.rank(), along.place(&name.0), (*name).clone()));
@@ -199,6 +203,31 @@ pub(crate) async fn against(state: &ApiState, caller: &Caller, query: &DriftQuer
         });
     }
     Ok(view)
+}
+
+/// What went back is desired again, and Git asks for something else.
+async fn went_back(state: &ApiState, sums: &BTreeMap<(String, String, String), Sum>) -> Result<Vec<String>, ApiError> {
+    let environments: BTreeSet<&String> = sums.keys().map(|(environment, ..)| environment).collect();
+    let mut notes = Vec::new();
+    for environment in environments {
+        let blocked = state.store.rollouts_blocked(environment).await?;
+        let here = blocked
+            .into_iter()
+            .filter(|row| sums.contains_key(&(environment.clone(), row.cluster_type.clone(), row.assignment.clone())));
+        let ids: BTreeSet<kedge_rollout::RolloutId> = here.map(|row| row.rollout).collect();
+        for id in ids {
+            let Some(stored) = state.store.rollout(id).await? else { continue };
+            let cause = &stored.rollout.cause;
+            let commit = cause.named();
+            let (commit, subject) = (commit.get(..10).unwrap_or(commit), &cause.subject);
+            let what = match stored.rollout.phase {
+                kedge_rollout::Phase::Aborted { .. } => "aborted",
+                _ => "rolled back",
+            };
+            notes.push(format!("rollout {id} of {environment} was {what}: Git asks for {commit} “{subject}”"));
+        }
+    }
+    Ok(notes)
 }
 
 /// By environment, cluster type and target.

@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::history;
 use super::names;
 use super::page::{self, Listed, Page, PageQuery, moment};
 use crate::store::StoreError;
@@ -51,7 +52,7 @@ pub struct EvidenceWhole {
 #[into_params(parameter_in = Query)]
 pub struct EvidenceQuery {
     pub environment: Option<String>,
-    /// Of `main`, or of an application's source.
+    /// Of `main`, or of an application's source; its first digits will do.
     pub commit: Option<String>,
     /// At most so many items, up to 500.
     pub limit: Option<usize>,
@@ -71,9 +72,14 @@ pub async fn evidence(
     let query = query?.0;
     let paging = PageQuery { limit: query.limit, cursor: query.cursor, after: None, wait: None };
     let limit = paging.limit()?;
+    // Its first digits will do.
+    let commit = match &query.commit {
+        Some(commit) => Some(state.store.history_commit(commit).await?.unwrap_or_else(|| commit.clone())),
+        None => None,
+    };
     let filter = EvidenceFilter {
         environment: query.environment,
-        commit: query.commit,
+        commit,
         before: paging.from()?,
         limit: i64::try_from(limit + 1).unwrap_or(i64::MAX),
     };
@@ -81,6 +87,9 @@ pub async fn evidence(
     let mut found = state.store.evidence(&filter).await?;
     if found.is_empty() {
         names::environment(&state, &caller, filter.environment.as_deref()).await?;
+        if let Some(commit) = &query.commit {
+            history::check_digits(&state, &caller, commit).await?;
+        }
     }
     let more = found.len() > limit;
     found.truncate(limit);

@@ -1,10 +1,13 @@
 //! The fleet at a glance: every environment along the promotion chain, with what is true of it in numbers. Each number is the
-//! length of a list: of `/conditions`, `/clusters`, `/rollouts`, `/assignments`, `/problems` or `/repositories`.
+//! length of a list: of `/conditions`, `/clusters`, `/rollouts`, `/assignments`, `/problems`; a repository counts once, however many
+//! environments read it.
 
 mod chain;
+mod reported;
+mod running;
 mod standing;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -18,13 +21,16 @@ use super::caller::Caller;
 use super::names::{self, Mentioned};
 use super::page::{MAX_CHANGES, moment};
 use crate::catalog::view::{EnvironmentView, RepositoryView};
+use crate::status::tally::{Presence, Word};
+use crate::store::api::conditions::MemberFilter;
+use crate::store::api::drift::RunningSum;
 use crate::store::api::fleet::{EnvironmentSum, FleetFilter, TypeSum};
 use crate::store::catalog::{Filter, Kind, Shown, Visible};
 use crate::store::{StoreError, now};
-use crate::truth::tally::{Presence, Word};
 use chain::along_the_chain;
 pub(crate) use chain::{Order, chain};
-pub use standing::{RunningCommit, StandingNotice};
+pub use running::RunningCommit;
+pub use standing::StandingNotice;
 
 /// Everything at a glance.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
@@ -34,6 +40,9 @@ pub struct FleetView {
     pub environments: Vec<FleetEnvironment>,
     pub problems: ProblemCounts,
     pub repositories: RepositoryCounts,
+    /// Repositories that can't be read, or of which an environment can't read its branch.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub failing_repositories: Vec<FailingRepository>,
     /// RFC 3339
     pub at: String,
 }
@@ -43,7 +52,8 @@ pub struct FleetView {
 #[serde(rename_all = "camelCase")]
 pub struct FleetEnvironment {
     pub name: String,
-    /// The commits of `main` that its rings run; several while a rollout is on its way. Not for application teams.
+    /// The commits of `main` that its clusters run, as they last reported it; several while a rollout is on its way, or where
+    /// clusters are held or offline. Not for application teams.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<RunningCommit>,
     /// Why it doesn't run what Git says, or might not: what needs somebody most comes first.
@@ -76,12 +86,14 @@ pub struct FleetEnvironment {
     pub clusters: PresenceCounts,
     /// Assignments on clusters.
     pub conditions: ConditionCounts,
-    /// RFC 3339: since when the cluster that is silent the longest is.
+    /// RFC 3339: since when the cluster that has been offline the longest is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oldest_unknown: Option<String>,
     pub rollouts: RolloutCounts,
     /// Assignments that can't be rendered or packed.
     pub quarantined: u64,
+    /// Assignments on clusters in contact that report changes that nobody asked for.
+    pub drifted: u64,
     pub problems: ProblemCounts,
     /// In the order of the policy.
     pub rings: Vec<FleetRing>,
@@ -123,7 +135,7 @@ pub struct FleetRing {
 #[serde(rename_all = "camelCase")]
 pub struct PresenceCounts {
     pub known: u64,
-    /// Their promise is broken.
+    /// They missed their check-in.
     pub unknown: u64,
     pub total: u64,
     /// Of the known: those that have reported nothing yet.
@@ -166,6 +178,14 @@ pub struct RepositoryCounts {
     pub failing: u64,
 }
 
+/// A repository that fails, and for whom.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailingRepository {
+    pub url: String,
+    pub environments: Vec<String>,
+}
+
 /// What the glance is about.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -189,7 +209,16 @@ pub async fn fleet(
 /// The fleet at a glance, as the caller may see it.
 pub(crate) async fn glance(state: &ApiState, caller: &Caller, query: &FleetQuery) -> Result<FleetView, ApiError> {
     let visible = caller.visible();
-    let filter = FleetFilter { environment: query.environment.clone(), workload: query.workload.clone() };
+    let mut filter = FleetFilter {
+        environment: query.environment.clone(),
+        workload: query.workload.clone(),
+        ..FleetFilter::default()
+    };
+    if let Some(workload) = &query.workload {
+        for (environment, target) in state.store.gone_targets_of(workload, query.environment.as_deref()).await? {
+            filter.gone.entry(environment).or_default().push(target);
+        }
+    }
     let mut environments = environments(state, &visible, &filter).await?;
     add_clusters(state, &visible, &filter, &mut environments).await?;
     if let Some(name) = &query.environment
@@ -198,7 +227,9 @@ pub(crate) async fn glance(state: &ApiState, caller: &Caller, query: &FleetQuery
         names::environment(state, caller, Some(name)).await?;
         return Err(ApiError::not_found(format!("environment {name}")).hint("`kedge get environments` lists them"));
     }
-    if query.workload.is_some() && environments.values().all(|one| one.clusters.total == 0) {
+    // A workload of others is none, also where it shares clusters with the caller's.
+    let nowhere = environments.values().all(|one| one.clusters.total == 0);
+    if query.workload.is_some() && (nowhere || visible != Visible::All) {
         let workload = query.workload.as_deref();
         names::check(state, caller, &Mentioned { workload, ..Mentioned::default() }).await?;
     }
@@ -223,6 +254,11 @@ pub(crate) async fn glance(state: &ApiState, caller: &Caller, query: &FleetQuery
             found.quarantined += sum.count;
         }
     }
+    for (environment, count) in drifted(state, &visible, query).await? {
+        if let Some(found) = environments.get_mut(&environment) {
+            found.drifted += count;
+        }
+    }
     let mut problems = ProblemCounts::default();
     for EnvironmentSum { environment, what, count } in store.problem_sums(&visible, &filter).await? {
         problems.add(&what, count);
@@ -231,8 +267,8 @@ pub(crate) async fn glance(state: &ApiState, caller: &Caller, query: &FleetQuery
         }
     }
     let environments = along_the_chain(state, &visible, environments, filter.workload.as_deref()).await?;
-    let repositories = repositories(state, caller, &filter).await?;
-    Ok(FleetView { environments, problems, repositories, at: moment(now().0) })
+    let (repositories, failing_repositories) = repositories(state, caller, &filter).await?;
+    Ok(FleetView { environments, problems, repositories, failing_repositories, at: moment(now().0) })
 }
 
 impl ConditionCounts {
@@ -276,6 +312,38 @@ impl ProblemCounts {
             _ => self.warnings += count,
         }
     }
+}
+
+/// Assignments on clusters that report changes that nobody asked for, by environment.
+async fn drifted(state: &ApiState, visible: &Visible, query: &FleetQuery) -> Result<BTreeMap<String, u64>, ApiError> {
+    let environment = query.environment.as_deref();
+    let targets: Option<BTreeSet<(String, String)>> = match &query.workload {
+        Some(workload) => Some(state.store.targets_of(workload, environment).await?.into_iter().collect()),
+        None => None,
+    };
+    let filter = MemberFilter {
+        environment: query.environment.clone(),
+        assignments: targets.as_ref().map(|targets| targets.iter().map(|(_, name)| name.clone()).collect()),
+        ..MemberFilter::default()
+    };
+    let sums = state.store.drift_sums(visible, &filter).await?;
+    let mut found = BTreeMap::new();
+    if sums.is_empty() {
+        return Ok(found);
+    }
+    let own: Option<BTreeSet<(String, String)>> = match visible {
+        Visible::All => None,
+        Visible::Workspaces(workspaces) => Some(state.store.own_assignments(workspaces).await?.into_iter().collect()),
+    };
+    for RunningSum { stream, assignment, count, .. } in sums {
+        let whole = (stream.environment.clone(), format!("{}/{assignment}", stream.cluster_type));
+        let named = (stream.environment, assignment);
+        let is_asked = targets.as_ref().is_none_or(|targets| targets.contains(&named));
+        if is_asked && own.as_ref().is_none_or(|own| own.contains(&whole)) {
+            *found.entry(named.0).or_default() += count;
+        }
+    }
+    Ok(found)
 }
 
 /// Those that are described, with their cluster types.
@@ -375,21 +443,33 @@ impl FleetEnvironment {
     }
 }
 
-async fn repositories(state: &ApiState, caller: &Caller, filter: &FleetFilter) -> Result<RepositoryCounts, ApiError> {
+/// Each once, however many environments read it.
+async fn repositories(
+    state: &ApiState,
+    caller: &Caller,
+    filter: &FleetFilter,
+) -> Result<(RepositoryCounts, Vec<FailingRepository>), ApiError> {
     let asked = Filter { environment: filter.environment.clone(), limit: MAX_CHANGES, ..Filter::default() };
     let (shown, _) = state.store.catalog_page(Kind::Repository, &caller.visible(), &asked).await?;
-    let mut counts = RepositoryCounts::default();
+    let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for shown in shown {
         let view: RepositoryView = serde_json::from_str(&shown.body).map_err(corrupt)?;
         if !super::objects::is_own(&view, caller) {
             continue;
         }
-        match view.failing {
-            Some(_) => counts.failing += 1,
-            None => counts.good += 1,
+        let failing = found.entry(view.url).or_default();
+        if view.failing.is_some() && !failing.contains(&shown.environment) {
+            failing.push(shown.environment);
         }
     }
-    Ok(counts)
+    let (failing, good): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, failing)| !failing.is_empty());
+    let counts = RepositoryCounts { good: good.len() as u64, failing: failing.len() as u64 };
+    let along = Order::of(state).await?;
+    let failing = failing.into_iter().map(|(url, mut environments)| {
+        environments.sort_by_cached_key(|name| along.place(name));
+        FailingRepository { url, environments }
+    });
+    Ok((counts, failing.collect()))
 }
 
 fn corrupt(error: serde_json::Error) -> StoreError {

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use super::ApiState;
 use super::airgap::IMPORT;
 use super::answer::{ApiError, Reason};
+use super::attempt::Attempt;
 use super::caller::{Caller, no_token};
 use super::limit::Whose;
 use super::page::MAX_WAIT;
@@ -22,6 +23,9 @@ const PLAN: &str = "/plan";
 
 /// This host alone: others of its domain are nobody's business.
 const A_YEAR_OF_TLS: &str = "max-age=31536000";
+
+/// A token that was revoked ends what waits on it within two seconds.
+const CHECKED: Duration = Duration::from_millis(1500);
 
 /// The largest file over a thin link, and the commits of all that is in it.
 const IMPORT_TIME: Duration = Duration::from_secs(10 * 60);
@@ -56,10 +60,25 @@ pub async fn let_in(State(state): State<ApiState>, mut request: Request, next: N
     request.extensions_mut().insert(caller.clone());
     let waits = waits(&request);
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let response = next.run(request).await;
+    let request = match state.bodies.watch(&caller.token, request) {
+        Ok(request) => request,
+        Err(busy) => return busy.into_response(),
+    };
+    let mut response = if waits && !is_write(&method, &path) {
+        tokio::select! {
+            response = next.run(request) => response,
+            refused = ended(&state, &caller) => refused.into_response(),
+        }
+    } else {
+        next.run(request).await
+    };
+    // A token that was revoked meanwhile gets nothing any more.
+    if waits && let Err(refused) = caller.check_again(&state).await {
+        response = refused.into_response();
+    }
     let reason = response.extensions().get::<Reason>().copied();
-    if let Some(Reason(reason)) = reason.filter(|_| is_write(&method, &path)) {
-        note_refusal(&state, &caller, &format!("{method} {path}"), reason).await;
+    if let Some(Reason(reason)) = reason.filter(|_| is_write(&method, &path) && !caller.asked.is_audited()) {
+        note_refusal(&state, &caller, (&method, &path), reason).await;
     }
     let kind = match is_write(&method, &path) {
         true => Route::Write,
@@ -68,6 +87,19 @@ pub async fn let_in(State(state): State<ApiState>, mut request: Request, next: N
     };
     state.count(kind, response.status());
     response
+}
+
+/// Returns once the token isn't good any more, however long the request waits.
+async fn ended(state: &ApiState, caller: &Caller) -> ApiError {
+    loop {
+        tokio::time::sleep(CHECKED).await;
+        // A database that is away says nothing of it.
+        if let Err(refused) = caller.check_again(state).await
+            && refused.status == StatusCode::UNAUTHORIZED
+        {
+            return refused;
+        }
+    }
 }
 
 /// Where TLS leads here, browsers are told to stay with it, also before the first page is seen.
@@ -109,11 +141,9 @@ fn is_write(method: &Method, path: &str) -> bool {
 }
 
 /// Writes that are done note themselves, in their own transaction.
-async fn note_refusal(state: &ApiState, caller: &Caller, request: &str, reason: &str) {
-    let action: String = request.chars().take(200).collect();
-    let mut entry = caller.did(&action, "", "", serde_json::Value::Null);
+async fn note_refusal(state: &ApiState, caller: &Caller, (method, path): (&Method, &str), reason: &str) {
+    let Attempt { action, object, environment } = Attempt::find(state, caller, method, path).await;
+    let mut entry = caller.did(&action, &object, &environment, serde_json::Value::Null);
     entry.result = format!("refused: {reason}");
-    if let Err(error) = state.store.audit(&entry).await {
-        tracing::warn!(%error, action, "a refused write isn't in the audit log");
-    }
+    state.note_refused_write(entry).await;
 }

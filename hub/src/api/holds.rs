@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::clusters::{ClusterWhole, changed, find_active, label};
+use super::clusters::{ClusterWhole, changed, find_active_of, label};
 use crate::store::api::clusters::ClusterSeen;
 use crate::store::catalog::{Kind, Visible};
 use crate::store::now;
@@ -58,7 +58,7 @@ pub async fn hold(
     let detail = json!({"assignment": assignment, "reason": reason});
     let entry = HoldEntry { assignment, by: caller.name.clone(), reason, since: now() };
     let mut tx = state.store.write().await?;
-    state.rooms.hold(&mut tx, &id, entry).await?;
+    state.services.hold(&mut tx, &id, entry).await?;
     tx.audit(&caller.did("cluster.hold", &label(&seen), &seen.environment, detail)).await?;
     tx.commit().await?;
     changed(&state, &caller, id).await
@@ -80,7 +80,7 @@ pub async fn release(
         return lift(&state, &caller, &id, &seen, &assignment, &reason).await;
     }
     let mut tx = state.store.write().await?;
-    if !state.rooms.release(&mut tx, &id, &assignment).await? {
+    if !state.services.release(&mut tx, &id, &assignment).await? {
         let message = format!("the hub doesn't hold {assignment} on {}", seen.name);
         return Err(ApiError::conflict("NotHeld", message)
             .hint("a hold from another cluster of the site is lifted with `kedge unhold --peers`; a technician's on the spot is released there: `kedge-agent unhold`"));
@@ -102,7 +102,7 @@ async fn lift(
 ) -> Result<Json<ClusterWhole>, ApiError> {
     caller.platform("lifting a hold of the site")?;
     let mut tx = state.store.write().await?;
-    let ended = state.rooms.lift(&mut tx, id, assignment, &caller.name, reason).await?;
+    let ended = state.services.lift(&mut tx, id, assignment, &caller.name, reason).await?;
     if ended.is_empty() {
         let message = format!("no other cluster of the site holds {assignment} on {}", seen.name);
         return Err(ApiError::conflict("NotHeld", message)
@@ -131,7 +131,7 @@ async fn allowed(
     if caller.only_looks() {
         caller.platform("holding assignments")?;
     }
-    let (id, seen) = find_active(state, name).await?;
+    let (id, seen) = find_active_of(state, &caller.visible(), name).await?;
     if let Visible::Workspaces(workspaces) = caller.visible() {
         let own = state.store.assignments_of(&seen.environment, &seen.cluster_type, &workspaces).await?;
         if !own.contains(&format!("{}/{assignment}", seen.cluster_type)) {
@@ -148,11 +148,12 @@ async fn check_known(state: &ApiState, seen: &ClusterSeen, id: &ClusterId, assig
     if scheduled.is_some() {
         return Ok(());
     }
-    let known = state.rooms.truth(id).await?.conditions;
+    let known = state.services.reported_status(id).await?.conditions;
     if known.iter().any(|condition| condition.assignment == assignment) {
         return Ok(());
     }
     let names: Vec<&str> = known.iter().map(|condition| condition.assignment.as_str()).collect();
     let error = ApiError::not_found(format!("assignment {assignment} on {}", seen.name));
-    Err(if names.is_empty() { error } else { error.hint(format!("there are: {}", names.join(", "))) })
+    let error = if names.is_empty() { error } else { error.hint(format!("there are: {}", names.join(", "))) };
+    Err(error.near(assignment, names))
 }

@@ -43,10 +43,10 @@ async fn git(
     let counted = |status: StatusCode| state.count(Route::Hook, status);
     let heard = body
         .map_err(|error| ApiError::new(error.status(), "BadBody", error.body_text()))
-        .and_then(|body| state.rooms.webhook(&headers, &body));
+        .and_then(|body| state.services.webhook(&headers, &body));
     match heard {
         Ok(urls) => {
-            urls.iter().for_each(|url| state.rooms.fetch(url));
+            urls.iter().for_each(|url| state.services.fetch(url));
             counted(StatusCode::ACCEPTED);
             Ok(StatusCode::ACCEPTED)
         }

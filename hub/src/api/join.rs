@@ -17,8 +17,8 @@ use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::clusters::{check_labels, check_site, check_type};
-use super::page::{self, Listed, Page, PageQuery, moment};
-use super::rooms::{JoinTokenSeen, JoinWish};
+use super::page::{self, ListQuery, Listed, Page, moment};
+use super::services::{JoinTokenSeen, JoinWish};
 use crate::store::now;
 
 /// What the token should let in.
@@ -107,6 +107,9 @@ pub async fn create_join_token(
     caller: Caller,
     body: Result<Json<JoinTokenBody>, JsonRejection>,
 ) -> Result<(StatusCode, Json<JoinTokenMade>), ApiError> {
+    if let Ok(Json(body)) = &body {
+        caller.asked.set("join-token.create", "", &body.environment);
+    }
     caller.platform("making join tokens")?;
     let body = body?.0;
     let expires_at = TokenTerms { expires: body.expires }.expires_at()?;
@@ -132,7 +135,7 @@ pub async fn create_join_token(
         created_by: caller.name.clone(),
     };
     let mut tx = state.store.write().await?;
-    let made = state.rooms.create_join_token(&mut tx, wish).await?;
+    let made = state.services.create_join_token(&mut tx, wish).await?;
     tx.audit(&caller.did("join-token.create", &made.id, &body.environment, detail)).await?;
     tx.commit().await?;
     let made = JoinTokenMade { id: made.id, token: made.text, expires_at: moment(expires_at.0) };
@@ -140,19 +143,19 @@ pub async fn create_join_token(
 }
 
 /// Join tokens, newest first.
-#[utoipa::path(get, path = "/join-tokens", tag = "clusters", params(PageQuery),
+#[utoipa::path(get, path = "/join-tokens", tag = "clusters", params(ListQuery),
     responses((status = OK, body = Page<JoinTokenView>)))]
 pub async fn join_tokens(
     State(state): State<ApiState>,
     caller: Caller,
-    query: Result<Query<PageQuery>, QueryRejection>,
+    query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Listed<JoinTokenView>, ApiError> {
     caller.not_application("the list of join tokens")?;
-    let query = query?.0;
+    let query = query?.0.paging();
     let limit = query.limit()?;
     let tick = state.ticks.current(&state.store).await?;
     let before = query.from::<(i64, String)>()?.map(|(at, id)| (Timestamp(at), id));
-    let mut found = state.rooms.join_tokens(before, i64::try_from(limit + 1).unwrap_or(i64::MAX)).await?;
+    let mut found = state.services.join_tokens(before, i64::try_from(limit + 1).unwrap_or(i64::MAX)).await?;
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).and_then(|last| page::cursor(&(last.created_at.0, &last.id)));
@@ -170,7 +173,7 @@ pub async fn revoke_join_token(
     caller.platform("revoking join tokens")?;
     let id = id?.0;
     let mut tx = state.store.write().await?;
-    if !state.rooms.revoke_join_token(&mut tx, &id).await? {
+    if !state.services.revoke_join_token(&mut tx, &id).await? {
         return Err(ApiError::not_found(format!("join token {id} that isn't revoked already")));
     }
     tx.audit(&caller.did("join-token.revoke", &id, "", serde_json::Value::Null)).await?;

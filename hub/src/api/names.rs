@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use axum::http::StatusCode;
+use kedge_model::Selector;
 
 use super::ApiState;
 use super::answer::ApiError;
@@ -23,6 +24,8 @@ pub struct Mentioned<'a> {
     pub site: Option<&'a str>,
     /// `<workload>-<target>`, or `<cluster type>/<workload>-<target>`
     pub assignment: Option<&'a str>,
+    /// The same, where a name that isn't described any more is a mistake too.
+    pub exact_assignment: Option<&'a str>,
 }
 
 /// More than these aren't listed in a hint.
@@ -62,12 +65,13 @@ pub async fn check(state: &ApiState, caller: &Caller, mentioned: &Mentioned<'_>)
             return Err(missing("ring", ring, of, &known, state).await?);
         }
     }
-    if let Some(name) = mentioned.assignment {
+    if let Some(name) = mentioned.assignment.or(mentioned.exact_assignment) {
         let full = state.store.names(NameKind::Assignment, &visible, of).await?;
         let known: BTreeSet<String> = full.iter().filter_map(|name| Some(name.split_once('/')?.1.to_owned())).collect();
         let name = name.split_once('/').map_or(name, |(_, target)| target);
         // A cluster may still run what isn't described any more: only a name that is nearly another's is a mistake.
-        if !known.contains(name) && nearest(name, known.iter().map(String::as_str)).is_some() {
+        let near = || nearest(name, known.iter().map(String::as_str)).is_some();
+        if !known.contains(name) && (mentioned.exact_assignment.is_some() || near()) {
             return Err(missing("assignment", name, of, &known, state).await?);
         }
     }
@@ -79,10 +83,44 @@ pub async fn environment(state: &ApiState, caller: &Caller, name: Option<&str>) 
     check(state, caller, &Mentioned { environment: name, ..Mentioned::default() }).await
 }
 
+/// A single thing that is named and isn't there; with the nearest name that is, as far as the caller may see.
+pub async fn absent(state: &ApiState, visible: &Visible, kind: NameKind, name: &str, of: Option<&str>) -> ApiError {
+    let known = match state.store.names(kind, visible, of).await {
+        Ok(known) => known,
+        Err(error) => return error.into(),
+    };
+    match missing(kind.as_str(), name, of, &known, state).await {
+        Ok(error) | Err(error) => ApiError { reason: "NotFound", ..error },
+    }
+}
+
+/// What to say of a selector that found nothing because it asks for labels that no cluster has.
+pub async fn unknown_labels(
+    state: &ApiState,
+    caller: &Caller,
+    selector: &Selector,
+) -> Result<Option<String>, ApiError> {
+    if selector.is_everything() {
+        return Ok(None);
+    }
+    let known = state.store.names(NameKind::ClusterLabel, &caller.visible(), None).await?;
+    let Some(key) = selector.keys().into_iter().find(|key| !known.contains(*key)) else { return Ok(None) };
+    let near = nearest(key, known.iter().map(String::as_str)).map(|near| format!("; did you mean `{near}`?"));
+    Ok(Some(format!("no cluster has the label `{}`{}", harmless(key), near.unwrap_or_default())))
+}
+
 /// A word that isn't one of these.
 pub fn no_such<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> ApiError {
     let known: Vec<&str> = known.into_iter().collect();
     refused(StatusCode::BAD_REQUEST, format!("there is no {what} `{}`", harmless(name)), name, &known)
+}
+
+/// Something named that isn't among these; `what` may say where they are: `workload in dev or prod`.
+pub fn none_called<'a>(what: &str, name: &str, known: impl IntoIterator<Item = &'a str>) -> ApiError {
+    let known: Vec<&str> = known.into_iter().collect();
+    let (what, place) = what.split_once(' ').map_or((what, String::new()), |(what, place)| (what, format!(" {place}")));
+    let message = format!("there is no {what} `{}`{place}", harmless(name));
+    refused(StatusCode::NOT_FOUND, message, name, &known)
 }
 
 /// One of these words, or none is asked for.
@@ -96,9 +134,12 @@ pub fn word(what: &str, name: Option<&str>, known: &[&str]) -> Result<(), ApiErr
 /// The known word that is nearest to a mistyped one.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.to_lowercase();
-    let far = word.chars().count() / 3 + 1;
+    let letters = word.chars().count();
+    let far = letters / 3 + 1;
     let near = known.into_iter().map(|other| (distance(&word, &other.to_lowercase()), other));
-    near.filter(|(distance, _)| *distance <= far).min().map(|(_, other)| other)
+    // Of a short word as many letters may differ as make another one: most of them stay.
+    let near = near.filter(|(distance, other)| *distance <= far && 2 * distance < letters.max(other.chars().count()));
+    near.min().map(|(_, other)| other)
 }
 
 async fn missing(
@@ -140,7 +181,7 @@ async fn rings(state: &ApiState, visible: &Visible, of: Option<&str>) -> Result<
 }
 
 /// As it is said back: short, on one line.
-fn harmless(name: &str) -> String {
+pub(super) fn harmless(name: &str) -> String {
     name.chars().filter(|letter| !letter.is_control()).take(80).collect()
 }
 
@@ -181,6 +222,8 @@ mod tests {
         assert_eq!(nearest("production", rings), None);
         assert_eq!(nearest("", rings), None);
         assert_eq!(nearest("failed", ["Failed", "Converged"]), Some("Failed"));
+        assert_eq!(nearest("foo", ["good", "failing"]), None, "half of it differs");
+        assert_eq!(nearest("failed", ["good", "failing"]), Some("failing"));
     }
 
     #[test]

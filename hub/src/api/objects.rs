@@ -1,8 +1,12 @@
 //! What Git describes: environments, cluster types, workloads, deployment targets, assignments, problems, repositories.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
+use axum::http::{HeaderMap, HeaderValue};
+use kedge_model::Selector;
 use kedge_model::wire::Stream;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -15,17 +19,19 @@ use super::fleet::Order;
 use super::names::{self, Mentioned};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, Removed, moment};
 use super::rollouts::about::{self, AboutView, PinnedView};
-use super::rooms::{CountQuery, CountSeen};
 use super::running::{self, Asked, ConfigurationView, Git, RingRunning, Running};
+use super::services::{CountQuery, CountSeen};
 use super::states::{EntryView, entry_of};
 use crate::catalog::StoredValue;
 use crate::catalog::view::{
     AssignmentDetail, AssignmentView, ClusterTypeView, DeploymentTargetView, EnvironmentView, FindingView, ProblemView,
     RepositoryView, ValueView, WorkloadView,
 };
-use crate::store::StoreError;
+use crate::store::api::conditions::MemberFilter;
+use crate::store::api::names::NameKind;
 use crate::store::catalog::{Filter, Kind, Known, Shown, Visible};
 use crate::store::tokens::Role;
+use crate::store::{StoreError, now};
 
 /// Which objects.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -100,8 +106,14 @@ pub struct AssignmentWhole {
     /// Rings that a Pin holds on other content.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<PinnedView>,
+    /// That Git doesn't describe it any more: a ring should still run it, or a cluster reports it. Its state is `removed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     pub updated_at: String,
 }
+
+/// The state of an assignment that Git doesn't describe any more.
+pub const REMOVED: &str = "removed";
 
 /// What a ring should run of an assignment.
 #[derive(Debug, Serialize, ToSchema)]
@@ -135,6 +147,29 @@ impl ObjectQuery {
         }
     }
 
+    /// The parameters of all lists are one type: one that a list can't use is refused, never ignored.
+    fn check_applies(&self, kind: Kind) -> Result<(), ApiError> {
+        let (plural, own) = match kind {
+            Kind::Environment => ("environments", None),
+            Kind::ClusterType => ("cluster types", None),
+            Kind::Workload => ("workloads", None),
+            Kind::DeploymentTarget => ("deployment targets", Some("workload")),
+            Kind::Assignment => ("assignments", Some("clusterType")),
+            Kind::Problem => ("findings", Some("assignment")),
+            Kind::Repository => ("repositories", None),
+        };
+        let given =
+            [("clusterType", &self.cluster_type), ("workload", &self.workload), ("assignment", &self.assignment)];
+        let Some((name, _)) = given.into_iter().find(|(name, value)| value.is_some() && own != Some(*name)) else {
+            return Ok(());
+        };
+        let all =
+            ["environment", "workspace", "state", "namePrefix", "labelSelector", "limit", "cursor", "after", "wait"];
+        let takes: Vec<&str> = own.into_iter().chain(all).collect();
+        Err(ApiError::invalid("BadQuery", format!("`{name}` doesn't apply to {plural}"))
+            .hint(format!("the parameters are: {}", takes.join(", "))))
+    }
+
     fn filter(&self, kind: Kind) -> Result<Filter, ApiError> {
         let words: &[&str] = match kind {
             Kind::Assignment => &["rendered", "quarantined"],
@@ -147,6 +182,7 @@ impl ObjectQuery {
             Kind::Problem => "a finding".to_owned(),
             kind => format!("{} {}", if kind.as_str().starts_with(['a', 'e']) { "an" } else { "a" }, kind.as_str()),
         };
+        self.check_applies(kind)?;
         names::word(&format!("state of {}", what.replace('-', " ")), self.state.as_deref(), words)?;
         let paging = self.paging();
         Ok(Filter {
@@ -281,9 +317,18 @@ pub async fn assignment(
 ) -> Result<Json<AssignmentWhole>, ApiError> {
     let (environment, cluster_type, target) = path?.0;
     let name = format!("{cluster_type}/{target}");
-    let known = row(&state, &caller, Kind::Assignment, &environment, &name).await?;
-    let item = assignment_of(&known.shown)?;
-    let stored: Vec<StoredValue> = if known.values.is_empty() { Vec::new() } else { parse(&known.values)? };
+    let asked = Asked { environment: &environment, cluster_type: &cluster_type, target: &target };
+    let (item, git, provenance) = match row(&state, &caller, Kind::Assignment, &environment, &name).await {
+        Ok(known) => {
+            let (git, provenance) = described(&known)?;
+            (assignment_of(&known.shown)?, git, provenance)
+        }
+        Err(error) => match left_over(&state, &caller, asked).await? {
+            Some(item) => (item, Git::default(), AssignmentDetail::default()),
+            None => return Err(error),
+        },
+    };
+    let removed = item.object.state == REMOVED;
     let stream = Stream::new(&environment, &cluster_type, Stream::ALL);
     let workload = item.object.workload.clone();
     let rollouts = about::of_assignment(&state, &environment, &cluster_type, &target, &workload).await?;
@@ -291,11 +336,9 @@ pub async fn assignment(
         stream.cluster_type == cluster_type && assignment == target
     });
     let pinned = pinned.await?;
-    let provenance: AssignmentDetail =
-        if known.detail.is_empty() { AssignmentDetail::default() } else { parse(&known.detail)? };
-    let git = Git { values: stored.clone(), files: provenance.files.clone() };
-    let asked = Asked { environment: &environment, cluster_type: &cluster_type, target: &target };
-    let runs = running::of(&state, &caller, asked, &git).await?;
+    let mut runs = running::of(&state, &caller, asked, &git).await?;
+    // An empty configuration is like that of nothing, and isn't what Git says.
+    runs.configurations.iter_mut().for_each(|one| one.as_in_git &= !removed);
     let mut desired = rings(&state, &stream, &target).await?;
     for ring in &mut desired {
         ring.configuration = runs.delivered.get(&ring.ring).cloned();
@@ -308,47 +351,131 @@ pub async fn assignment(
     };
     Ok(Json(AssignmentWhole {
         provenance,
-        configuration: stored.into_iter().map(|value| value.view(caller.sees_secrets())).collect(),
+        configuration: git.values.into_iter().map(|value| value.view(caller.sees_secrets())).collect(),
         desired,
         running: runs.rings,
         configurations: runs.configurations,
-        counts: state.rooms.counts(&counts).await?,
+        counts: state.services.counts(&counts).await?,
         rollouts,
         pinned,
+        note: removed
+            .then(|| "Git doesn't describe it any more; a ring should still run it, or a cluster reports it".into()),
         assignment: item.object,
         updated_at: item.updated_at,
     }))
 }
 
-/// What runs of one assignment, as the caller may see it, and what Git says of it; nothing where there is no such assignment.
+/// One that Git doesn't describe any more, where a ring should still run it or a cluster reports it: after a rollback, for example.
+async fn left_over(
+    state: &ApiState,
+    caller: &Caller,
+    asked: Asked<'_>,
+) -> Result<Option<Item<AssignmentView>>, ApiError> {
+    let Asked { environment, cluster_type, target } = asked;
+    let desired = state.desired.streams(&state.store).await?;
+    let mut here =
+        desired.iter().filter(|(stream, _)| stream.environment == environment && stream.cluster_type == cluster_type);
+    let filter = MemberFilter {
+        environment: Some(environment.to_owned()),
+        cluster_type: Some(cluster_type.to_owned()),
+        assignments: Some(vec![target.to_owned()]),
+        ..MemberFilter::default()
+    };
+    if !here.any(|(_, wanted)| wanted.entries.contains_key(target))
+        && state.store.running_sums(&Visible::All, &filter).await?.is_empty()
+    {
+        return Ok(None);
+    }
+    let whose = state.store.workloads_of(&[(environment.to_owned(), target.to_owned())]).await?;
+    let workload = whose.into_values().next().unwrap_or_default();
+    // It belongs to who has the workload.
+    let of = state.store.catalog_row(Kind::Workload, &caller.visible(), environment, &workload).await?;
+    if of.is_none() && caller.visible() != Visible::All {
+        return Ok(None);
+    }
+    let updated_at = of.as_ref().map_or_else(|| now().0, |known| known.shown.updated_at);
+    let object = AssignmentView {
+        environment: environment.to_owned(),
+        name: format!("{cluster_type}/{target}"),
+        cluster_type: cluster_type.to_owned(),
+        target: target.to_owned(),
+        workload,
+        workspace: of.map(|known| known.workspace).unwrap_or_default(),
+        labels: BTreeMap::new(),
+        policies: Vec::new(),
+        state: REMOVED.to_owned(),
+        quarantine: Vec::new(),
+    };
+    Ok(Some(Item { object, updated_at: moment(updated_at) }))
+}
+
+fn described(known: &Known) -> Result<(Git, AssignmentDetail), ApiError> {
+    let values: Vec<StoredValue> = if known.values.is_empty() { Vec::new() } else { parse(&known.values)? };
+    let detail: AssignmentDetail =
+        if known.detail.is_empty() { AssignmentDetail::default() } else { parse(&known.detail)? };
+    Ok((Git { values, files: detail.files.clone() }, detail))
+}
+
+/// What runs of one assignment that the caller may see, and what Git says of it: nothing where Git doesn't describe it any more.
 pub(crate) async fn running_of(
     state: &ApiState,
     caller: &Caller,
     environment: &str,
     name: &str,
 ) -> Result<(Running, Vec<ValueView>), ApiError> {
-    let found = state.store.catalog_row(Kind::Assignment, &caller.visible(), environment, name).await?;
-    let (Some(known), Some((cluster_type, target))) = (found, name.split_once('/')) else {
+    let Some((cluster_type, target)) = name.split_once('/') else {
         return Ok((Running::default(), Vec::new()));
     };
-    let values: Vec<StoredValue> = if known.values.is_empty() { Vec::new() } else { parse(&known.values)? };
-    let detail: AssignmentDetail =
-        if known.detail.is_empty() { AssignmentDetail::default() } else { parse(&known.detail)? };
-    let git = Git { values, files: detail.files };
+    let git = match state.store.catalog_row(Kind::Assignment, &caller.visible(), environment, name).await? {
+        Some(known) => described(&known)?.0,
+        None => Git::default(),
+    };
     let running = running::of(state, caller, Asked { environment, cluster_type, target }, &git).await?;
     let shown = git.values.into_iter().map(|value| value.view(caller.sees_secrets()));
     Ok((running, shown.collect()))
 }
 
-/// What is wrong with what Git describes, one by one; `/problems` tells everything that needs somebody.
+/// What is wrong with what Git describes, one by one; `/problems` tells everything that needs attention.
 #[utoipa::path(get, path = "/findings", tag = "objects", params(ObjectQuery),
     responses((status = OK, body = Page<Item<ProblemView>>)))]
 pub async fn findings(
     State(state): State<ApiState>,
     caller: Caller,
     query: Q,
-) -> Result<Listed<Item<ProblemView>>, ApiError> {
-    list(&state, &caller, &query?.0, Kind::Problem, |shown| item(shown).map(Some)).await
+) -> Result<(HeaderMap, Listed<Item<ProblemView>>), ApiError> {
+    let query = query?.0;
+    let listed = list(&state, &caller, &query, Kind::Problem, |shown| item(shown).map(Some)).await?;
+    let mut headers = HeaderMap::new();
+    if listed.page.items.is_empty() && query.after.is_none() && query.label_selector.is_some() {
+        let note = unknown_code(&state, &caller, &page::selector(query.label_selector.as_deref())?).await?;
+        headers.extend(note.and_then(|note| Some((page::NOTE, HeaderValue::from_str(&note).ok()?))));
+    }
+    Ok((headers, listed))
+}
+
+/// What to say of a selector that found nothing: findings have a code and a stage, and which codes there are today.
+async fn unknown_code(state: &ApiState, caller: &Caller, selector: &Selector) -> Result<Option<String>, ApiError> {
+    const KEYS: [&str; 2] = ["code", "stage"];
+    if let Some(key) = selector.keys().into_iter().find(|key| !KEYS.contains(key)) {
+        return Ok(Some(format!("no finding has the label `{key}`; they have `code` and `stage`")));
+    }
+    let Some(wanted) = selector.match_labels.get("code") else { return Ok(None) };
+    let filter = Filter { limit: MAX_CHANGES, ..Filter::default() };
+    let (all, _) = state.store.catalog_page(Kind::Problem, &caller.visible(), &filter).await?;
+    let mut codes = BTreeSet::new();
+    for shown in all {
+        codes.insert(parse::<ProblemView>(&shown.body)?.finding.code);
+    }
+    if codes.contains(wanted) {
+        return Ok(None);
+    }
+    let hint = names::nearest(wanted, codes.iter().map(String::as_str));
+    let hint = match hint {
+        Some(near) => format!("; did you mean `{near}`?"),
+        None if codes.is_empty() => String::new(),
+        None => format!("; those that there are have: {}", codes.into_iter().collect::<Vec<_>>().join(", ")),
+    };
+    Ok(Some(format!("no finding has the code `{wanted}`{hint}")))
 }
 
 /// Repositories, with the last good commits and why one can't be read.
@@ -396,7 +523,7 @@ pub async fn fetch_repository(
         return Err(ApiError::not_found(format!("repository {}", wish.url)));
     }
     state.store.audit(&caller.did("repository.fetch", &wish.url, "", serde_json::Value::Null)).await?;
-    state.rooms.fetch(&wish.url);
+    state.services.fetch(&wish.url);
     Ok(axum::http::StatusCode::ACCEPTED)
 }
 
@@ -495,11 +622,28 @@ async fn one<T: DeserializeOwned>(
 
 async fn row(state: &ApiState, caller: &Caller, kind: Kind, environment: &str, name: &str) -> Result<Known, ApiError> {
     let found = state.store.catalog_row(kind, &caller.visible(), environment, name).await?;
-    let what = kind.as_str().replace('-', " ");
-    found.ok_or_else(|| match kind {
-        Kind::Environment => ApiError::not_found(format!("{what} {name}")),
-        _ => ApiError::not_found(format!("{what} {name} in {environment}")),
-    })
+    let (visible, what) = (
+        caller.visible(),
+        match kind {
+            Kind::Environment => NameKind::Environment,
+            Kind::ClusterType => NameKind::ClusterType,
+            Kind::Workload => NameKind::Workload,
+            Kind::DeploymentTarget => NameKind::Target,
+            Kind::Assignment => NameKind::Assignment,
+            Kind::Problem | Kind::Repository => {
+                let what = kind.as_str();
+                return found.ok_or_else(|| ApiError::not_found(format!("{what} {name} in {environment}")));
+            }
+        },
+    );
+    match found {
+        Some(found) => Ok(found),
+        None if kind == Kind::Environment => Err(names::absent(state, &visible, what, name, None).await),
+        None => {
+            names::environment(state, caller, Some(environment)).await?;
+            Err(names::absent(state, &visible, what, name, Some(environment)).await)
+        }
+    }
 }
 
 /// What the rings of a cluster type should run of an assignment.

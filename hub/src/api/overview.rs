@@ -14,14 +14,17 @@ use super::caller::Caller;
 use super::desired::Streams;
 use super::drift::{RingWanted, RunningView, contents, running_view, wanted_by_ring};
 use super::fleet::{ConditionCounts, chain};
+use super::names;
+use super::objects::REMOVED;
 use super::rollouts::about::{self, AboutView};
 use crate::catalog::view::{AssignmentView, WorkloadView};
+use crate::status::tally::Word;
 use crate::store::StoreError;
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::contents::Content;
 use crate::store::api::drift::RunningSum;
+use crate::store::api::names::NameKind;
 use crate::store::catalog::{Filter, Kind, Visible};
-use crate::truth::tally::Word;
 
 /// A workload in all environments.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -71,7 +74,7 @@ pub struct WorkloadAssignment {
     pub cluster_type: String,
     /// Full name.
     pub target: String,
-    /// `rendered` or `quarantined`
+    /// `rendered`, `quarantined`, or `removed`: Git doesn't describe it any more, and it is still desired or reported
     pub state: String,
     /// What each ring should run.
     pub desired: Vec<RingWanted>,
@@ -110,7 +113,7 @@ pub(crate) async fn whole(state: &ApiState, caller: &Caller, name: &str) -> Resu
         environments.push(in_environment(state, &visible, &environment, view, &desired).await?);
     }
     if environments.is_empty() {
-        return Err(ApiError::not_found(format!("workload {name}")).hint("`kedge get workloads` lists them"));
+        return Err(names::absent(state, &visible, NameKind::Workload, name, None).await);
     }
     Ok(WorkloadWhole { name: name.to_owned(), workspaces: workspaces.into_iter().collect(), environments })
 }
@@ -122,21 +125,25 @@ async fn in_environment(
     view: WorkloadView,
     desired: &Streams,
 ) -> Result<WorkloadEnvironment, ApiError> {
+    let gone = state.store.gone_targets_of(&view.name, Some(environment)).await?;
+    let gone: BTreeSet<String> = gone.into_iter().map(|(_, target)| target).collect();
+    let targets: Vec<String> = view.targets.iter().chain(&gone).cloned().collect();
     let filter = MemberFilter {
         environment: Some(environment.to_owned()),
-        assignments: Some(view.targets.clone()),
+        assignments: Some(targets.clone()),
         ..MemberFilter::default()
     };
-    let sums = match view.targets.is_empty() {
+    let sums = match targets.is_empty() {
         true => Vec::new(),
         false => state.store.running_sums(visible, &filter).await?,
     };
     let packages: BTreeSet<String> = sums.iter().map(|sum| sum.running.clone()).collect();
     let contents = contents(state, &packages.into_iter().collect::<Vec<_>>(), desired).await?;
-    let mut assignments = Vec::new();
-    for assignment in assignments_of(state, visible, environment, &view.targets).await? {
-        assignments.push(of_type(assignment, &sums, &contents, desired));
-    }
+    let mut described = assignments_of(state, visible, environment, &view.targets).await?;
+    described.extend(left_over(&view, &gone, &sums, desired));
+    let mut assignments: Vec<WorkloadAssignment> =
+        described.into_iter().map(|assignment| of_type(assignment, &sums, &contents, desired)).collect();
+    assignments.sort_by(|one, other| one.name.cmp(&other.name));
     let mut conditions = ConditionCounts::default();
     for assignment in &assignments {
         conditions = conditions.plus(assignment.conditions);
@@ -182,6 +189,35 @@ async fn assignments_of(
     }
     found.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(found)
+}
+
+/// Those of targets that Git doesn't describe any more, where a ring should still run them or a cluster reports them.
+fn left_over(
+    view: &WorkloadView,
+    gone: &BTreeSet<String>,
+    sums: &[RunningSum],
+    desired: &Streams,
+) -> Vec<AssignmentView> {
+    let mut found: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for (stream, wanted) in desired.iter().filter(|(stream, _)| stream.environment == view.environment) {
+        let here = gone.iter().filter(|target| wanted.entries.contains_key(*target));
+        found.extend(here.map(|target| (stream.cluster_type.as_str(), target.as_str())));
+    }
+    let reported = sums.iter().filter(|sum| gone.contains(&sum.assignment));
+    found.extend(reported.map(|sum| (sum.stream.cluster_type.as_str(), sum.assignment.as_str())));
+    let assignment = |(cluster_type, target): (&str, &str)| AssignmentView {
+        environment: view.environment.clone(),
+        name: format!("{cluster_type}/{target}"),
+        cluster_type: cluster_type.to_owned(),
+        target: target.to_owned(),
+        workload: view.name.clone(),
+        workspace: view.workspace.clone(),
+        labels: BTreeMap::new(),
+        policies: Vec::new(),
+        state: REMOVED.to_owned(),
+        quarantine: Vec::new(),
+    };
+    found.into_iter().map(assignment).collect()
 }
 
 fn of_type(

@@ -52,7 +52,7 @@ pub struct Listed<T> {
 
 /// How long a list is, where it begins, and whether to wait.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
     /// At most so many items, up to 500.
@@ -63,6 +63,17 @@ pub struct PageQuery {
     pub after: Option<i64>,
     /// With `after`: wait so long (`30s`) for a change.
     pub wait: Option<String>,
+}
+
+/// How long a list is and where it begins: of one that doesn't tell what changed since.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ListQuery {
+    /// At most so many items, up to 500.
+    pub limit: Option<usize>,
+    /// `next` of the page before.
+    pub cursor: Option<String>,
 }
 
 /// So many without a wish.
@@ -76,6 +87,14 @@ const MAX_CURSOR: usize = 4096;
 pub const MAX_CHANGES: usize = 5000;
 
 pub const TICK: HeaderName = HeaderName::from_static("kedge-tick");
+/// What a person should know of a list that isn't wrong: such as why it is empty.
+pub const NOTE: HeaderName = HeaderName::from_static("kedge-note");
+
+impl ListQuery {
+    pub fn paging(self) -> PageQuery {
+        PageQuery { limit: self.limit, cursor: self.cursor, after: None, wait: None }
+    }
+}
 
 impl PageQuery {
     /// How many items are asked for.

@@ -4,6 +4,7 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use kedge_model::name::check_person_name;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -11,7 +12,7 @@ use utoipa::ToSchema;
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::page::{self, Listed, Page, PageQuery, moment};
+use super::page::{self, ListQuery, Listed, Page, moment};
 use crate::store::now;
 use crate::store::people::{PersonRow, Shared};
 
@@ -57,6 +58,8 @@ pub struct PersonView {
 const MAX_NAME: usize = 100;
 const MAX_EMAILS: usize = 20;
 const MAX_EMAIL: usize = 254;
+/// Those that still count as a person's: none is forgotten to make place, or notAuthor would forget whose a change is.
+const MAX_FORMER: usize = 100;
 
 /// Add a person.
 #[utoipa::path(post, path = "/people", tag = "access", request_body = NewPersonRequest,
@@ -84,15 +87,15 @@ pub async fn add_person(
 }
 
 /// People.
-#[utoipa::path(get, path = "/people", tag = "access", params(PageQuery),
+#[utoipa::path(get, path = "/people", tag = "access", params(ListQuery),
     responses((status = OK, body = Page<PersonView>, description = "a page of people")))]
 pub async fn people(
     State(state): State<ApiState>,
     caller: Caller,
-    query: Result<Query<PageQuery>, QueryRejection>,
+    query: Result<Query<ListQuery>, QueryRejection>,
 ) -> Result<Listed<PersonView>, ApiError> {
     caller.sees_people("the list of people")?;
-    let query = query?.0;
+    let query = query?.0.paging();
     let limit = query.limit()?;
     let tick = state.ticks.current(&state.store).await?;
     let after = query.from::<String>()?.unwrap_or_default();
@@ -113,19 +116,26 @@ pub async fn set_person(
     body: Result<Json<SetPersonRequest>, JsonRejection>,
 ) -> Result<Json<PersonView>, ApiError> {
     caller.administrator("changing people")?;
-    let mut person = named(&state, &person?.0).await?;
+    let id = named(&state, &person?.0).await?.id;
     let SetPersonRequest { name, emails } = body?.0;
-    let before = json!({"name": person.name, "emails": person.emails});
-    person.name = name.map_or(person.name, |name| name.trim().to_owned());
-    let lower = |emails: Vec<String>| emails.iter().map(|email| email.trim().to_lowercase()).collect();
-    person.emails = emails.map_or(person.emails, lower);
-    check(&person.name, &person.emails)?;
     let mut tx = state.store.write().await?;
+    // One after the other: no change of somebody else's goes unseen.
     tx.tick().await?;
+    let person = tx.person(&id).await?.ok_or_else(|| ApiError::not_found(format!("person {id}")))?;
+    let before = json!({"name": person.name, "emails": person.emails});
+    let name = name.map_or_else(|| person.name.clone(), |name| name.trim().to_owned());
+    let lower = |emails: Vec<String>| emails.iter().map(|email| email.trim().to_lowercase()).collect();
+    let emails = emails.map_or_else(|| person.emails.clone(), lower);
+    check(&name, &emails)?;
+    let person = person.changed(name, emails, now().0);
+    if person.former.len() > MAX_FORMER {
+        let message = format!("{id} had {MAX_FORMER} other names and addresses within ninety days: no further one");
+        return Err(ApiError::conflict("TooManyChanges", message));
+    }
     if let Some(shared) = tx.shared(&person.id, &person.name, &person.emails).await? {
         return Err(refuse(shared));
     }
-    if !tx.set_person(&person.id, &person.name, &person.emails).await? {
+    if !tx.set_person(&person).await? {
         return Err(ApiError::not_found(format!("person {}", person.id)));
     }
     let detail = json!({"before": before, "after": {"name": person.name, "emails": person.emails}});
@@ -169,7 +179,11 @@ pub async fn named(state: &ApiState, text: &str) -> Result<PersonRow, ApiError> 
 }
 
 fn check(name: &str, emails: &[String]) -> Result<(), ApiError> {
-    if name.is_empty() || name.len() > MAX_NAME || name.contains(char::is_control) {
+    if let Err(why) = check_person_name(name) {
+        let hint = "two people mustn't look the same in the audit log";
+        return Err(ApiError::invalid("BadName", format!("`name`: {why}")).hint(hint));
+    }
+    if name.len() > MAX_NAME {
         let message = format!("`name` is plain text of up to {MAX_NAME} bytes: the audit log shows it");
         return Err(ApiError::invalid("BadName", message));
     }

@@ -11,11 +11,13 @@ use utoipa::ToSchema;
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use crate::platform::trial::Part;
+use super::names;
+use crate::platform::preview::Part;
+use crate::preview::view::PlanView;
+use crate::preview::{Audience, MAX_TEXT, Wish};
+use crate::store::api::names::NameKind;
 use crate::store::catalog::Kind;
 use crate::store::tokens::Role;
-use crate::trial::view::PlanView;
-use crate::trial::{Audience, MAX_TEXT, Wish};
 
 /// What is to be planned: a revision, files, or both.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -64,10 +66,10 @@ pub async fn plan(
     }
     let name = &wish.environment;
     if state.store.catalog_row(Kind::Environment, &caller.visible(), name, name).await?.is_none() {
-        return Err(ApiError::not_found(format!("environment {name}")));
+        return Err(names::absent(&state, &caller.visible(), NameKind::Environment, name, None).await);
     }
     let audience =
         Audience { token: caller.token.clone(), with_secrets: caller.sees_secrets(), visible: caller.visible() };
     let wish = Wish { environment: wish.environment, revision, part, files: wish.pasted };
-    Ok(Json(state.rooms.plan(wish, audience).await?))
+    Ok(Json(state.services.plan(wish, audience).await?))
 }

@@ -1,12 +1,14 @@
-//! Everything that needs somebody, in one answer: what can't be read or rendered, what isn't delivered, clusters that fail or
+//! Everything that needs attention, in one answer: what can't be read or rendered, what isn't delivered, clusters that fail, warn or
 //! are offline, rollouts that stopped, approvals that are missing. Problems with one cause are one item, each with its way
 //! out. Made from counts, so that it costs the same for ten clusters and for a hundred thousand.
 
 mod changes;
 mod clusters;
 mod fold;
+mod hub;
 mod inputs;
 mod known;
+mod warnings;
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
@@ -146,7 +148,7 @@ const NAMED: usize = 20;
 /// Clusters that are named of each.
 const CLUSTERS: usize = 3;
 
-/// Everything that needs somebody.
+/// Everything that needs attention.
 #[utoipa::path(get, path = "/problems", tag = "fleet", params(ProblemsQuery),
     responses((status = OK, description = "what needs somebody", body = ProblemsView)))]
 pub async fn problems(
@@ -241,6 +243,9 @@ impl ProblemSeverity {
 
 /// On whom, and why, for those that are shown first.
 async fn name_clusters(state: &ApiState, caller: &Caller, items: &mut [ProblemSummary]) -> Result<(), ApiError> {
+    for item in items.iter_mut().filter(|item| warnings::is_warning(item)).take(NAMED) {
+        item.examples = warnings::examples(state, &caller.visible(), item, CLUSTERS).await?;
+    }
     for item in items.iter_mut().filter(|item| item.code == clusters::FAILED).take(NAMED) {
         let [example] = item.examples.as_slice() else { continue };
         let query = ConditionsQuery {

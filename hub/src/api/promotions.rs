@@ -9,6 +9,7 @@ use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use kedge_model::kinds::{Offline, Promoter};
+use kedge_rollout::approval::approvals_given;
 use kedge_rollout::{Chain, Promotion, PromotionPhase, Say, Word, hear_promotion};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -21,6 +22,7 @@ use super::fleet::chain;
 use super::page::moment;
 use super::rollouts::say::check_reason;
 use super::rollouts::view::WordView;
+use crate::promotion::policy::quorum;
 use crate::store::promotion::words::About;
 use crate::store::promotion::{Policies, PolicyRow, PromotionRow};
 
@@ -58,6 +60,9 @@ pub struct PolicyView {
     /// Who agreed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<WordView>,
+    /// Of one that waits for several people, or that somebody approved: `1 of 2 approvals given (anna)`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approvals: Option<String>,
     pub since: String,
 }
 
@@ -106,6 +111,7 @@ pub struct PromotionView {
     pub author: String,
     /// `Waiting`, `Entered`, `Passed`, `Failed`, `Reopened`, `Superseded`, `Adopted`
     pub state: String,
+    // Of one that passed: what didn't count against it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
     pub created_at: String,
@@ -167,7 +173,10 @@ pub async fn promotions(State(state): State<ApiState>, caller: Caller) -> Result
     Ok(Json(Promotions {
         items,
         policy: policies.force.as_ref().filter(|row| row.policy.is_some()).map(policy_view),
-        waiting: policies.waiting.as_ref().map(policy_view),
+        waiting: policies
+            .waiting
+            .as_ref()
+            .map(|row| PolicyView { approvals: policy_approvals(&policies), ..policy_view(row) }),
         broken: policies.broken.as_ref().map(policy_view),
     }))
 }
@@ -194,6 +203,10 @@ pub async fn promote(
     environment: Result<Path<String>, PathRejection>,
     body: Result<Json<PromoteBody>, JsonRejection>,
 ) -> Result<(StatusCode, Json<EnvironmentPromotion>), ApiError> {
+    if let (Ok(Path(environment)), Ok(Json(body))) = (&environment, &body) {
+        let action = if body.overrides { "promotion.override" } else { "promotion.promote" };
+        caller.asked.set(action, body.commit.as_deref().unwrap_or_default(), environment);
+    }
     caller.platform("promoting")?;
     let PromoteBody { commit, overrides, reason } = body?.0;
     if overrides && reason.trim().is_empty() {
@@ -214,6 +227,9 @@ pub async fn approve_promotion(
     environment: Result<Path<String>, PathRejection>,
     body: Result<Json<ApproveBody>, JsonRejection>,
 ) -> Result<(StatusCode, Json<EnvironmentPromotion>), ApiError> {
+    if let (Ok(Path(environment)), Ok(Json(body))) = (&environment, &body) {
+        caller.asked.set("promotion.approve", body.commit.as_deref().unwrap_or_default(), environment);
+    }
     caller.platform("approving promotions")?;
     let ApproveBody { commit, reason } = body?.0;
     speak(&state, &caller, environment?.0, commit, Say::Approve { ring: None }, reason).await
@@ -240,6 +256,7 @@ pub async fn approve_policy(
     let detail = json!({"commit": waiting.commit, "looser": waiting.reasons, "reason": reason, "word": number});
     tx.audit(&caller.did("policy.approve", &waiting.commit, "", detail)).await?;
     tx.commit().await?;
+    caller.asked.audited();
     let status = taken(&state, number).await?;
     Ok((status, promotions(State(state), caller).await?))
 }
@@ -262,13 +279,23 @@ async fn speak(
     };
     let word = caller.word(say, &reason);
     may_say(state, &environment, commit.as_deref(), &word).await?;
-    let about = About::Promotion { environment: environment.clone(), commit: commit.clone() };
     let mut tx = state.store.write().await?;
+    // Which one is meant is settled here, with the entry that names it: another may wait when the leader takes the word.
+    let commit = match commit {
+        Some(commit) => commit,
+        None => tx
+            .promotion_subject(&environment)
+            .await?
+            .ok_or_else(|| ApiError::conflict("NothingWaits", format!("nothing waits to enter {environment}")))?,
+    };
+    let action = format!("promotion.{verb}");
+    caller.asked.set(&action, &commit, &environment);
+    let about = About::Promotion { environment: environment.clone(), commit: Some(commit.clone()) };
     let number = tx.say_on_promotion(&about, &word).await?;
-    let object = commit.as_deref().unwrap_or("the one that waits");
-    let detail = json!({"reason": reason, "word": number});
-    tx.audit(&caller.did(&format!("promotion.{verb}"), object, &environment, detail)).await?;
+    let detail = json!({"commit": commit, "reason": reason, "word": number});
+    tx.audit(&caller.did(&action, &commit, &environment, detail)).await?;
     tx.commit().await?;
+    caller.asked.audited();
     let status = taken(state, number).await?;
     Ok((status, Json(one(state, &environment).await?)))
 }
@@ -303,7 +330,7 @@ fn named(standing: &EnvironmentPromotion, commit: &str) -> Result<String, ApiErr
 }
 
 async fn taken(state: &ApiState, number: i64) -> Result<StatusCode, ApiError> {
-    state.rooms.spoken();
+    state.services.spoken();
     let until = tokio::time::Instant::now() + TAKEN_WITHIN;
     while tokio::time::Instant::now() < until {
         match state.store.promotion_word(number).await? {
@@ -323,8 +350,18 @@ async fn one(state: &ApiState, environment: &str) -> Result<EnvironmentPromotion
     let policies = state.store.policies().await?;
     let governed = policies.in_force().is_some_and(|policy| policy.environment(environment).is_some());
     if !governed {
-        return Err(ApiError::not_found(format!("promotion of {environment}"))
-            .hint("the PromotionPolicy on main names the environments that are promoted"));
+        let known: Vec<&str> = policies
+            .in_force()
+            .into_iter()
+            .flat_map(|policy| &policy.environments)
+            .map(|one| one.name.as_str())
+            .collect();
+        return Err(ApiError::not_found(format!("promotion of `{environment}`"))
+            .hint(match known.is_empty() {
+                true => "no PromotionPolicy on main is in force, so no environment is promoted".to_owned(),
+                false => format!("the PromotionPolicy on main promotes {}", known.join(", ")),
+            })
+            .near(environment, known));
     }
     let row = state.store.promotion(environment).await?;
     Ok(environment_view(&policies, environment, row.as_ref()))
@@ -354,7 +391,8 @@ fn environment_view(policies: &Policies, environment: &str, row: Option<&Promoti
 fn promotion_view(promotion: &Promotion) -> PromotionView {
     let why = match &promotion.phase {
         PromotionPhase::Failed { why } | PromotionPhase::Reopened { why } => why.clone(),
-        PromotionPhase::Superseded { by } => format!("{by} took its place"),
+        PromotionPhase::Superseded { by } => format!("superseded by {by}"),
+        PromotionPhase::Passed => promotion.remark.clone().unwrap_or_default(),
         _ => String::new(),
     };
     PromotionView {
@@ -399,8 +437,20 @@ fn policy_view(row: &PolicyRow) -> PolicyView {
         author: row.author.clone(),
         reasons: row.reasons.clone(),
         words: row.words.iter().map(WordView::of).collect(),
+        approvals: None,
         since: moment(row.since.0),
     }
+}
+
+/// How far the approval of the looser policy is; none: one person is asked, and nobody has spoken.
+pub(super) fn policy_approvals(policies: &Policies) -> Option<String> {
+    let needed = quorum(policies.in_force().map(|policy| &**policy)).people;
+    let approved = policies.waiting.as_ref()?.words.iter().filter(|word| matches!(word.say, Say::Approve { .. }));
+    let people: BTreeMap<&str, &str> = approved
+        .map(|word| (word.person.id.as_str(), word.who.as_str()))
+        .filter(|(person, _)| !person.is_empty())
+        .collect();
+    (needed > 1 || !people.is_empty()).then(|| approvals_given(people.len(), needed, people.values().copied()))
 }
 
 fn is_zero(number: &u64) -> bool {

@@ -7,6 +7,7 @@ use axum::http::StatusCode;
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::names::{self, Mentioned};
 
 /// Confirm that a cluster type shall lose more than half of its assignments.
 #[utoipa::path(post, path = "/environments/{environment}/cluster-types/{cluster_type}/confirm", tag = "objects",
@@ -20,6 +21,14 @@ pub async fn confirm_publish(
     caller.platform("confirming removals")?;
     let (environment, cluster_type) = path?.0;
     // Who publishes writes the confirmation and the audit's entry, in one transaction.
-    state.rooms.confirm_publish(&caller, &environment, &cluster_type).await?;
-    Ok(StatusCode::ACCEPTED)
+    match state.services.confirm_publish(&caller, &environment, &cluster_type).await {
+        Ok(()) => Ok(StatusCode::ACCEPTED),
+        // One that is on its way out may not be described any more, so names are looked up only where nothing waits.
+        Err(error) if error.reason == "NothingWaits" => {
+            let (environment, cluster_type) = (Some(environment.as_str()), Some(cluster_type.as_str()));
+            names::check(&state, &caller, &Mentioned { environment, cluster_type, ..Mentioned::default() }).await?;
+            Err(error)
+        }
+        Err(error) => Err(error),
+    }
 }

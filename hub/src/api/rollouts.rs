@@ -7,10 +7,14 @@ pub mod selection;
 pub mod start;
 pub mod status;
 pub mod view;
+pub mod ways;
+
+use std::collections::BTreeSet;
 
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
+use kedge_model::command::Command;
 use kedge_rollout::{Item, RolloutId};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -18,8 +22,10 @@ use utoipa::IntoParams;
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::history;
 use super::names::{self, Mentioned};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery};
+use crate::store::api::rollouts::HeldCluster;
 use crate::store::catalog::Visible;
 use crate::store::rollout::{RolloutFilter, StoredItem, StoredRollout};
 use view::{RolloutView, RolloutWhole};
@@ -66,11 +72,12 @@ pub async fn rollouts(
     query: Result<Query<RolloutsQuery>, QueryRejection>,
 ) -> Result<Listed<RolloutView>, ApiError> {
     let query = query?.0;
-    names::word("state of a rollout", query.state.as_deref(), &STATES)?;
+    names::word("rollout state", query.state.as_deref(), &STATES)?;
     let paging =
         PageQuery { limit: query.limit, cursor: query.cursor.clone(), after: query.after, wait: query.wait.clone() };
     let limit = paging.limit()?;
     let before = paging.from::<u64>()?.map(RolloutId);
+    check_workload(&state, &caller, query.workload.as_deref()).await?;
     if let Some(after) = query.after {
         return page::follow(&state, after, paging.wait()?, || async {
             let found = state.store.rollouts(&query.filter(None, MAX_CHANGES)).await?;
@@ -93,7 +100,21 @@ pub async fn rollouts(
     let more = found.len() > limit;
     found.truncate(limit);
     let next = found.last().filter(|_| more).and_then(|last| page::cursor(&last.rollout.id.0));
-    Ok(Listed { page: Page { items: seen(&state, &caller, found).await?, removed: Vec::new(), next }, tick })
+    let items = seen(&state, &caller, found).await?;
+    if items.is_empty() && next.is_none() {
+        for commit in [&query.main_commit, &query.source_commit].into_iter().flatten() {
+            history::check_digits(&state, &caller, commit).await?;
+        }
+    }
+    Ok(Listed { page: Page { items, removed: Vec::new(), next }, tick })
+}
+
+/// To an application team a workload of others is none: else rollouts that move both would tell that it is there.
+async fn check_workload(state: &ApiState, caller: &Caller, workload: Option<&str>) -> Result<(), ApiError> {
+    match caller.visible() {
+        Visible::All => Ok(()),
+        Visible::Workspaces(_) => names::check(state, caller, &Mentioned { workload, ..Mentioned::default() }).await,
+    }
 }
 
 /// One rollout with what moves, where it is in each ring, and what people said.
@@ -130,7 +151,7 @@ pub(crate) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> R
     let stored = state.store.rollout(id).await?.ok_or_else(missing)?;
     let all = state.store.rollout_items(id).await?;
     let of = all.len();
-    let items = own(state, caller, &stored, all).await?;
+    let items = own(state, &caller.visible(), &stored, all).await?;
     if items.is_empty() && caller.visible() != Visible::All {
         return Err(missing());
     }
@@ -139,12 +160,35 @@ pub(crate) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> R
     let behind = waiting.get(&stored.rollout.lane.to_string());
     let held = state.store.running_rollout(id).await?;
     let before = |item: &Item| held.as_ref().and_then(|held| held.version_before(item));
+    let blocked = state.store.rollouts_blocked(&stored.rollout.environment).await?;
+    let again = ways::blocked(&stored, &items, &blocked);
     let mut whole = RolloutWhole::of(&stored, items, before, behind.filter(|waiting| waiting.behind == id));
-    whole.rollout.settle(&state.store.blocked_rollouts().await?);
+    whole.rollout.settle(&blocked.iter().map(|row| row.rollout).collect());
+    whole.ways_out = ways::out(&stored, &whole.rollout, &again, caller);
+    whole.again = again;
     if partial {
         whole.rollout.narrow();
     }
+    let holds = state.store.held_clusters(&stored.rollout.environment).await?;
+    for ring in whole.rollout.rings.iter_mut().filter(|ring| matches!(ring.state.as_str(), "rolling" | "stopped")) {
+        let moved = |hold: &&HeldCluster| {
+            hold.stream.ring == ring.ring
+                && whole
+                    .items
+                    .iter()
+                    .any(|item| item.cluster_type == hold.stream.cluster_type && item.assignment == hold.assignment)
+        };
+        let told = held_note(&stored.rollout.environment, holds.iter().filter(moved));
+        ring.waits_for.extend(told);
+    }
     Ok(whole)
+}
+
+/// Why some don't get what they should: `1 held (kedge get clusters -e prod)`.
+fn held_note<'a>(environment: &str, holds: impl Iterator<Item = &'a HeldCluster>) -> Option<String> {
+    let clusters: BTreeSet<&str> = holds.map(|hold| hold.cluster.as_str()).collect();
+    let command = Command::new("kedge get clusters").option("-e", environment);
+    (!clusters.is_empty()).then(|| format!("{} held ({command})", clusters.len()))
 }
 
 pub(super) async fn seen(
@@ -157,7 +201,7 @@ pub(super) async fn seen(
     for stored in found {
         let all = state.store.rollout_items(stored.rollout.id).await?;
         let of = all.len();
-        let items = own(state, caller, &stored, all).await?;
+        let items = own(state, &caller.visible(), &stored, all).await?;
         if !items.is_empty() || caller.visible() == Visible::All {
             let mut view = RolloutView::of(&stored, items.len());
             view.settle(&blocked);
@@ -170,19 +214,29 @@ pub(super) async fn seen(
     Ok(views)
 }
 
+/// Whether a rollout is there for who asks: an application team sees one that moves something of its workspaces.
+pub(super) async fn is_seen(
+    state: &ApiState,
+    visible: &Visible,
+    stored: &StoredRollout,
+    items: &[StoredItem],
+) -> Result<bool, ApiError> {
+    Ok(*visible == Visible::All || !own(state, visible, stored, items.to_vec()).await?.is_empty())
+}
+
 /// What an application team sees of a rollout is what belongs to its workspaces.
 async fn own(
     state: &ApiState,
-    caller: &Caller,
+    visible: &Visible,
     stored: &StoredRollout,
     mut items: Vec<StoredItem>,
 ) -> Result<Vec<StoredItem>, ApiError> {
-    let Visible::Workspaces(workspaces) = caller.visible() else { return Ok(items) };
+    let Visible::Workspaces(workspaces) = visible else { return Ok(items) };
     let mut names = Vec::new();
     let mut types: Vec<&str> = items.iter().map(|stored| stored.item.cluster_type.as_str()).collect();
     types.dedup();
     for cluster_type in types {
-        names.extend(state.store.assignments_of(&stored.rollout.environment, cluster_type, &workspaces).await?);
+        names.extend(state.store.assignments_of(&stored.rollout.environment, cluster_type, workspaces).await?);
     }
     items.retain(|stored| names.contains(&format!("{}/{}", stored.item.cluster_type, stored.item.assignment)));
     Ok(items)

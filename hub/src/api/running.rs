@@ -22,6 +22,7 @@ use crate::compare::rendered::Hidden;
 use crate::pack::Delivered;
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::contents::Content;
+use crate::store::api::drift::RunningSum;
 use crate::store::catalog::Visible;
 pub use configuration::ConfigurationView;
 pub(crate) use configuration::Git;
@@ -44,9 +45,15 @@ pub struct RingRunning {
     /// One of `configurations`; absent: nothing runs, or the hub never delivered it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub configuration: Option<String>,
-    /// Whether the ring should run it.
+    /// Whether the ring should run it, and nothing of it was changed there.
     pub as_desired: bool,
     pub count: u64,
+    /// Somebody changed it on these clusters: what is delivered is known, and the values there aren't.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub drifted: bool,
+    /// Names of some of the clusters where it was changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub drifted_on: Vec<String>,
     #[serde(flatten)]
     pub conditions: ConditionCounts,
     /// RFC 3339: since when the cluster of this ring that is offline the longest is. What runs there is what it last reported.
@@ -64,6 +71,9 @@ pub(crate) struct Running {
     /// The configuration that each ring was given.
     pub delivered: BTreeMap<String, String>,
 }
+
+/// So many clusters that somebody changed something on are named.
+const DRIFTED_ON: usize = 5;
 
 /// Whose.
 #[derive(Clone, Copy, Debug)]
@@ -104,16 +114,11 @@ pub(crate) async fn of(state: &ApiState, caller: &Caller, asked: Asked<'_>, git:
         ..MemberFilter::default()
     };
     let sums = state.store.running_sums(&Visible::All, &filter).await?;
-    let mut groups: BTreeMap<(String, String), RingRunning> = BTreeMap::new();
-    for sum in sums {
-        let key = (sum.stream.ring.clone(), sum.running.clone());
-        let group = groups.entry(key).or_insert_with(|| RingRunning {
-            ring: sum.stream.ring,
-            packages: sum.running,
-            ..RingRunning::default()
-        });
-        group.count += sum.count;
-        group.conditions.add(sum.condition, sum.count);
+    let drifts = state.store.drift_sums(&Visible::All, &filter).await?;
+    let mut groups = grouped(sums, drifts);
+    for group in groups.values_mut().filter(|group| group.drifted) {
+        let stream = Stream::new(environment, cluster_type, &group.ring);
+        group.drifted_on = state.store.drifted_on(&stream, target, &group.packages, DRIFTED_ON).await?;
     }
     let named: BTreeSet<&String> = groups.values().map(|group| &group.packages).collect();
     let named: Vec<String> = named.into_iter().filter(|name| !name.is_empty()).cloned().collect();
@@ -129,16 +134,18 @@ pub(crate) async fn of(state: &ApiState, caller: &Caller, asked: Asked<'_>, git:
     let mut rings: Vec<RingRunning> = Vec::new();
     for mut group in groups.into_values() {
         let entry = wanted.get(&group.ring);
-        group.as_desired = entry.is_some_and(|entry| entry.packages == group.packages)
-            || (entry.is_none() && group.packages.is_empty());
+        let wanted = entry.map_or("", |entry| entry.packages.as_str());
+        group.as_desired = wanted == group.packages && !group.drifted;
         let found = known(&group, entry, &contents);
         if let Some((content, at)) = found {
             group.version = content.version;
             group.commit = Some(content.workload_commit).filter(|commit| !commit.is_empty());
             let commit = Some(content.platform_commit).filter(|commit| !commit.is_empty());
             group.platform_commit.clone_from(&commit);
-            group.configuration = at.as_ref().map(Place::id);
-            places.extend(at.map(|at| (at, commit)));
+            if !group.drifted {
+                group.configuration = at.as_ref().map(Place::id);
+                places.extend(at.map(|at| (at, commit)));
+            }
         }
         if group.conditions.unknown > 0 {
             let stream = Stream::new(environment, cluster_type, &group.ring);
@@ -152,6 +159,38 @@ pub(crate) async fn of(state: &ApiState, caller: &Caller, asked: Asked<'_>, git:
     });
     let configurations = read(state, caller, asked, git, places).await?;
     Ok(Running { rings, configurations, delivered })
+}
+
+/// By ring, packages, and whether somebody changed what runs: those are a group of their own.
+fn grouped(sums: Vec<RunningSum>, drifts: Vec<RunningSum>) -> BTreeMap<(String, String, bool), RingRunning> {
+    let mut left: BTreeMap<(String, String, &str), u64> = BTreeMap::new();
+    for sum in &drifts {
+        *left.entry((sum.stream.ring.clone(), sum.running.clone(), sum.condition.as_str())).or_default() += sum.count;
+    }
+    let mut groups: BTreeMap<(String, String, bool), RingRunning> = BTreeMap::new();
+    for RunningSum { stream, running, condition, count, .. } in sums {
+        // Counts and reports are read one after the other: never more than there are.
+        let of = left.get_mut(&(stream.ring.clone(), running.clone(), condition.as_str()));
+        let drifted = of.map_or(0, |left| {
+            let taken = count.min(*left);
+            *left -= taken;
+            taken
+        });
+        for (drifted, count) in [(false, count - drifted), (true, drifted)] {
+            if count > 0 {
+                let key = (stream.ring.clone(), running.clone(), drifted);
+                let group = groups.entry(key).or_insert_with(|| RingRunning {
+                    ring: stream.ring.clone(),
+                    packages: running.clone(),
+                    drifted,
+                    ..RingRunning::default()
+                });
+                group.count += count;
+                group.conditions.add(condition, count);
+            }
+        }
+    }
+    groups
 }
 
 /// What the rings of a cluster type should run of an assignment.
@@ -202,7 +241,7 @@ async fn read(
             Place::Branch { .. } => None,
         })
         .collect();
-    let delivered = state.rooms.delivered(&packages).await?;
+    let delivered = state.services.delivered(&packages).await?;
     let hidden = git.hidden(caller);
     let mut views = Vec::new();
     for (place, commit) in places {
@@ -222,7 +261,7 @@ async fn on_branch(state: &ApiState, asked: Asked<'_>, ring: &str) -> Result<(De
     let Some(source) = selection::desired(&seen.envelope)?.source else { return Ok((Delivered::Gone, None)) };
     let folder = format!("{}/{}", asked.cluster_type, asked.target);
     let folders = [folder.clone()];
-    let found = state.rooms.rendered(&source.repo, &source.branch, &source.commit, &folders).await?;
+    let found = state.services.rendered(&source.repo, &source.branch, &source.commit, &folders).await?;
     let read = found.and_then(|mut found| found.remove(&folder));
     let delivered = read.map_or(Delivered::Gone, |file| Delivered::Read(file.map(std::sync::Arc::new)));
     Ok((delivered, Some(source.commit)))

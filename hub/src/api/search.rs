@@ -12,6 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::fleet::Order;
 use crate::catalog::view::ProblemView;
 use crate::store::api::search::{ClusterFound, NameFound, RolloutFound};
 use crate::store::catalog::{Kind, Visible};
@@ -73,18 +74,21 @@ pub(crate) async fn find(state: &ApiState, caller: &Caller, query: &SearchQuery)
     if text.len() > MAX_TEXT || text.contains(char::is_control) {
         return Err(ApiError::invalid("BadText", format!("`q` is a line of at most {MAX_TEXT} bytes")));
     }
-    let (store, visible) = (&state.store, caller.visible());
+    let (store, visible, order) = (&state.store, caller.visible(), Order::of(state).await?);
     let mut found = Vec::new();
     for kind in [Kind::Environment, Kind::Workload, Kind::ClusterType, Kind::DeploymentTarget, Kind::Assignment] {
-        found.extend(objects(kind, store.find_names(kind, &visible, text, limit).await?));
+        found.extend(objects(kind, store.find_names(kind, &visible, text, limit).await?, &order));
     }
     found.extend(store.find_clusters(&visible, text, limit).await?.into_iter().map(cluster));
     if visible == Visible::All {
-        found.extend(promoted(state, text).await?);
+        found.extend(promoted(state, text, &order).await?);
     }
     found.extend(store.find_rollouts(&visible, text, limit).await?.into_iter().filter_map(|one| rollout(one, text)));
     let problems = store.find_problems(&visible, text, limit).await?;
     found.extend(problems.into_iter().filter_map(|found| problem(found, text)));
+    for same in found.chunk_by_mut(|one, other| (&one.kind, &one.name) == (&other.kind, &other.name)) {
+        same.sort_by_cached_key(|one: &FoundView| order.place(one.environment.as_deref().unwrap_or_default()));
+    }
     // The sort is stable: kinds stay in the order above.
     found.sort_by_key(|found| rank(&found.name, text));
     found.truncate(limit);
@@ -104,7 +108,7 @@ fn rank(name: &str, text: &str) -> u8 {
 }
 
 /// A workload is one thing in every environment; the others belong to theirs.
-fn objects(kind: Kind, found: Vec<NameFound>) -> Vec<FoundView> {
+fn objects(kind: Kind, found: Vec<NameFound>, order: &Order) -> Vec<FoundView> {
     let mut views = Vec::new();
     let mut workloads: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     for NameFound { environment, name, parent, workspace, state, .. } in found {
@@ -127,7 +131,7 @@ fn objects(kind: Kind, found: Vec<NameFound>) -> Vec<FoundView> {
     views.extend(workloads.into_iter().map(|(name, (workspace, environments))| FoundView {
         kind: Kind::Workload.as_str().to_owned(),
         environment: None,
-        detail: format!("workload of {workspace} in {}", environments.join(", ")),
+        detail: format!("workload of {workspace} in {}", order.listed(environments)),
         link: links::workload(&name),
         name,
     }));
@@ -150,7 +154,7 @@ fn cluster(found: ClusterFound) -> FoundView {
 }
 
 /// Commits of main that environments know.
-async fn promoted(state: &ApiState, text: &str) -> Result<Vec<FoundView>, ApiError> {
+async fn promoted(state: &ApiState, text: &str, order: &Order) -> Result<Vec<FoundView>, ApiError> {
     let (digits, words) = (text.to_ascii_lowercase(), text.to_lowercase());
     let mut commits: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     for (environment, row) in state.store.promotions().await? {
@@ -165,7 +169,7 @@ async fn promoted(state: &ApiState, text: &str) -> Result<Vec<FoundView>, ApiErr
     let view = |(commit, (subject, environments)): (String, (String, Vec<String>))| FoundView {
         kind: "commit".to_owned(),
         environment: None,
-        detail: format!("{subject} ({})", environments.join(", ")),
+        detail: format!("{subject} ({})", order.listed(environments)),
         link: links::commit(&commit),
         name: commit,
     };

@@ -14,6 +14,7 @@ use utoipa::{IntoParams, ToSchema};
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
+use super::fleet::Order;
 use super::names::{self, Mentioned};
 use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
 use crate::store::StoreError;
@@ -111,7 +112,7 @@ pub struct GenerationQuery {
     pub generation: Option<i64>,
 }
 
-/// The newest desired state of each stream.
+/// The newest desired state of each stream, along the promotion chain.
 #[utoipa::path(get, path = "/desired-states", tag = "states", params(StateQuery),
     responses((status = OK, body = Page<StateView>)))]
 pub async fn desired_states(
@@ -139,7 +140,7 @@ pub async fn desired_states(
         .await;
     }
     let tick = state.ticks.current(&state.store).await?;
-    let mut found = state.store.newest_states(&caller.visible(), &filter).await?;
+    let mut found = along_the_chain(&state, &caller, &filter).await?;
     if found.is_empty() {
         let mentioned = Mentioned {
             environment: filter.environment.as_deref(),
@@ -153,6 +154,29 @@ pub async fn desired_states(
     found.truncate(limit);
     let next = found.last().filter(|_| more).and_then(|last| page::cursor(&last.stream));
     Ok(Listed { page: Page { items: views(&state, &caller, found).await?, removed: Vec::new(), next }, tick })
+}
+
+/// Streams of several environments: one after the other, as a commit reaches them.
+async fn along_the_chain(state: &ApiState, caller: &Caller, filter: &StateFilter) -> Result<Vec<StateSeen>, ApiError> {
+    let order = Order::of(state).await?;
+    let mut environments = match &filter.environment {
+        Some(environment) => vec![environment.clone()],
+        None => state.store.environments_of_states().await?,
+    };
+    environments.sort_by_cached_key(|name| order.place(name));
+    let begun = filter.from.as_ref().map(|from| order.place(&from.environment));
+    environments.retain(|name| begun.as_ref().is_none_or(|begun| order.place(name) >= *begun));
+    let (wanted, mut found) = (filter.limit, Vec::new());
+    for environment in environments {
+        let from = filter.from.clone().filter(|from| from.environment == environment);
+        let limit = wanted - found.len();
+        let filter = StateFilter { environment: Some(environment), from, limit, ..filter.clone() };
+        found.extend(state.store.newest_states(&caller.visible(), &filter).await?);
+        if found.len() >= wanted {
+            break;
+        }
+    }
+    Ok(found)
 }
 
 /// The desired state of one stream.
@@ -202,7 +226,20 @@ async fn find(
             return Err(missing());
         }
     }
-    state.store.state_of(&stream, generation).await?.ok_or_else(missing)
+    if let Some(seen) = state.store.state_of(&stream, generation).await? {
+        return Ok(seen);
+    }
+    let mentioned = Mentioned {
+        environment: Some(&stream.environment),
+        cluster_type: Some(&stream.cluster_type),
+        // Without a policy and clusters nothing names the one ring that there always is.
+        ring: Some(stream.ring.as_str()).filter(|ring| *ring != Stream::ALL),
+        ..Mentioned::default()
+    };
+    match names::check(state, caller, &mentioned).await {
+        Err(error) if error.reason == "UnknownName" => Err(ApiError { reason: "NotFound", ..error }),
+        checked => checked.and_then(|()| Err(missing())),
+    }
 }
 
 /// An application team sees its own entries.
@@ -217,6 +254,8 @@ async fn views(state: &ApiState, caller: &Caller, seen: Vec<StateSeen>) -> Resul
             view.entries.retain(|entry| own.contains(entry.assignment.as_str()));
             view.removed.retain(|name| own.contains(name.as_str()));
             view.unmanaged.retain(|name| own.contains(name.as_str()));
+            // How many others there are is nothing of theirs.
+            view.confirmed = view.entries.len() as u64;
         }
         views.push(view);
     }

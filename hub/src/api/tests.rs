@@ -1,4 +1,4 @@
-//! The router in memory over real databases, with fakes for the other rooms.
+//! The router in memory over real databases, with fakes for the other modules.
 
 /// The same test on SQLite and, where `KEDGE_TEST_POSTGRES` names a server, on PostgreSQL.
 macro_rules! on_each_database {
@@ -22,11 +22,14 @@ macro_rules! on_each_database {
 }
 
 pub(crate) mod answers;
+mod commits;
 mod compare;
 #[cfg(feature = "figures")]
 mod figures;
 pub(crate) mod fixture;
+mod halted;
 mod history;
+mod hostile;
 mod people;
 mod roles;
 pub(crate) mod rollouts;

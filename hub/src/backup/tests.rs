@@ -10,7 +10,7 @@ use super::*;
 use crate::history::{Entry, Place, What};
 use crate::keys::Keys;
 use crate::store::tokens::Role;
-use crate::store::{Store, meta, now, trial};
+use crate::store::{Store, meta, now, test_database};
 
 async fn fill(store: &Store, folder: &Path) -> Keys {
     let keys = Keys::open(&folder.join("keys"), store).await.unwrap();
@@ -85,20 +85,22 @@ fn sqlite_at(folder: &TempDir) -> String {
 
 #[tokio::test]
 async fn a_hub_comes_back_whole_and_gives_no_number_twice() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     back_and_forth(&store, &folder, &sqlite_at(&folder)).await;
 }
 
 #[tokio::test]
 async fn a_hub_on_postgres_comes_back_whole() {
-    let (Some(store), Some(to)) = (trial::postgres().await, trial::postgres_url().await) else { return };
+    let (Some(store), Some(to)) = (test_database::postgres().await, test_database::postgres_url().await) else {
+        return;
+    };
     back_and_forth(&store, &tempfile::tempdir().unwrap(), &to).await;
 }
 
 #[tokio::test]
 async fn a_hub_moves_from_sqlite_to_postgres_by_its_backup() {
-    let Some(to) = trial::postgres_url().await else { return };
-    let (folder, store) = trial::sqlite().await;
+    let Some(to) = test_database::postgres_url().await else { return };
+    let (folder, store) = test_database::sqlite().await;
     back_and_forth(&store, &folder, &to).await;
 }
 
@@ -137,20 +139,22 @@ async fn backup_under_writes(store: Store, folder: &TempDir, to_url: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_under_writes_is_of_one_moment() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let to = sqlite_at(&folder);
     backup_under_writes(store, &folder, &to).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_backup_under_writes_is_of_one_moment_on_postgres() {
-    let (Some(store), Some(to)) = (trial::postgres().await, trial::postgres_url().await) else { return };
+    let (Some(store), Some(to)) = (test_database::postgres().await, test_database::postgres_url().await) else {
+        return;
+    };
     backup_under_writes(store, &tempfile::tempdir().unwrap(), &to).await;
 }
 
 #[tokio::test]
 async fn a_backup_never_overwrites_a_file_and_leaves_none_half_made() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     fill(&store, folder.path()).await;
     let file = folder.path().join("out/hub.backup");
     std::fs::create_dir(folder.path().join("out")).unwrap();
@@ -165,7 +169,7 @@ async fn a_backup_never_overwrites_a_file_and_leaves_none_half_made() {
 
 #[tokio::test]
 async fn a_backup_that_is_cut_or_changed_restores_nothing() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     fill(&store, folder.path()).await;
     let file = folder.path().join("hub.backup");
     backup(&store, &folder.path().join("keys"), None, &file).await.unwrap();
@@ -184,11 +188,11 @@ async fn a_backup_that_is_cut_or_changed_restores_nothing() {
 
 #[tokio::test]
 async fn other_keys_are_never_overwritten_and_an_interrupted_try_can_be_repeated() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     fill(&store, folder.path()).await;
     let file = folder.path().join("hub.backup");
     backup(&store, &folder.path().join("keys"), None, &file).await.unwrap();
-    let (strange, stranger) = trial::sqlite().await;
+    let (strange, stranger) = test_database::sqlite().await;
     fill(&stranger, strange.path()).await;
     let error =
         restore(&file, &sqlite_at(&folder), &strange.path().join("keys"), &strange.path().join("c")).await.unwrap_err();

@@ -135,6 +135,16 @@ pub fn region(value: &str) -> Change {
     Change::Upsert(Arc::new(object))
 }
 
+/// Another value of `REGION` that loses in the west, some lines further down.
+pub fn overridden(value: &str) -> Change {
+    let text = format!(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: common, labels: {{platform-config: \"true\"}}}}\n\
+         data:\n  # Two lines\n  # more.\n  REGION: {value}\n  DB_PASSWORD: hunter2\n  PIN: \"4711\"\n"
+    );
+    let object = objects(&text, "https://git.example/platform/control-plane", None).remove(0);
+    Change::Upsert(Arc::new(object))
+}
+
 /// So many cluster types, each with as many targets; the labels of `region` are those of one cluster type.
 pub fn large(side: usize) -> Platform {
     let mut platform = platform();

@@ -3,7 +3,7 @@
 use kedge_model::{Kind as ObjectKind, ObjectId};
 use kedge_scheduler::Change;
 
-use super::testing::{finding, notes, region, scheduler};
+use super::testing::{finding, notes, overridden, region, scheduler};
 use super::*;
 use crate::store::catalog::{Filter, Visible};
 
@@ -13,13 +13,13 @@ macro_rules! on_each_database {
         $(mod $name {
             #[tokio::test]
             async fn sqlite() {
-                let (_folder, store) = crate::store::trial::sqlite().await;
+                let (_folder, store) = crate::store::test_database::sqlite().await;
                 super::$name(store).await;
             }
 
             #[tokio::test]
             async fn postgres() {
-                if let Some(store) = crate::store::trial::postgres().await {
+                if let Some(store) = crate::store::test_database::postgres().await {
                     super::$name(store).await;
                 }
             }
@@ -73,6 +73,27 @@ async fn a_changed_value_writes_the_assignments_that_have_it(store: Store) {
     let view: EnvironmentView = serde_json::from_str(&known.shown.body).unwrap();
     assert_eq!(view.publish.unwrap().outcome, "committed");
     assert_eq!(view.totals.unwrap().quarantined, 1);
+}
+
+async fn a_value_that_loses_is_written_where_it_changes_nothing_else(store: Store) {
+    let mut scheduler = scheduler();
+    update(&store, Term(0), "dev", &scheduler, None, &notes()).await.unwrap();
+    let before = store.current_tick().await.unwrap();
+    let delta = scheduler.update([overridden("anywhere")]);
+    assert!(delta.changed.iter().all(|assignment| &*assignment.id.cluster_type != "drone"), "REGION is west there");
+    update(&store, Term(0), "dev", &scheduler, Some(&delta), &CatalogNotes::default()).await.unwrap();
+    let known = store.catalog_row(Kind::Assignment, &Visible::All, "dev", "drone/hello-functional-test").await.unwrap();
+    let values: serde_json::Value = serde_json::from_str(&known.unwrap().values).unwrap();
+    let region = values.as_array().unwrap().iter().find(|value| value["key"] == "REGION").unwrap();
+    let lost = &region["candidates"][0];
+    assert_eq!((lost["text"].as_str(), lost["origin"]["line"].as_u64()), (Some("anywhere"), Some(7)));
+    assert_eq!(region["value"], "west");
+    assert!(store.current_tick().await.unwrap() > before);
+    let written = store.current_tick().await.unwrap();
+    let delta = scheduler.update([overridden("anywhere")]);
+    assert!(!delta.same.is_empty());
+    update(&store, Term(0), "dev", &scheduler, Some(&delta), &CatalogNotes::default()).await.unwrap();
+    assert_eq!(store.current_tick().await.unwrap(), written, "nothing is written twice");
 }
 
 async fn what_a_delta_removes_is_gone_and_watchers_hear_of_it(store: Store) {
@@ -155,6 +176,7 @@ on_each_database! {
     a_platform_becomes_rows,
     comparing_everything_again_writes_nothing,
     a_changed_value_writes_the_assignments_that_have_it,
+    a_value_that_loses_is_written_where_it_changes_nothing_else,
     what_a_delta_removes_is_gone_and_watchers_hear_of_it,
     a_full_comparison_mends_what_a_lost_delta_left,
     packing_quarantines_and_mends_without_touching_the_schedule,

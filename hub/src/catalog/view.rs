@@ -161,7 +161,7 @@ pub struct AssignmentView {
     pub labels: BTreeMap<String, String>,
     /// The policies that chose it.
     pub policies: Vec<String>,
-    /// `rendered` or `quarantined`
+    /// `rendered` or `quarantined`; of one that is asked for by its name also `removed`: Git doesn't describe it any more
     pub state: String,
     /// Why it is quarantined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -3,10 +3,12 @@
 //! hub.
 
 use clap::Args;
+use kedge_model::name::check_person_name;
 use kedge_model::wire::Timestamp;
 use serde_json::json;
 
 use super::Settings;
+use super::output::line;
 use crate::run::join_store;
 use crate::store::api::audit::AuditEntry;
 use crate::store::people::{PersonRow, Shared};
@@ -18,6 +20,9 @@ use crate::store::{Store, now};
 /// An administrator makes persons and access tokens and reads as a viewer does. It approves nothing and moves nothing. The
 /// audit log says that the token was made on the hub's host.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kedge-hub administrator --config /etc/kedge/hub.toml --name anna > anna.token")]
 pub(super) struct AdministratorArgs {
     #[command(flatten)]
     settings: Settings,
@@ -44,12 +49,12 @@ pub(super) async fn run(args: AdministratorArgs) -> anyhow::Result<()> {
     let token = add(&store, args.name.trim()).await?;
     store.close().await;
     eprintln!("{} may now make people and tokens, for a year: kedge login URL < TOKEN-FILE", args.name.trim());
-    println!("{token}");
+    line!("{token}")?;
     Ok(())
 }
 
 async fn add(store: &Store, name: &str) -> anyhow::Result<String> {
-    if name.is_empty() || name.len() > MAX_NAME || name.contains(char::is_control) {
+    if name.len() > MAX_NAME || check_person_name(name).is_err() {
         return Err(AdministratorError::BadName.into());
     }
     let (person, token) = (PersonRow::new(name, &[], ""), NewToken::generate());
@@ -92,11 +97,11 @@ fn entry(action: &str, object: &str, detail: serde_json::Value) -> AuditEntry {
 mod tests {
     use super::*;
     use crate::store::api::audit::AuditFilter;
-    use crate::store::trial;
+    use crate::store::test_database;
 
     #[tokio::test]
     async fn the_host_adds_an_administrator_and_the_audit_says_so() {
-        let (_folder, store) = trial::sqlite().await;
+        let (_folder, store) = test_database::sqlite().await;
         let text = add(&store, "anna").await.unwrap();
         let token = NewToken::parse(&text).unwrap();
         let stored = store.access_token(&token.id).await.unwrap().unwrap();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Settings;
+use super::output::line;
 use crate::backup;
 use crate::private;
 use crate::run::data::DataFolder;
@@ -15,6 +16,9 @@ use crate::run::{database_url, join_store};
 /// Works while the hub runs and is of one moment. The file holds the private keys: keep it where only you can read it. Make
 /// one after each change of keys. Mirrors and packages are made again and aren't in it.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kedge-hub backup --config /etc/kedge/hub.toml -o hub.backup")]
 pub(super) struct BackupArgs {
     #[command(flatten)]
     settings: Settings,
@@ -28,6 +32,9 @@ pub(super) struct BackupArgs {
 /// Everything issued from then on has higher numbers than the lost hub can have given, so agents accept it. What happened
 /// after the backup is unknown: clusters that joined since join again, tokens that were revoked since must be revoked again.
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kedge-hub restore --data /var/lib/kedge-hub hub.backup")]
 pub(super) struct RestoreArgs {
     #[command(flatten)]
     settings: Settings,
@@ -42,7 +49,7 @@ pub(super) async fn run(args: BackupArgs) -> anyhow::Result<()> {
     let made = backup::backup(&store, &config.keys, args.settings.config.as_deref(), &args.output).await;
     store.close().await;
     let made = made?;
-    println!("{}: {} rows of {} tables, {} key files", args.output.display(), made.rows, made.tables, made.keys);
+    line!("{}: {} rows of {} tables, {} key files", args.output.display(), made.rows, made.tables, made.keys)?;
     Ok(())
 }
 
@@ -54,10 +61,10 @@ pub(super) async fn restore(args: RestoreArgs) -> anyhow::Result<()> {
     let url = database_url(&config)?;
     let reference = config.data.join("restored-hub.toml");
     let made = backup::restore(&args.from, &url, &config.keys, &reference).await?;
-    println!("restored {} rows of {} tables and {} key files", made.rows, made.tables, made.keys);
+    line!("restored {} rows of {} tables and {} key files", made.rows, made.tables, made.keys)?;
     if reference.exists() {
-        println!("the configuration that was in force then is in {}", reference.display());
+        line!("the configuration that was in force then is in {}", reference.display())?;
     }
-    println!("start the hub again: kedge-hub serve");
+    line!("start the hub again: kedge-hub serve")?;
     Ok(())
 }

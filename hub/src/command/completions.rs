@@ -1,9 +1,9 @@
 //! `kedge-hub completions`: a script that completes commands and options in a shell.
 
-use std::io::Write as _;
-
 use clap::CommandFactory as _;
 use clap_complete::Shell;
+
+use super::output::print;
 
 /// Print a completion script for a shell.
 ///
@@ -20,5 +20,5 @@ pub struct CompletionsArgs {
 }
 
 pub fn run(args: &CompletionsArgs) -> anyhow::Result<()> {
-    Ok(std::io::stdout().write_all(&kedge_manual::completions(args.shell, super::Cli::command()))?)
+    Ok(print(&kedge_manual::completions(args.shell, super::Cli::command()))?)
 }

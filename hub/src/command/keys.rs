@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use kedge_model::wire::{Digest, KeyId};
 
 use super::Settings;
+use super::output::line;
 use crate::keys::Keys;
 use crate::keys::rotation::{Listed, What};
 use crate::run::join_store;
@@ -21,18 +22,31 @@ pub(super) enum KeysCommand {
     /// chain of signed key sets. Several hubs: copy the keys folder to all of them before you activate.
     Announce(AnnounceArgs),
     /// Use an announced one from now on
+    #[command(after_help = "\
+Examples:
+  kedge-hub keys activate --config /etc/kedge/hub.toml 1f0e0d0c")]
     Activate(ChosenArgs),
     /// End an old one: it signs or issues nothing any more
+    #[command(after_help = "\
+Examples:
+  kedge-hub keys retire --config /etc/kedge/hub.toml 1f0e0d0c")]
     Retire(ChosenArgs),
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kedge-hub keys list --config /etc/kedge/hub.toml")]
 pub(super) struct KeysArgs {
     #[command(flatten)]
     settings: Settings,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kedge-hub keys announce --config /etc/kedge/hub.toml
+  kedge-hub keys announce --config /etc/kedge/hub.toml --authority")]
 pub(super) struct AnnounceArgs {
     #[command(flatten)]
     settings: Settings,
@@ -123,15 +137,15 @@ fn choose(keys: &Keys, id: &str) -> anyhow::Result<Chosen> {
 }
 
 fn print(keys: &Keys) -> anyhow::Result<()> {
-    println!("key set {}", keys.key_set().version);
-    println!("{:<10} {:<33} {:<10} PRIVATE HALF", "KIND", "ID", "STATE");
+    line!("key set {}", keys.key_set().version)?;
+    line!("{:<10} {:<33} {:<10} PRIVATE HALF", "KIND", "ID", "STATE")?;
     for listed in keys.list()? {
         let kind = match listed.what {
             What::SigningKey => "signing",
             What::Authority => "authority",
         };
         let id: String = listed.id.chars().take(32).collect();
-        println!("{kind:<10} {id:<33} {:<10} {}", listed.state, if listed.here { "here" } else { "elsewhere" });
+        line!("{kind:<10} {id:<33} {:<10} {}", listed.state, if listed.here { "here" } else { "elsewhere" })?;
     }
     Ok(())
 }

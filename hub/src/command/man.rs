@@ -1,11 +1,12 @@
 //! `kedge-hub man`: manual pages made from the help texts.
 
-use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use kedge_manual::Section;
+
+use super::output::print;
 
 /// Print the manual page, or write one for each command.
 ///
@@ -26,7 +27,7 @@ pub struct ManArgs {
 
 pub fn run(args: &ManArgs) -> anyhow::Result<()> {
     match &args.out {
-        None => Ok(std::io::stdout().write_all(&kedge_manual::page(super::Cli::command(), Section::Administration)?)?),
+        None => Ok(print(&kedge_manual::page(super::Cli::command(), Section::Administration)?)?),
         Some(folder) => kedge_manual::write_pages(folder, super::Cli::command(), Section::Administration)
             .with_context(|| format!("the pages can't be written to `{}`", folder.display())),
     }

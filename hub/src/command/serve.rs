@@ -5,10 +5,15 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::Settings;
+use super::output::line;
 use crate::run::{Hub, notify, stopped as told_to_stop};
 
 /// Serve until told to stop (SIGTERM, Ctrl-C)
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  kedge-hub serve --data ./hub --control-plane ./demo/control-plane.git
+  kedge-hub serve --config /etc/kedge/hub.toml")]
 pub(super) struct ServeArgs {
     #[command(flatten)]
     settings: Settings,
@@ -34,12 +39,12 @@ pub(super) async fn run(args: ServeArgs) -> anyhow::Result<()> {
         () = told_to_stop(&mut early) => return Ok(()),
     };
     if let Some(tokens) = &hub.first_tokens {
-        println!(
+        line!(
             "The first administrator's token is in {}: it makes people and their tokens.",
             tokens.administrator.display()
-        );
-        println!("The platform team's first token is in {}", tokens.platform.display());
-        println!("Log in: kedge login http://{} --token-file {}", hub.api, tokens.platform.display());
+        )?;
+        line!("The platform team's first token is in {}", tokens.platform.display())?;
+        line!("Log in: kedge login http://{} --token-file {}", hub.api, tokens.platform.display())?;
     }
     notify::ready(&format!("serves on {} (API) and {} (agents)", hub.api, hub.agents));
     tokio::spawn(notify::watchdog(stopped.clone()));

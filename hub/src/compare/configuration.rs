@@ -15,8 +15,8 @@ pub(super) struct Group<'a> {
     right: Vec<&'a Place>,
 }
 
-/// A value of some targets, with what is shown of it. None: the key isn't set there.
-type Found<'a> = BTreeMap<Option<String>, (Option<&'a Value>, BTreeSet<&'a str>)>;
+/// A value of some targets and rings, with what is shown of it. None: the key isn't set there.
+type Found<'a> = BTreeMap<Option<String>, (Option<&'a Value>, BTreeSet<&'a str>, BTreeSet<&'a str>)>;
 
 pub(super) fn groups<'a>(left: &'a Workload, right: &'a Workload) -> Vec<Group<'a>> {
     let shared: Vec<&str> = left.cluster_types().intersection(&right.cluster_types()).copied().collect();
@@ -102,11 +102,13 @@ impl Group<'_> {
 fn found<'a>(places: &[&'a Place], key: &str) -> Found<'a> {
     let mut found = Found::new();
     for place in places {
-        for values in place.values.iter().flatten() {
+        for (index, values) in place.values.iter().flatten().enumerate() {
             let values: &'a Values = values;
             let value = values.get(key);
             let exact = value.map(|value| canonical(&value.exact));
-            found.entry(exact).or_insert_with(|| (value, BTreeSet::new())).1.insert(&place.target);
+            let (_, targets, rings) = found.entry(exact).or_insert_with(|| (value, BTreeSet::new(), BTreeSet::new()));
+            targets.insert(&place.target);
+            rings.extend(place.runs.get(index).map(|run| run.ring.as_str()));
         }
     }
     found
@@ -125,10 +127,11 @@ fn canonical(value: &serde_json::Value) -> String {
 /// As people see it, and whether something is hidden.
 fn shown(found: Found<'_>) -> (Vec<ValueAt>, bool) {
     let mut hidden = false;
-    let set = found.into_values().filter_map(|(value, targets)| {
+    let names = |names: BTreeSet<&str>| names.into_iter().map(str::to_owned).collect();
+    let set = found.into_values().filter_map(|(value, targets, rings)| {
         let value = value?;
         hidden |= value.exact != value.shown;
-        Some(ValueAt { value: value.shown.clone(), targets: targets.into_iter().map(str::to_owned).collect() })
+        Some(ValueAt { value: value.shown.clone(), targets: names(targets), rings: names(rings) })
     });
     let values = set.collect();
     (values, hidden)

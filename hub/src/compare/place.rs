@@ -22,7 +22,7 @@ pub struct At(pub Timestamp);
 pub enum SideError {
     #[error("`{0}` names no side to compare")]
     Shape(String),
-    #[error("`{0}` is no time")]
+    #[error("can't read `{0}` as a time")]
     Time(String),
     #[error("`{0}` is still to come")]
     Future(String),

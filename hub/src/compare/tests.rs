@@ -188,3 +188,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn rings_of_one_target_with_different_values_are_named() {
+    let mut both = place("drone", "hello-a", "1", &[("N", "1")]);
+    both.runs[0].ring = "canary".to_owned();
+    both.runs.push(Run { ring: "rest".to_owned(), ..both.runs[0].clone() });
+    both.values.as_mut().unwrap().extend(values(&[("N", "2")]).unwrap());
+    let compared =
+        compare(&side("stage", vec![both]), &side("prod", vec![place("drone", "hello-b", "1", &[("N", "2")])]));
+    let rings: Vec<_> = compared[0].configuration[0].left.iter().map(|one| one.rings.join(" ")).collect();
+    assert_eq!(rings, ["canary", "rest"]);
+}

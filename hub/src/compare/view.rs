@@ -17,6 +17,9 @@ pub struct CompareView {
     pub totals: CompareTotals,
     /// By name.
     pub workloads: Vec<WorkloadCompared>,
+    /// Where clusters report changes by hand: the values there aren't known, and aren't compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// More workloads: ask again with `cursor` set to it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
@@ -122,12 +125,15 @@ pub struct KeyCompared {
     pub redacted: bool,
 }
 
-/// A value, and the targets that have it.
+/// A value, and the targets and rings that have it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ValueAt {
     pub value: serde_json::Value,
     pub targets: Vec<String>,
+    /// Empty: nothing was delivered there yet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub rings: Vec<String>,
 }
 
 impl SideRun {

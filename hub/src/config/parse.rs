@@ -457,6 +457,7 @@ fn read_packages(mut section: Section<'_, '_>, packages: &mut Packages) {
     if let Some(program) = section.filled("helm") {
         packages.helm = PathBuf::from(program.value);
     }
+    packages.renderer = section.path("renderer");
     section.finish();
 }
 

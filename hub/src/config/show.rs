@@ -92,6 +92,9 @@ pub fn settings(config: &Config) -> String {
     out.list("hosts", &config.packages.hosts);
     out.text("kustomize", &config.packages.kustomize.display().to_string());
     out.text("helm", &config.packages.helm.display().to_string());
+    if let Some(socket) = &config.packages.renderer {
+        out.text("renderer", &socket.display().to_string());
+    }
     out.section("[history]");
     out.text("keep", &duration(config.history.keep));
     out.text("max_size", &bytes(config.history.max_size));

@@ -1,5 +1,5 @@
 //! An entry of the history as a CloudEvent (1.0, JSON, structured mode). Pure: which destination wants it, its type, its
-//! subject and its data. Called by `courier`.
+//! subject and its data. Called by `dispatcher`.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -103,14 +103,15 @@ impl EventKind {
 
     /// Whether it covers this entry.
     pub fn covers(self, entry: &Recorded) -> bool {
-        let drifts = matches!(entry.event.as_str(), "Drifted" | "DriftEnded");
+        let drifts = matches!(entry.event.as_str(), "Drifted" | "DriftEnded" | "DriftRepaired");
         match self {
             EventKind::Rollout => entry.kind == Kind::Rollout,
             EventKind::Promotion => entry.kind == Kind::Promotion,
             EventKind::Approval => entry.kind == Kind::Approval,
             EventKind::Cluster => entry.kind == Kind::Cluster,
             EventKind::Condition => entry.kind == Kind::Condition && !drifts,
-            EventKind::Drift => entry.kind == Kind::Condition && drifts,
+            // Before it was a kind of its own, it was one of conditions.
+            EventKind::Drift => entry.kind == Kind::Drift || (entry.kind == Kind::Condition && drifts),
             EventKind::Failure => match entry.kind {
                 Kind::Condition => entry.event == "Failed",
                 Kind::Problem => match entry.what() {
@@ -162,7 +163,7 @@ fn kind_of(entry: &Recorded) -> String {
         Some(What::Repository { .. }) => "repository",
         Some(What::Policy { .. }) => "policy",
         _ => match entry.kind {
-            Kind::Condition => "assignment",
+            Kind::Condition | Kind::Drift => "assignment",
             other => other.as_str(),
         },
     };
@@ -188,7 +189,9 @@ pub fn subject_of(entry: &Recorded) -> String {
             None => format!("environments/{environment}/promotions"),
         },
         (Kind::Promotion, _) => format!("environments/{environment}/promotions"),
-        (Kind::Condition, _) => format!("environments/{environment}/assignments/{}/{}", place.assignment, cluster()),
+        (Kind::Condition | Kind::Drift, _) => {
+            format!("environments/{environment}/assignments/{}/{}", place.assignment, cluster())
+        }
         (Kind::Cluster, _) => format!("clusters/{}", cluster()),
         (Kind::Problem, Some(What::Repository { url, .. })) => format!("repositories/{url}"),
         (kind, _) => format!("environments/{environment}/{}/{}", kind.as_str(), place.assignment),

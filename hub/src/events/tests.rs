@@ -1,4 +1,4 @@
-//! Couriers with a real HTTP receiver that fails, is slow, refuses and goes away, and with a leader that is cut off.
+//! Dispatchers with a real HTTP receiver that fails, is slow, refuses and goes away, and with a leader that is cut off.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -20,12 +20,12 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::courier::{Courier, Pace};
+use super::dispatcher::{EventDispatcher, Pace};
 use super::window::Window;
 use super::*;
 use crate::history::{Entry, Place, Recorded, What};
 use crate::store::catalog::Kind as CatalogKind;
-use crate::store::{now, trial};
+use crate::store::{now, test_database};
 
 const SECRET: &str = "a secret of some length\n";
 const QUICK: Pace = Pace {
@@ -167,13 +167,13 @@ fn condition(cluster: u8, word: &str) -> Entry {
     Entry::new(now(), place, what)
 }
 
-/// A courier as `Events::lead` makes it, in a hurry.
-async fn courier(store: &Store, destination: &Destination) -> Courier {
+/// A dispatcher as `Events::lead` makes it, in a hurry.
+async fn dispatcher(store: &Store, destination: &Destination) -> EventDispatcher {
     let known = store.open_deliveries(Term(0), &[&destination.name]).await.unwrap();
     let source = Arc::new(Source { address: "https://hub.test:7443".to_owned(), era: String::new() });
-    let mut courier = Courier::new(store.clone(), Term(0), destination.clone(), known[0].clone(), source);
-    courier.pace = QUICK;
-    courier
+    let mut dispatcher = EventDispatcher::new(store.clone(), Term(0), destination.clone(), known[0].clone(), source);
+    dispatcher.pace = QUICK;
+    dispatcher
 }
 
 async fn await_saved(store: &Store, what: impl Fn(&Delivery) -> bool) -> Delivery {
@@ -205,9 +205,9 @@ fn assert_whole_and_ordered(events: &[Value], ids: usize) {
 
 #[tokio::test]
 async fn events_arrive_signed_and_only_those_that_were_asked_for() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let receiver = Receiver::start(taken).await;
-    let before = courier(&store, &receiver.destination(&folder, "ops")).await;
+    let before = dispatcher(&store, &receiver.destination(&folder, "ops")).await;
     let entries = vec![
         rollout(7, "started"),
         condition(1, "Converging"),
@@ -259,15 +259,15 @@ async fn events_arrive_signed_and_only_those_that_were_asked_for() {
 
 #[tokio::test]
 async fn other_environments_are_left_out_and_what_is_of_none_is_not() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let receiver = Receiver::start(taken).await;
     let only = Destination { environments: vec!["stage".to_owned()], ..receiver.destination(&folder, "ops") };
-    let courier = courier(&store, &only).await;
+    let dispatcher = dispatcher(&store, &only).await;
     let mut staged = rollout(8, "started");
     staged.place.environment = "stage".to_owned();
     let repository = What::Repository { failing: true, url: "https://git.test/a".to_owned(), error: None };
     store.record(vec![rollout(7, "started"), staged, Entry::new(now(), Place::default(), repository)]).await.unwrap();
-    let task = tokio::spawn(courier.run());
+    let task = tokio::spawn(dispatcher.run());
     receiver.await_count(2).await;
     await_saved(&store, |delivery| delivery.sent == 2).await;
     let subjects: BTreeSet<String> =
@@ -279,7 +279,7 @@ async fn other_environments_are_left_out_and_what_is_of_none_is_not() {
 
 #[tokio::test]
 async fn a_receiver_that_fails_is_slow_and_goes_away_loses_nothing() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let tries = Arc::new(Mutex::new(0_u32));
     let counted = Arc::clone(&tries);
     let receiver = Receiver::start(move |_| {
@@ -290,11 +290,11 @@ async fn a_receiver_that_fails_is_slow_and_goes_away_loses_nothing() {
         (status, Duration::from_millis(u64::from(*tries % 7)))
     })
     .await;
-    let courier = courier(&store, &receiver.destination(&folder, "ops")).await;
+    let dispatcher = dispatcher(&store, &receiver.destination(&folder, "ops")).await;
     for number in 0..60 {
         store.record(vec![rollout(number % 5, "active"), condition((number % 4) as u8, "Failed")]).await.unwrap();
     }
-    let task = tokio::spawn(courier.run());
+    let task = tokio::spawn(dispatcher.run());
     receiver.await_count(40).await;
     // It goes away for a while, and comes back at the same address.
     receiver.task.abort();
@@ -320,21 +320,21 @@ async fn a_receiver_that_fails_is_slow_and_goes_away_loses_nothing() {
 
 #[tokio::test]
 async fn a_leader_that_is_cut_off_again_and_again_loses_nothing_and_keeps_the_order() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let receiver = Receiver::start(|_| (StatusCode::OK, Duration::from_millis(2))).await;
     let destination = receiver.destination(&folder, "ops");
-    let first = courier(&store, &destination).await;
+    let first = dispatcher(&store, &destination).await;
     drop(first);
     for number in 0..100 {
         store.record(vec![rollout(number % 3, "active"), condition((number % 20) as u8, "Failed")]).await.unwrap();
     }
     for round in 0..8 {
-        let task = tokio::spawn(courier(&store, &destination).await.run());
+        let task = tokio::spawn(dispatcher(&store, &destination).await.run());
         receiver.await_count(round * 20 + 1).await;
         task.abort();
         assert!(task.await.unwrap_err().is_cancelled());
     }
-    let task = tokio::spawn(courier(&store, &destination).await.run());
+    let task = tokio::spawn(dispatcher(&store, &destination).await.run());
     await_saved(&store, |delivery| delivery.waiting_since.is_none() && delivery.entry > 0).await;
     let newest = store.newest_history().await.unwrap();
     await_saved(&store, |delivery| delivery.entry == newest).await;
@@ -344,17 +344,17 @@ async fn a_leader_that_is_cut_off_again_and_again_loses_nothing_and_keeps_the_or
 
 #[tokio::test]
 async fn an_event_that_is_refused_holds_only_its_subject_and_is_given_up_in_the_end() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let receiver = Receiver::start(|event| {
         let refused =
             event["type"] == "dev.kedge.rollout.started" && event["subject"] == "environments/prod/rollouts/1";
         (if refused { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::OK }, Duration::ZERO)
     })
     .await;
-    let courier = courier(&store, &receiver.destination(&folder, "ops")).await;
+    let dispatcher = dispatcher(&store, &receiver.destination(&folder, "ops")).await;
     let entries = vec![rollout(1, "started"), rollout(1, "stopped"), rollout(2, "started"), rollout(2, "complete")];
     store.record(entries).await.unwrap();
-    let task = tokio::spawn(courier.run());
+    let task = tokio::spawn(dispatcher.run());
     receiver.await_count(3).await;
     let delivery = await_saved(&store, |delivery| delivery.waiting_since.is_none()).await;
     assert_eq!((delivery.sent, delivery.given_up, delivery.failing_since), (3, 1, None));
@@ -365,11 +365,11 @@ async fn an_event_that_is_refused_holds_only_its_subject_and_is_given_up_in_the_
 
 #[tokio::test]
 async fn a_destination_that_fails_for_long_is_a_problem_until_it_is_over_and_holds_no_other() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let bad = Receiver::start(|_| (StatusCode::UNAUTHORIZED, Duration::ZERO)).await;
     let good = Receiver::start(taken).await;
     let destination = bad.destination(&folder, "bad");
-    let mut failing = courier(&store, &destination).await;
+    let mut failing = dispatcher(&store, &destination).await;
     failing.pace = Pace { problem: Duration::ZERO, ..QUICK };
     let problems = async || store.catalog_digests(CatalogKind::Problem, "", None).await.unwrap().into_keys();
     store.record(vec![rollout(1, "started")]).await.unwrap();
@@ -416,13 +416,13 @@ async fn destination_nowhere(folder: &TempDir) -> Destination {
 
 #[tokio::test]
 async fn a_round_that_fails_is_one_failure_and_the_next_try_comes_soon() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let receiver = Receiver::start(|_| (StatusCode::BAD_GATEWAY, Duration::ZERO)).await;
-    let mut courier = courier(&store, &receiver.destination(&folder, "ops")).await;
+    let mut dispatcher = dispatcher(&store, &receiver.destination(&folder, "ops")).await;
     // Sixteen failures in a row would mean minutes.
-    courier.pace = Pace { first: Duration::from_millis(50), longest: Duration::from_secs(600), ..QUICK };
+    dispatcher.pace = Pace { first: Duration::from_millis(50), longest: Duration::from_secs(600), ..QUICK };
     store.record((0..16).map(|number| rollout(number, "started")).collect()).await.unwrap();
-    let task = tokio::spawn(courier.run());
+    let task = tokio::spawn(dispatcher.run());
     await_saved(&store, |delivery| delivery.failing_since.is_some()).await;
     receiver.now_answers(taken);
     receiver.await_count(16).await;
@@ -431,13 +431,13 @@ async fn a_round_that_fails_is_one_failure_and_the_next_try_comes_soon() {
 
 #[tokio::test]
 async fn a_secret_that_cannot_be_read_makes_events_wait() {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let receiver = Receiver::start(taken).await;
     let destination = receiver.destination(&folder, "ops");
-    let courier = courier(&store, &destination).await;
+    let dispatcher = dispatcher(&store, &destination).await;
     std::fs::remove_file(&destination.secret_file).unwrap();
     store.record(vec![rollout(1, "started")]).await.unwrap();
-    let task = tokio::spawn(courier.run());
+    let task = tokio::spawn(dispatcher.run());
     let delivery = await_saved(&store, |delivery| delivery.failing_since.is_some()).await;
     assert!(delivery.error.unwrap().contains("secret can't be read") && receiver.events().is_empty());
     std::fs::write(&destination.secret_file, SECRET).unwrap();

@@ -1,6 +1,6 @@
 //! The events between what is settled and what was read: which may be sent now, and how far the cursor may go. Pure. The first
 //! unsettled one of each subject may be on its way, so that events of one subject arrive in order, and a subject that is
-//! refused holds no other. Owned by a `courier`.
+//! refused holds no other. Owned by a `dispatcher`.
 
 use std::collections::{BTreeMap, HashSet};
 

@@ -413,6 +413,7 @@ async fn a_repository_at_a_path_is_copied_when_it_moved() {
     assert!(head.path.starts_with(root.path().join("mirrors")));
     let error = mirrors.head("../nowhere", "main", Trust::Platform).await.unwrap_err();
     assert!(error.to_string().contains("there is no Git repository at"), "{error}");
+    assert!(!error.to_string().contains("does not appear to be"), "it is said once: {error}");
 }
 
 #[tokio::test]

@@ -262,8 +262,13 @@ async fn from_path(
     let (source, names) = (source.to_owned(), asks.clone());
     let there = blocking(move || {
         let repo = gix::open::Options::isolated().open(&source).map_err(|error| {
+            // All but the last cause say again that there is none.
+            let mut why: &dyn std::error::Error = &error;
+            while let Some(cause) = why.source() {
+                why = cause;
+            }
             Fault::passing(
-                format!("there is no Git repository at `{}`: {}", source.display(), chain(&error)),
+                format!("there is no Git repository at `{}`: {why}", source.display()),
                 "mend the address, and check who may read the folder",
             )
         })?;

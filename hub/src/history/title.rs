@@ -3,7 +3,7 @@
 use kedge_rollout::rollout::stop_words;
 
 use super::Place;
-use super::what::{Change, Spot, What};
+use super::what::{Change, REPAIR, Spot, What};
 
 /// Digits of a commit that people recognise it by.
 const DIGITS: usize = 8;
@@ -26,6 +26,9 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
             let version = version.as_deref().map(|version| format!(" ({version})")).unwrap_or_default();
             match condition.as_str() {
                 "Converged" => format!("{assignment} converged{on}{version}"),
+                "Converging" if reason.as_deref() == Some(REPAIR) => {
+                    format!("{assignment} is being repaired{on}{}", behind(&[message.as_deref()]))
+                }
                 "Converging" => format!("{assignment} changes{on}"),
                 "Failed" => format!("{assignment} failed{on}{}", behind(&[reason.as_deref(), message.as_deref()])),
                 "Unknown" => format!("{assignment} is unknown{on}"),
@@ -33,9 +36,14 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
                 other => format!("{assignment} is {other}{on}"),
             }
         }
-        What::Lost { count } => format!("{count} older events{on} were lost: a cluster keeps its newest only"),
+        What::Lost { count } => {
+            format!(
+                "{count} events{on} aren't told: the cluster kept newer ones only, or has more than history takes of one"
+            )
+        }
         What::Drifted { drift } => format!("{assignment} drifted{on}: {drift}"),
         What::DriftEnded { .. } => format!("{assignment} is as it should be again{on}"),
+        What::DriftRepaired { drift } => format!("{assignment} drifted and was repaired{on}: {drift}"),
         What::Issued { generation, change, version, .. } => {
             let ring = stream(place);
             let version = version.as_deref().map(|version| format!(" {version}")).unwrap_or_default();
@@ -48,7 +56,8 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
             }
         }
         What::Reissued { generation, assignments } => {
-            format!("generation {generation} of {} says the same of its {assignments} assignments", stream(place))
+            let of = if *assignments == 1 { "1 assignment".to_owned() } else { format!("{assignments} assignments") };
+            format!("generation {generation} of {} has the same content for its {of}", stream(place))
         }
         What::Walked { subject, steps, .. } => {
             let took: u64 = steps.iter().map(|step| step.took_ms).sum();
@@ -71,7 +80,7 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
                 "passed" => format!("“{subject}” passed the gate of {environment}{why}"),
                 "failed" => format!("“{subject}” failed in {environment}{why}"),
                 "reopened" => format!("“{subject}” had passed {environment} and is open again{why}"),
-                "superseded" => format!("“{subject}” was overtaken in {environment}{why}"),
+                "superseded" => format!("“{subject}” was superseded in {environment}{why}"),
                 "adopted" => format!("“{subject}” is what {environment} runs already{why}"),
                 other => format!("“{subject}” is {other} in {environment}{why}"),
             }
@@ -101,20 +110,23 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
             let why = behind(&[told.as_deref()]);
             match state.as_str() {
                 "rolling" => format!("rollout {rollout} began in ring {}", place.ring),
+                "resumed" => format!("rollout {rollout} goes on in ring {}", place.ring),
                 "passed" => format!("rollout {rollout} passed ring {}{why}", place.ring),
                 "stopped" => match told {
                     Some(told) => format!("rollout {rollout} stopped: {}", stop_words(&place.ring, told)),
                     None => format!("rollout {rollout} stopped in ring {}", place.ring),
                 },
-                "returned" => format!("ring {} went back to what it had before rollout {rollout}", place.ring),
+                "returned" => format!("ring {} goes back to what it had before rollout {rollout}", place.ring),
                 other => format!("rollout {rollout} is {other} in ring {}", place.ring),
             }
         }
         What::Word { about, say, reason, ring, refused } => {
             let ring = ring.as_deref().map(|ring| format!(", ring {ring}")).unwrap_or_default();
+            // The entry names the commit of a promotion beside it.
+            let about = if about == "promotion" { "" } else { about };
             match refused {
-                Some(refused) => format!("{say} of {about}{ring} was refused: {refused}"),
-                None => format!("{say} of {about}{ring}{}", behind(&[Some(reason)])),
+                Some(refused) => format!("{}{ring} was refused: {refused}", spaced(act(say), about)),
+                None => format!("{}{ring}{}", spaced(done(say), about), behind(&[Some(reason)])),
             }
         }
         What::Joined { name } => format!("{} joined {}", cluster.unwrap_or(name), stream(place)),
@@ -130,13 +142,17 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
         }
         What::Back => format!("{} is back", cluster.unwrap_or("a cluster")),
         What::Cloned => {
-            format!("two hosts write as {}: one of them is a copy", cluster.unwrap_or("a cluster"))
+            let cluster = cluster.unwrap_or("a cluster");
+            format!("two hosts write as {cluster}: one of them is a copy, or its disk was put back to an earlier state")
         }
         What::Hold { held: true, by, reason } => format!("{assignment} is held{on} by {by}{}", behind(&[Some(reason)])),
         What::Hold { held: false, by, .. } => format!("{assignment} is no longer held{on} by {by}"),
         What::Audit { action, object, result, .. } => match result.as_str() {
             "done" => format!("{action} {object}"),
-            refused => format!("{action} {object} was refused: {refused}"),
+            refused => {
+                let why = refused.strip_prefix("refused: ").unwrap_or(refused);
+                format!("{} was refused: {why}", spaced(action, object))
+            }
         },
         What::Problem { ended, message, quarantines, .. } => {
             let whose = if assignment.is_empty() { String::new() } else { format!("{assignment}: ") };
@@ -144,7 +160,7 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
                 (false, true) => format!("{whose}quarantined: {message}"),
                 (true, true) => format!("{whose}no longer quarantined: {message}"),
                 (false, false) => format!("{whose}{message}"),
-                (true, false) => format!("{whose}mended: {message}"),
+                (true, false) => format!("{whose}fixed: {message}"),
             }
         }
         What::Repository { failing: true, url, error } => {
@@ -157,6 +173,38 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
 /// `: one: other`, of what there is.
 fn behind(parts: &[Option<&str>]) -> String {
     parts.iter().flatten().filter(|part| !part.is_empty()).map(|part| format!(": {part}")).collect()
+}
+
+fn spaced(one: &str, other: &str) -> String {
+    if other.is_empty() { one.to_owned() } else { format!("{one} {other}") }
+}
+
+/// What a person did, by the word as they typed it.
+fn done(say: &str) -> &str {
+    match say {
+        "approve" => "approved",
+        "override" => "overrode",
+        "now" => "started outside its windows",
+        "pause" => "paused",
+        "resume" => "resumed",
+        "abort" => "aborted",
+        "rollback" => "rolled back",
+        other => other,
+    }
+}
+
+/// What a person tried.
+fn act(say: &str) -> &str {
+    match say {
+        "approve" => "approving",
+        "override" => "overriding",
+        "now" => "starting outside its windows",
+        "pause" => "pausing",
+        "resume" => "resuming",
+        "abort" => "aborting",
+        "rollback" => "rolling back",
+        other => other,
+    }
 }
 
 fn stream(place: &Place) -> String {
@@ -214,6 +262,29 @@ mod tests {
             ring: Some("canary".to_owned()),
             refused: None,
         };
-        assert_eq!(of(&word, &place, None), "approve of rollout 7, ring canary: seen");
+        assert_eq!(of(&word, &place, None), "approved rollout 7, ring canary: seen");
+        let word = What::Word {
+            about: "promotion".to_owned(),
+            say: "approve".to_owned(),
+            reason: "fine".to_owned(),
+            ring: None,
+            refused: None,
+        };
+        assert_eq!(of(&word, &place, None), "approved: fine");
+        let same = What::Reissued { generation: 13, assignments: 2 };
+        assert_eq!(
+            of(&same, &place, None),
+            "generation 13 of prod/drone/canary has the same content for its 2 assignments"
+        );
+        let write = What::Audit {
+            action: "rollout.rollback".to_owned(),
+            object: "rollout 7".to_owned(),
+            role: String::new(),
+            address: String::new(),
+            result: "refused: NotFound".to_owned(),
+            token: String::new(),
+            detail: serde_json::Value::Null,
+        };
+        assert_eq!(of(&write, &place, None), "rollout.rollback rollout 7 was refused: NotFound");
     }
 }

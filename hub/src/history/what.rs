@@ -35,6 +35,10 @@ pub enum What {
     DriftEnded {
         was: String,
     },
+    /// The agent put it right, as its event log tells.
+    DriftRepaired {
+        drift: String,
+    },
     /// A new desired state says something else of an assignment.
     Issued {
         generation: u64,
@@ -154,7 +158,7 @@ pub enum What {
     Left {
         state: String,
     },
-    /// Its promise is broken, or its applier is stuck: nothing is known of what it runs.
+    /// It missed its check-in, or its applier is stuck: nothing is known of what it runs.
     Unknown {
         stuck: bool,
     },
@@ -197,6 +201,9 @@ pub enum What {
     },
 }
 
+/// Why an assignment is Converging, when what it has is put right again.
+pub const REPAIR: &str = "Drift";
+
 /// What a desired state does to an assignment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -218,7 +225,7 @@ pub struct Spot {
     pub ring: String,
 }
 
-/// A step of a walk.
+/// A step of a reconciliation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
@@ -231,9 +238,8 @@ pub struct Step {
 impl What {
     pub fn kind(&self) -> Kind {
         match self {
-            What::Condition { .. } | What::Lost { .. } | What::Drifted { .. } | What::DriftEnded { .. } => {
-                Kind::Condition
-            }
+            What::Condition { .. } | What::Lost { .. } => Kind::Condition,
+            What::Drifted { .. } | What::DriftEnded { .. } | What::DriftRepaired { .. } => Kind::Drift,
             What::Issued { .. } | What::Reissued { .. } => Kind::Generation,
             What::Walked { .. } | What::Landed { .. } | What::Published { .. } | What::PullRequest { .. } => {
                 Kind::Publish
@@ -260,6 +266,7 @@ impl What {
             What::Lost { .. } => "Lost",
             What::Drifted { .. } => "Drifted",
             What::DriftEnded { .. } => "DriftEnded",
+            What::DriftRepaired { .. } => "DriftRepaired",
             What::Issued { change, .. } => change.word(),
             What::Reissued { .. } => "reissued",
             What::Walked { .. } => "walked",

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use kedge_model::wire::Timestamp;
 
 use super::series::{Measure, Series, Sum, age, environments, places};
+use crate::status::tally::{Presence, Word};
 use crate::store::figures::{Aged, Figures, Kept, Passage, Place, RolloutWord};
-use crate::truth::tally::{Presence, Word};
 
 const PRESENCES: [(Presence, &str); 3] =
     [(Presence::Joined, "joined"), (Presence::Reporting, "reporting"), (Presence::Unknown, "unknown")];
@@ -60,7 +60,7 @@ pub fn series(figures: &Figures, now: Timestamp) -> Vec<Series> {
         ),
         by_place(
             "assignments",
-            "Assignments on clusters by condition; those of a cluster without contact are unknown",
+            "Assignments on clusters by condition; those of an offline cluster are unknown",
             "condition",
             &CONDITIONS,
             &figures.assignments,

@@ -10,10 +10,10 @@ use super::gathered::Looked;
 use super::own::{Found, Room};
 use super::series::MOST_PLACES;
 use super::*;
+use crate::status::tally::{Presence, Word};
 use crate::store::events::Delivery;
 use crate::store::figures::{Aged, Figures, Passage, Place, RolloutWord};
-use crate::store::trial;
-use crate::truth::tally::{Presence, Word};
+use crate::store::test_database;
 
 fn place(environment: &str, ring: &str) -> Place {
     Place { environment: environment.to_owned(), ring: ring.to_owned() }
@@ -106,7 +106,7 @@ fn a_thousand_rings_that_git_names_make_a_bounded_text() {
 
 #[tokio::test]
 async fn figures_come_from_the_database_and_say_when_it_is_away() {
-    let (_folder, store) = trial::sqlite().await;
+    let (_folder, store) = test_database::sqlite().await;
     figures_of(&store).await;
     store.close().await;
     let metrics = Metrics::new();
@@ -117,7 +117,7 @@ async fn figures_come_from_the_database_and_say_when_it_is_away() {
 
 #[tokio::test]
 async fn figures_come_from_postgres_too() {
-    let Some(store) = trial::postgres().await else { return };
+    let Some(store) = test_database::postgres().await else { return };
     figures_of(&store).await;
 }
 

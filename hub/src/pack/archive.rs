@@ -5,7 +5,7 @@
 //! delivered again as something new. `Cargo.lock` pins it (zstd 1.5.7) and a test holds a digest.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read as _};
 
 /// Files by their path in the package.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,6 +32,10 @@ pub enum ArchiveError {
     Bytes,
     #[error("the package can't be compressed")]
     Compress(#[source] io::Error),
+    #[error("the archive can't be read")]
+    Unreadable(#[source] io::Error),
+    #[error("`{}` isn't a plain file", .0.escape_debug())]
+    NotAFile(String),
 }
 
 /// Far above a folder of manifests; a bound for an agent's disk and for our memory.
@@ -73,7 +77,27 @@ impl Contents {
         zstd::bulk::compress(&tar, LEVEL).map_err(ArchiveError::Compress)
     }
 
-    fn tar(&self) -> io::Result<Vec<u8>> {
+    /// What `tar` made; from somebody who isn't trusted. Nothing but whole plain files.
+    pub fn of_tar(bytes: &[u8]) -> Result<Contents, ArchiveError> {
+        let mut contents = Contents::default();
+        for entry in tar::Archive::new(bytes).entries().map_err(ArchiveError::Unreadable)? {
+            let mut entry = entry.map_err(ArchiveError::Unreadable)?;
+            let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+            if entry.header().entry_type() != tar::EntryType::Regular || path.contains('\u{fffd}') {
+                return Err(ArchiveError::NotAFile(path.chars().take(200).collect()));
+            }
+            let executable = entry.header().mode().map_err(ArchiveError::Unreadable)? & 0o100 != 0;
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content).map_err(ArchiveError::Unreadable)?;
+            if content.len() as u64 != entry.size() {
+                return Err(ArchiveError::Unreadable(io::ErrorKind::UnexpectedEof.into()));
+            }
+            contents.add(&path, content, executable)?;
+        }
+        Ok(contents)
+    }
+
+    pub fn tar(&self) -> io::Result<Vec<u8>> {
         let mut builder = tar::Builder::new(Vec::new());
         for (path, file) in &self.files {
             let mut header = tar::Header::new_ustar();
@@ -140,6 +164,44 @@ mod tests {
             seen.push((entry.path().unwrap().display().to_string(), header.mode().unwrap()));
         }
         assert_eq!(seen, [("a".to_owned(), 0o644), ("b/run".to_owned(), 0o755)]);
+    }
+
+    #[test]
+    fn a_tar_of_ours_is_read_back_and_one_with_anything_but_plain_files_is_refused() {
+        let long = format!("{}/{}", "folder".repeat(40), "name".repeat(60));
+        let ours = contents(&[("b/run", b"1", true), ("a", b"", false), (&long, b"x", false)]);
+        let tar = ours.tar().unwrap();
+        assert_eq!(Contents::of_tar(&tar).unwrap(), ours);
+        assert!(Contents::of_tar(&tar[..tar.len() - 1600]).is_err(), "half of it");
+        assert!(Contents::of_tar(&[7; 1024]).is_err(), "garbage");
+        for kind in [
+            tar::EntryType::Symlink,
+            tar::EntryType::Link,
+            tar::EntryType::Directory,
+            tar::EntryType::Fifo,
+            tar::EntryType::Char,
+        ] {
+            assert!(matches!(Contents::of_tar(&hostile("a", kind)), Err(ArchiveError::NotAFile(_))), "{kind:?}");
+        }
+        assert!(Contents::of_tar(&hostile("a", tar::EntryType::GNUSparse)).is_err());
+        for path in ["../a", "/etc/a", "a/../b", "a//b"] {
+            let tar = hostile(path, tar::EntryType::Regular);
+            assert!(matches!(Contents::of_tar(&tar), Err(ArchiveError::Path(_))), "{path}");
+        }
+    }
+
+    /// What the library itself wouldn't write.
+    fn hostile(path: &str, kind: tar::EntryType) -> Vec<u8> {
+        let mut header = tar::Header::new_gnu();
+        header.as_old_mut().name[..path.len()].copy_from_slice(path.as_bytes());
+        header.set_entry_type(kind);
+        header.set_link_name("/etc/passwd").unwrap();
+        header.set_size(0);
+        header.set_mode(0o644);
+        header.set_cksum();
+        let mut builder = tar::Builder::new(Vec::new());
+        builder.append(&header, &b""[..]).unwrap();
+        builder.into_inner().unwrap()
     }
 
     #[test]

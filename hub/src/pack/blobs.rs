@@ -194,7 +194,7 @@ impl std::fmt::Debug for BlobWriter {
     }
 }
 
-impl crate::agents::rooms::Packages for Blobs {
+impl crate::agents::services::Packages for Blobs {
     fn path(&self, digest: &Digest) -> PathBuf {
         Blobs::path(self, digest)
     }

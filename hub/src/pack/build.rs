@@ -126,7 +126,9 @@ pub(super) async fn pin(
                 let place = format!("{}/{} at {}", job.cluster_type, job.assignment, job.head.commit);
                 let message = format!("{} can't be resolved for {place}: {}", object.id(), why.join("; "));
                 let problem = Problem::error("PinUnresolved", message).at(object.origin.clone());
-                packed.problems.push(problem.hint("pin a commit whose content can be delivered"));
+                packed
+                    .problems
+                    .push(problem.hint(pins::or_delete("pin a commit whose content can be delivered", &object)));
             }
             Outcome::Observe(_) => {}
         }

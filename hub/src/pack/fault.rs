@@ -49,9 +49,9 @@ impl From<BlobError> for Fault {
 impl From<ArchiveError> for Fault {
     fn from(error: ArchiveError) -> Fault {
         let code = match error {
-            ArchiveError::Path(_) | ArchiveError::Twice(_) => "PathInvalid",
+            ArchiveError::Path(_) | ArchiveError::Twice(_) | ArchiveError::NotAFile(_) => "PathInvalid",
             ArchiveError::Files | ArchiveError::Bytes => "PackageTooLarge",
-            ArchiveError::Compress(_) => "NotCompressed",
+            ArchiveError::Compress(_) | ArchiveError::Unreadable(_) => "NotCompressed",
         };
         Fault::of(Problem::error(code, error.to_string()))
     }
@@ -61,7 +61,7 @@ impl From<ArchiveError> for Fault {
 impl From<ObjectsError> for Fault {
     fn from(error: ObjectsError) -> Fault {
         let (code, hint) = match &error {
-            ObjectsError::Missing { .. } => ("PathMissing", "mend the path, or add it to the repository"),
+            ObjectsError::Missing { .. } => ("PathMissing", "fix the path, or add it to the repository"),
             ObjectsError::WrongKind { .. } => {
                 ("NotAFile", "links and submodules are never followed; put the files themselves there")
             }

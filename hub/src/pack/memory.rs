@@ -11,10 +11,11 @@ use kedge_model::wire::{Observation, Packages};
 
 use super::branch::{Listed, ListedType};
 use super::platform::Note;
+use super::workload::program::RENDERER_AWAY;
 use super::{Origin, PackedEntry, PackedType};
 
 /// One environment's memory; held while it is packed.
-pub(super) type Shelf = Arc<tokio::sync::Mutex<Remembered>>;
+pub(super) type EnvironmentMemory = Arc<tokio::sync::Mutex<Remembered>>;
 
 #[derive(Debug, Default)]
 pub(super) struct Remembered {
@@ -164,6 +165,7 @@ impl Again {
         if has(&[
             "ProgramMissing",
             "SandboxMissing",
+            RENDERER_AWAY,
             "ArtifactPending",
             "ArtifactFailed",
             "SourceUnreadable",

@@ -50,7 +50,7 @@ pub enum ObjectsError {
 
 /// A tree object with more entries than anybody keeps has more bytes than this.
 const TREE_LIMIT: u64 = 32 << 20;
-/// Trees of one walk are read again and again on the way to files.
+/// Trees of one reconciliation are read again and again on the way to files.
 const CACHE_BYTES: usize = 4 << 20;
 
 impl Objects {

@@ -174,10 +174,13 @@ async fn commit_of_version(
 pub(super) fn unresolved(object: &Object, why: &str, fault: &SourceFault) -> Problem {
     let message = format!("{} can't be resolved: {why}", object.id());
     let problem = Problem::error("PinUnresolved", message).at(object.origin.clone());
-    match &fault.hint {
-        Some(hint) => problem.hint(hint.clone()),
-        None => problem.hint("its assignments follow their rings until it is mended"),
-    }
+    let fix = fault.hint.as_deref().unwrap_or("its assignments follow their rings until it is mended");
+    problem.hint(or_delete(fix, object))
+}
+
+/// How to fix a Pin, or to be rid of it: one that `kedge rollout start` wrote is in a file that nobody else knows of.
+pub(super) fn or_delete(fix: &str, object: &Object) -> String {
+    format!("{fix}; or delete {} if nobody needs it", object.origin.file)
 }
 
 fn observed(object: &Object, cluster_type: &str, assignment: &str) -> Problem {

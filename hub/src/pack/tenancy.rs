@@ -1,5 +1,5 @@
 //! For whom each assignment of an environment is packed: what its source may be, and with which credential it is fetched,
-//! follows from that. Made from the schedule by the walk; asked by the packer.
+//! follows from that. Made from the schedule by the reconciler; asked by the packer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -64,13 +64,19 @@ impl World {
         let app = Repository::new(&folder.path().join("app.git"));
         let platform = Repository::new(&folder.path().join("platform.git"));
         let shelves = Arc::new(Shelves(Mutex::new(BTreeMap::from([(APP.to_owned(), app.path.clone())]))));
-        let packer = packer(folder.path(), &store, &shelves, kustomize);
+        let packer = packer(folder.path(), &store, &shelves, kustomize, None);
         World { folder, store, packer, shelves, platform, app }
     }
 
     /// The same hub after a restart.
     pub fn restart(&mut self) {
-        self.packer = packer(self.folder.path(), &self.store, &self.shelves, Path::new("/nowhere/kustomize"));
+        self.packer = packer(self.folder.path(), &self.store, &self.shelves, Path::new("/nowhere/kustomize"), None);
+    }
+
+    /// The same hub with a renderer beside it.
+    pub fn use_renderer(&mut self, socket: &Path) {
+        let (nothing, socket) = (Path::new("/nowhere/kustomize"), Some(socket.to_owned()));
+        self.packer = packer(self.folder.path(), &self.store, &self.shelves, nothing, socket);
     }
 
     pub fn head(&self, commit: String) -> Head {
@@ -104,13 +110,14 @@ impl World {
     }
 }
 
-fn packer(folder: &Path, store: &Store, shelves: &Arc<Shelves>, kustomize: &Path) -> Packer {
+fn packer(folder: &Path, store: &Store, shelves: &Arc<Shelves>, kustomize: &Path, renderer: Option<PathBuf>) -> Packer {
     let config = config::Packages {
         folder: None,
         keep: Duration::from_secs(30 * 24 * 60 * 60),
         hosts: Vec::new(),
         kustomize: kustomize.to_owned(),
         helm: PathBuf::from("/nowhere/helm"),
+        renderer,
     };
     let blobs = Blobs::open(&folder.join("packages")).unwrap();
     Packer::new(store.clone(), blobs, Arc::clone(shelves) as Arc<dyn Sources>, &config, folder.join("scratch"))

@@ -27,13 +27,13 @@ type TagsOf = (String, Trust);
 
 /// What is known of the tags of repositories.
 #[derive(Debug, Default)]
-pub(super) struct TagShelf {
+pub(super) struct TagCache {
     /// By repository and whose it is: another workspace may see other tags, or none.
-    known: Mutex<BTreeMap<TagsOf, Shelved>>,
+    known: Mutex<BTreeMap<TagsOf, CachedTags>>,
 }
 
 #[derive(Debug, Default)]
-struct Shelved {
+struct CachedTags {
     /// The last answer.
     tags: Option<Tags>,
     fault: Option<SourceFault>,
@@ -45,11 +45,11 @@ struct Shelved {
     asked: BTreeSet<String>,
 }
 
-impl TagShelf {
+impl TagCache {
     /// The tags of a repository, not older than the commit or version that they are asked about is known here. When its server fails or is slow, the last known
     /// ones; the question goes on behind.
     pub async fn of(
-        self: &Arc<TagShelf>,
+        self: &Arc<TagCache>,
         sources: &Arc<dyn Sources>,
         repo: &str,
         trust: &Trust,
@@ -58,57 +58,57 @@ impl TagShelf {
     ) -> Result<Tags, SourceFault> {
         let of = (repo.to_owned(), trust.clone());
         if self.begin(&of, about) {
-            let (shelf, sources, of) = (Arc::clone(self), Arc::clone(sources), of.clone());
+            let (cache, sources, of) = (Arc::clone(self), Arc::clone(sources), of.clone());
             let question = tokio::spawn(async move {
                 let answer = sources.tags(&of.0, &of.1).await;
-                shelf.settle(&of, answer);
+                cache.settle(&of, answer);
             });
             // Not awaited to its end: a server may take for ever.
             let _ = tokio::time::timeout(patience, question).await;
         }
         let known = self.lock();
-        let shelved = known.get(&of);
-        let tags = shelved.and_then(|shelved| shelved.tags.clone());
-        tags.ok_or_else(|| shelved.and_then(|shelved| shelved.fault.clone()).unwrap_or_else(SourceFault::slow))
+        let cached = known.get(&of);
+        let tags = cached.and_then(|cached| cached.tags.clone());
+        tags.ok_or_else(|| cached.and_then(|cached| cached.fault.clone()).unwrap_or_else(SourceFault::slow))
     }
 
     /// Whether somebody should ask now.
     fn begin(&self, of: &TagsOf, about: &str) -> bool {
         let mut known = self.lock();
-        let shelved = known.entry(of.clone()).or_default();
-        let is_new = !shelved.asked.contains(about);
-        if shelved.asking || (!is_new && shelved.at.is_some_and(|at| at.elapsed() < FRESH)) {
+        let cached = known.entry(of.clone()).or_default();
+        let is_new = !cached.asked.contains(about);
+        if cached.asking || (!is_new && cached.at.is_some_and(|at| at.elapsed() < FRESH)) {
             return false;
         }
-        if shelved.asked.len() >= MAX_ASKED {
-            shelved.asked.clear();
+        if cached.asked.len() >= MAX_ASKED {
+            cached.asked.clear();
         }
-        shelved.asked.insert(about.to_owned());
-        shelved.asking = true;
+        cached.asked.insert(about.to_owned());
+        cached.asking = true;
         true
     }
 
     fn settle(&self, of: &TagsOf, answer: Result<Vec<(String, String)>, SourceFault>) {
         let mut known = self.lock();
-        let shelved = known.entry(of.clone()).or_default();
-        (shelved.asking, shelved.at) = (false, Some(Instant::now()));
+        let cached = known.entry(of.clone()).or_default();
+        (cached.asking, cached.at) = (false, Some(Instant::now()));
         match answer {
-            Ok(tags) => (shelved.tags, shelved.fault) = (Some(Arc::new(tags)), None),
+            Ok(tags) => (cached.tags, cached.fault) = (Some(Arc::new(tags)), None),
             Err(fault) => {
                 tracing::debug!(repo = of.0, error = fault.message, "the tags of a source can't be asked for");
-                shelved.fault = Some(fault);
+                cached.fault = Some(fault);
             }
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<TagsOf, Shelved>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<TagsOf, CachedTags>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Gives packages whose content tells no version that of their commit's tag.
 pub(super) async fn name_by_tags(
-    shelf: &Arc<TagShelf>,
+    cache: &Arc<TagCache>,
     sources: &Arc<dyn Sources>,
     tenancy: &Tenancy,
     all: &mut BTreeMap<String, BTreeMap<String, Arc<Known>>>,
@@ -121,10 +121,10 @@ pub(super) async fn name_by_tags(
     let wanted: BTreeSet<(&str, &str, &Trust)> = known.filter_map(asked).collect();
     let mut tasks = JoinSet::new();
     for (repo, commit, trust) in wanted {
-        let (shelf, sources, trust) = (Arc::clone(shelf), Arc::clone(sources), trust.clone());
+        let (cache, sources, trust) = (Arc::clone(cache), Arc::clone(sources), trust.clone());
         let (repo, commit) = (repo.to_owned(), commit.to_owned());
         tasks.spawn(async move {
-            let tags = shelf.of(&sources, &repo, &trust, &commit, MOMENT).await.ok()?;
+            let tags = cache.of(&sources, &repo, &trust, &commit, MOMENT).await.ok()?;
             let version = version_of(&tags, &commit)?;
             Some((repo, commit, version))
         });
@@ -224,11 +224,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_does_not_answer_is_waited_for_once_and_asked_once() {
-        let (shelf, silent) = (Arc::new(TagShelf::default()), Arc::new(Silent::default()));
+        let (cache, silent) = (Arc::new(TagCache::default()), Arc::new(Silent::default()));
         let sources: Arc<dyn Sources> = Arc::<Silent>::clone(&silent);
         let patience = [Duration::from_millis(10), Duration::MAX, Duration::MAX];
         for (commit, patience) in ["a", "b", "a"].into_iter().zip(patience) {
-            assert!(shelf.of(&sources, "r", &Trust::Platform, commit, patience).await.is_err());
+            assert!(cache.of(&sources, "r", &Trust::Platform, commit, patience).await.is_err());
         }
         assert_eq!(silent.0.load(std::sync::atomic::Ordering::SeqCst), 1);
     }

@@ -2,11 +2,17 @@
 //! and below, what needs `kustomize` or `helm` is in `program`. Called by the packer.
 
 pub(super) mod descriptor;
+mod folder;
 pub(super) mod host;
+pub mod installed;
 pub(super) mod kubernetes;
 pub(super) mod kustomization;
 pub mod loads;
+pub mod local;
+mod process;
 pub(super) mod program;
+pub mod renderer;
+pub mod request;
 pub mod sandbox;
 
 use gix::ObjectId;

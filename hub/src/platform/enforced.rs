@@ -1,6 +1,7 @@
 //! What a PromotionPolicy enforces when an environment is read: files of main come from the commit that was let in, whatever
 //! its branch names, and people see why. Called by the environment's reading.
 
+use kedge_model::command::Command;
 use std::sync::Arc;
 
 use kedge_model::kinds::BaseRepo;
@@ -150,8 +151,10 @@ impl Enforced {
 
     fn way_out(&self, refused: &Named) -> String {
         format!(
-            "wait until it has passed, name a commit that has, or override: `kedge promote override {} --commit {} --reason …`",
-            self.environment, refused.commit
+            "wait until it has passed, name a commit that has, or override: `{}`",
+            Command::new("kedge promote override --reason TEXT")
+                .option("--commit", &refused.commit)
+                .names(&[&self.environment])
         )
     }
 

@@ -1,5 +1,5 @@
 //! The environments that the control plane's main branch declares, with those that were good before when their files
-//! can't be read. Asked by the walk, which starts and ends one task for each.
+//! can't be read. Asked by the reconciler, which starts and ends one task for each.
 
 use std::collections::{BTreeMap, BTreeSet};
 

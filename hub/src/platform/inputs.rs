@@ -8,7 +8,7 @@ use kedge_platform::repositories::Repositories;
 use kedge_platform::{Cache, RepoError, Request, Revision, Tree};
 
 use super::enforced::Enforced;
-use super::trial::Overlay;
+use super::preview::Overlay;
 use super::{Input, Seen};
 use crate::git::{Failure, Head, Look, Mirrors, Trust};
 

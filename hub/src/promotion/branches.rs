@@ -1,5 +1,5 @@
 //! Commits of the hub on the branches of environments: the promoted commit of main, and what else should last (a Pin). Never
-//! over somebody's newer push: fetched, built again, pushed again. Called by the promotion desk and by the API of any hub.
+//! over somebody's newer push: fetched, built again, pushed again. Called by the promotion controller and by the API of any hub.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -55,7 +55,7 @@ struct About {
 }
 
 #[derive(Debug, Default)]
-struct Desk {
+struct CheckQueue {
     questions: BTreeMap<Key, Question>,
     asked: JoinSet<(Key, CheckFact)>,
 }
@@ -72,24 +72,24 @@ const LEAST_PAUSE: Duration = Duration::from_secs(1);
 impl Asker {
     /// Asks until it is dropped.
     pub async fn lead(self, term: Term) {
-        let mut desk = Desk::default();
+        let mut queue = CheckQueue::default();
         let mut look = tokio::time::interval(LOOK);
         loop {
-            let next = desk.begin_due(&self.branches);
+            let next = queue.begin_due(&self.branches);
             tokio::select! {
                 _ = look.tick() => {
-                    if let Err(error) = self.refresh(&mut desk).await {
+                    if let Err(error) = self.refresh(&mut queue).await {
                         tracing::warn!(%error, "which checks are needed can't be read; those known go on");
                     }
                 }
                 () = tokio::time::sleep_until(next) => {}
-                Some(Ok((key, fact))) = desk.asked.join_next() => self.learn(term, &mut desk, key, fact).await,
+                Some(Ok((key, fact))) = queue.asked.join_next() => self.learn(term, &mut queue, key, fact).await,
             }
         }
     }
 
     /// Which questions are needed now.
-    async fn refresh(&self, desk: &mut Desk) -> Result<(), StoreError> {
+    async fn refresh(&self, queue: &mut CheckQueue) -> Result<(), StoreError> {
         let rollouts = self.outcomes.checking().await?;
         let mut needed = BTreeMap::new();
         for rollout in &rollouts {
@@ -97,7 +97,7 @@ impl Asker {
                 needed.insert(key, (check, self.about(rollout)));
             }
         }
-        let before: BTreeSet<RolloutId> = desk.questions.keys().map(|key| key.rollout).collect();
+        let before: BTreeSet<RolloutId> = queue.questions.keys().map(|key| key.rollout).collect();
         let now: BTreeSet<RolloutId> = needed.keys().map(|key| key.rollout).collect();
         for rollout in now.difference(&before) {
             for ((ring, name), fact) in self.store.check_facts(*rollout).await? {
@@ -105,17 +105,17 @@ impl Asker {
             }
         }
         before.difference(&now).for_each(|rollout| self.said.forget(*rollout));
-        desk.questions.retain(|key, question| needed.get(key).is_some_and(|(check, _)| question.check == *check));
+        queue.questions.retain(|key, question| needed.get(key).is_some_and(|(check, _)| question.check == *check));
         for (key, (check, about)) in needed {
             let fresh = Question { check, about, next: Instant::now(), asking: false };
-            desk.questions.entry(key).or_insert(fresh);
+            queue.questions.entry(key).or_insert(fresh);
         }
         Ok(())
     }
 
-    async fn learn(&self, term: Term, desk: &mut Desk, key: Key, fact: CheckFact) {
+    async fn learn(&self, term: Term, queue: &mut CheckQueue, key: Key, fact: CheckFact) {
         // Nobody waits for it any more.
-        let Some(question) = desk.questions.get_mut(&key) else { return };
+        let Some(question) = queue.questions.get_mut(&key) else { return };
         question.asking = false;
         question.next = Instant::now() + question.check.every.max(LEAST_PAUSE);
         let Key { rollout, ring, name } = &key;
@@ -140,7 +140,7 @@ impl Asker {
     }
 }
 
-impl Desk {
+impl CheckQueue {
     /// Begins what is due. Gives the time of the next one.
     fn begin_due(&mut self, branches: &Branches) -> Instant {
         let now = Instant::now();

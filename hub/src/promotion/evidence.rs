@@ -61,7 +61,7 @@ pub struct Predicate {
     /// Commits that this one took over.
     #[serde(default)]
     pub skipped: Vec<String>,
-    /// Why, when it ended otherwise than by passing; of a policy, in which ways it is looser.
+    /// Why, when it ended otherwise than by passing; when it passed, what didn't count against it; of a policy, in which ways it is looser.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<String>,
     #[serde(default)]
@@ -202,6 +202,8 @@ pub async fn of_promotion(
         &promotion.phase
     {
         predicate.why = Some(why.clone());
+    } else {
+        predicate.why.clone_from(&promotion.remark);
     }
     event.sign(witness, &promotion.commit, EvidenceKind::Promotion, promotion.rollout.map(|id| id.0), predicate)
 }

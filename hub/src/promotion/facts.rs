@@ -1,5 +1,5 @@
 //! What Git says about promotions: the commits of main, and which of them each environment's branch names, by whom. Read
-//! from the mirrors as they are; blocking. Called by the promotion desk.
+//! from the mirrors as they are; blocking. Called by the promotion controller.
 
 use kedge_model::Spec;
 use kedge_model::kinds::BaseRepo;

@@ -9,7 +9,7 @@ use kedge_rollout::{Chain, Standing};
 use super::branches::{At, BranchError, Edit, Wrote};
 use super::facts::{Base, Branch};
 use super::request::{Ask, AskError, Asked};
-use super::{Desk, PassError, message};
+use super::{PassError, PromotionController, message};
 use crate::platform::Environment;
 use crate::store::Term;
 use crate::store::promotion::{PromotionRow, PromotionSave};
@@ -23,7 +23,7 @@ enum Lacks {
     Person(String),
 }
 
-impl Desk {
+impl PromotionController {
     /// Brings every branch to name its current commit. Gives the rows as they are then.
     pub(super) async fn follow(
         &self,

@@ -11,12 +11,12 @@ use kedge_rollout::{Chain, ChainFacts};
 
 use super::facts::{self, Base, Branch};
 use super::policy::{Found, Source};
-use super::{Desk, PassError};
+use super::{PassError, PromotionController};
 use crate::git::{Head, Mirrors, Trust};
 use crate::platform::Environment;
 use crate::store::promotion::PromotionRow;
 
-impl Desk {
+impl PromotionController {
     pub(super) async fn read_policy(&self, head: &Head) -> Result<(Found, Source), PassError> {
         if let Some((commit, found, source)) = &self.remembered().policy
             && *commit == head.commit

@@ -1,12 +1,12 @@
 //! One look at everything: the policy, people's words, what Git says, what became of commits; then decisions, which are
-//! saved with their evidence before Git is made to follow. Called by the desk's task.
+//! saved with their evidence before Git is made to follow. Called by the controller's task.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kedge_rollout::{Chain, ChainFacts, Promotion, PromotionPhase, Say, hear_promotion, promote};
 
-use super::{After, Desk, PassError, evidence, policy, told};
+use super::{After, PassError, PromotionController, evidence, policy, told};
 use crate::git::{Head, Trust};
 use crate::history::Entry;
 use crate::store::promotion::words::{About, TakenWord, WaitingWord};
@@ -16,7 +16,7 @@ use crate::store::{Term, now};
 /// A chain comes to rest in one step; more would be a fault of ours.
 const STEPS: usize = 16;
 
-impl Desk {
+impl PromotionController {
     pub(super) async fn pass(&self, term: Term) -> Result<After, PassError> {
         let head = self.mirrors.head(&self.control_plane, &self.main, Trust::Platform).await;
         let head = head.map_err(|error| PassError::Main(Box::new(error)))?;

@@ -1,6 +1,6 @@
 //! Which PromotionPolicy counts: the one on main's head, unless it is looser than the one in force; then people are asked
 //! first. One that can't be read leaves the last good one in force, and its deletion is a loosening too. Pure; called by the
-//! promotion desk.
+//! promotion controller.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
 //! A promotion as a pull request, for environments whose branch takes no push: our branch holds the change of
-//! `base-repo.yaml`, and a person merges it. One per environment, found again by its branches. Called by the promotion desk.
+//! `base-repo.yaml`, and a person merges it. One per environment, found again by its branches. Called by the promotion controller.
 //!
 //! Merged is seen on the environment's branch. Closed without a merge is declined until another commit is promoted. Our
 //! branch is moved only from a commit that we pushed.

@@ -1,4 +1,4 @@
-//! A control plane of real repositories for this room's tests: main with a policy, a branch for each environment, outcomes
+//! A control plane of real repositories for this module's tests: main with a policy, a branch for each environment, outcomes
 //! on demand, and a server that fails, is raced and refuses pushes on demand.
 
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ impl Outcomes for Fakes {
         let found = self.outcomes.lock().unwrap().get(&(environment.to_owned(), main.to_owned())).cloned();
         let rollout =
             self.rollouts.lock().unwrap().iter().find(|one| one.cause.main.as_deref() == Some(main)).map(|one| one.id);
-        Ok(found.map(|state| Outcome { commit: main.to_owned(), rollout, state }))
+        Ok(found.map(|state| Outcome { commit: main.to_owned(), rollout, state, remark: None }))
     }
 
     async fn rollout(&self, id: RolloutId) -> Result<Option<Rollout>, StoreError> {
@@ -113,7 +113,7 @@ pub struct World {
     pub config: Config,
     pub fakes: Arc<Fakes>,
     pub faulty: Arc<Faulty>,
-    pub desk: Desk,
+    pub controller: PromotionController,
     names: Vec<String>,
     policy: Option<String>,
     count: usize,
@@ -149,7 +149,7 @@ impl World {
             pushes: AtomicUsize::new(0),
             bare: origin.bare.clone(),
         });
-        let desk = desk(&config, &store, &mirrors, &fakes, &faulty);
+        let controller = controller(&config, &store, &mirrors, &fakes, &faulty);
         let names = names.iter().map(|name| (*name).to_owned()).collect();
         let mut world = World {
             _root: root,
@@ -160,7 +160,7 @@ impl World {
             config,
             fakes,
             faulty,
-            desk,
+            controller,
             names,
             policy: None,
             count: 0,
@@ -176,7 +176,7 @@ impl World {
 
     /// As after a restart of the hub.
     pub fn restart(&mut self) {
-        self.desk = desk(&self.config, &self.store, &self.mirrors, &self.fakes, &self.faulty);
+        self.controller = controller(&self.config, &self.store, &self.mirrors, &self.fakes, &self.faulty);
     }
 
     /// A new commit on main.
@@ -222,7 +222,7 @@ impl World {
     }
 
     pub async fn pass(&self) {
-        self.desk.pass(TERM).await.unwrap();
+        self.controller.pass(TERM).await.unwrap();
     }
 
     /// A commit's rollout in an environment is complete; then a pass.
@@ -277,7 +277,13 @@ pub fn key() -> SigningKey {
     SigningKey::from_seed(&[7; 32]).unwrap()
 }
 
-fn desk(config: &Config, store: &Store, mirrors: &Mirrors, fakes: &Arc<Fakes>, faulty: &Arc<Faulty>) -> Desk {
+fn controller(
+    config: &Config,
+    store: &Store,
+    mirrors: &Mirrors,
+    fakes: &Arc<Fakes>,
+    faulty: &Arc<Faulty>,
+) -> PromotionController {
     let parts = Parts {
         store: store.clone(),
         mirrors: mirrors.clone(),
@@ -285,10 +291,10 @@ fn desk(config: &Config, store: &Store, mirrors: &Mirrors, fakes: &Arc<Fakes>, f
         outcomes: Arc::clone(fakes) as Arc<dyn Outcomes>,
         rollouts: Shared::default(),
     };
-    let mut desk = Desk::new(config, parts).unwrap();
-    desk.branches = Branches::new(Arc::clone(faulty) as Arc<dyn Remote>, config);
-    desk.statuses = Statuses::new(store.clone(), desk.branches.clone());
-    desk
+    let mut controller = PromotionController::new(config, parts).unwrap();
+    controller.branches = Branches::new(Arc::clone(faulty) as Arc<dyn Remote>, config);
+    controller.statuses = Statuses::new(store.clone(), controller.branches.clone());
+    controller
 }
 
 /// Somebody's commit with one more file, straight into the server's repository.

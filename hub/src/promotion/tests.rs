@@ -185,7 +185,8 @@ async fn an_unpassed_commit_on_the_branch_stays_out_while_own_changes_flow() {
     for part in ["prod", &unpassed[..12], "t <t@example.com>", "hasn't passed dev", &policy[..12]] {
         assert!(problem.message.contains(part), "{part}: {}", problem.message);
     }
-    assert!(problem.hint.as_ref().unwrap().contains("kedge promote override prod"));
+    let way_out = format!("`kedge promote override --reason TEXT --commit {unpassed} prod`");
+    assert!(problem.hint.as_ref().unwrap().contains(&way_out), "{:?}", problem.hint);
     assert!(update.platform.failing.is_empty());
     let base = &update.platform.objects[&ObjectId { kind: Kind::BaseRepo, owner: None, name: "main".to_owned() }];
     assert!(matches!(&base.spec, Spec::BaseRepo(base) if base.commit.as_deref() == Some(policy.as_str())));

@@ -1,4 +1,4 @@
-//! What the desk decides, as entries of history: they are saved with it. Pure.
+//! What the controller decides, as entries of history: they are saved with it. Pure.
 
 use kedge_model::wire::Timestamp;
 use kedge_rollout::{Named, Promotion, PromotionPhase, Say, Word};
@@ -11,8 +11,9 @@ use crate::store::promotion::{PolicyRow, PolicySlot};
 pub(super) fn promotion(environment: &str, promotion: &Promotion, now: Timestamp) -> Entry {
     let (phase, why, at) = match &promotion.phase {
         PromotionPhase::Waiting => ("waiting", promotion.waits_for.first().cloned(), promotion.created_at),
-        PromotionPhase::Entered => ("entered", None, promotion.entered_at.unwrap_or(now)),
-        PromotionPhase::Passed => ("passed", None, promotion.passed_at.unwrap_or(now)),
+        // Told once more when it was let in once more: then it isn't the time of the first.
+        PromotionPhase::Entered => ("entered", None, now),
+        PromotionPhase::Passed => ("passed", promotion.remark.clone(), promotion.passed_at.unwrap_or(now)),
         PromotionPhase::Failed { why } => ("failed", Some(why.clone()), now),
         PromotionPhase::Reopened { why } => ("reopened", Some(why.clone()), now),
         PromotionPhase::Superseded { by } => ("superseded", Some(format!("by {by}")), now),

@@ -7,7 +7,7 @@ use kedge_rollout::{Chain, Lane, Phase, Promotion, PromotionPhase};
 
 use super::evidence::{self, Event};
 use super::statuses::Wanted;
-use super::{Desk, PassError};
+use super::{PassError, PromotionController};
 use crate::store::promotion::PromotionRow;
 use crate::store::promotion::evidence::NewEvidence;
 use crate::store::{Term, now};
@@ -15,7 +15,7 @@ use crate::store::{Term, now};
 /// Promotions of an environment whose commits show a status; older ones don't change.
 const SHOWN: usize = 10;
 
-impl Desk {
+impl PromotionController {
     pub(super) async fn witness_promotion(
         &self,
         chain: &Chain,

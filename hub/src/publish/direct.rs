@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::desk::{Desk, blobs};
 use super::message::{self, Summary};
 use super::plan::Guard;
+use super::records::{PublishRecords, blobs};
 use super::remote::{PushError, Seen};
 use super::{ATTEMPTS, Outcome, PublishError, PublishJob, Published, Publisher};
 use crate::git::Head;
@@ -15,21 +15,21 @@ pub(super) async fn publish(
     publisher: &Publisher,
     term: Term,
     job: &PublishJob<'_>,
-    desk: &mut Desk,
+    records: &mut PublishRecords,
 ) -> Result<Published, PublishError> {
     let (environment, target) = (job.environment, job.target);
     let (remote, store) = (&publisher.remote, &publisher.store);
     // A commit may have been pushed just before a crash: only the server knows.
-    let mut seen = match desk.intent {
+    let mut seen = match records.intent {
         Some(_) => remote.fetch(&target.repo, &target.branch).await?,
         None => remote.head(&target.repo, &target.branch).await?,
     };
     for _ in 0..ATTEMPTS {
-        desk.look(&seen, job).await?;
-        recognise(publisher, term, environment, desk, &seen).await?;
-        let plan = desk.plan(&seen, job, Guard::Wait)?;
-        let foreign = desk.who_edited(&seen, &plan).await?;
-        let mut settlement = desk.settlement(&plan, plan.confirmed.clone(), &plan.removals, &foreign);
+        records.look(&seen, job).await?;
+        recognise(publisher, term, environment, records, &seen).await?;
+        let plan = records.plan(&seen, job, Guard::Wait)?;
+        let foreign = records.who_edited(&seen, &plan).await?;
+        let mut settlement = records.settlement(&plan, plan.confirmed.clone(), &plan.removals, &foreign);
         for (cluster_type, removal) in plan.removals.iter().filter(|_| settlement.waiting.is_some()) {
             let gone = removal.gone.len();
             tracing::warn!(
@@ -41,15 +41,15 @@ pub(super) async fn publish(
             );
         }
         if plan.changes.is_empty() {
-            desk.settle(store, term, environment, settlement).await?;
+            records.settle(store, term, environment, settlement).await?;
             let (outcome, waiting) = (Outcome::Unchanged, plan.removals.clone());
-            desk.hold(plan, job, desk.listing.tree());
-            return Ok(Published { head: target.head(&seen, desk), outcome, waiting, foreign });
+            records.hold(plan, job, records.listing.tree());
+            return Ok(Published { head: target.head(&seen, records), outcome, waiting, foreign });
         }
-        let summary = Summary::of(&plan, &desk.listing);
+        let summary = Summary::of(&plan, &records.listing);
         // What waits isn't in the commit, so its message doesn't speak of it.
         let text = message::commit(environment, &summary, &BTreeMap::new(), plan.content, job.causes);
-        let (commit, tree) = desk.build(&seen, &plan.changes, text, publisher.author()).await?;
+        let (commit, tree) = records.build(&seen, &plan.changes, text, publisher.author()).await?;
         let intent = Publication {
             repo: target.repo.clone(),
             branch: target.branch.clone(),
@@ -63,7 +63,7 @@ pub(super) async fn publish(
         };
         store.intend(term, environment, &intent).await?;
         let subject = intent.subject.clone();
-        desk.intent = Some(intent);
+        records.intent = Some(intent);
         match remote.push(&target.repo, &commit, &target.branch, seen.head.as_deref()).await {
             Ok(()) => {}
             Err(PushError::Moved) => {
@@ -78,12 +78,12 @@ pub(super) async fn publish(
             Err(source) => return Err(target.push_failed(&target.branch, source)),
         }
         settlement.intent = Some(PublicationState::Published);
-        desk.settle(store, term, environment, settlement).await?;
+        records.settle(store, term, environment, settlement).await?;
         tracing::info!(environment, branch = target.branch, commit, subject, "published");
         let (repo, branch, path) = (target.repo.clone(), target.branch.clone(), seen.mirror);
         let head = Some(Head { repo, branch, commit: commit.clone(), path });
         let (outcome, waiting) = (Outcome::Committed(commit), plan.removals.clone());
-        desk.hold(plan, job, Some(tree));
+        records.hold(plan, job, Some(tree));
         return Ok(Published { head, outcome, waiting, foreign });
     }
     Err(target.restless(&target.branch))
@@ -94,11 +94,12 @@ async fn recognise(
     publisher: &Publisher,
     term: Term,
     environment: &str,
-    desk: &mut Desk,
+    records: &mut PublishRecords,
     seen: &Seen,
 ) -> Result<(), PublishError> {
-    let Some(intent) = &desk.intent else { return Ok(()) };
-    let done = seen.head.as_ref() == Some(&intent.commit) || (seen.head != intent.base && desk.holds(&intent.changes));
+    let Some(intent) = &records.intent else { return Ok(()) };
+    let done =
+        seen.head.as_ref() == Some(&intent.commit) || (seen.head != intent.base && records.holds(&intent.changes));
     let settlement = match done {
         true => {
             tracing::info!(
@@ -111,5 +112,5 @@ async fn recognise(
         }
         false => Settlement { intent: Some(PublicationState::Superseded), ..Settlement::default() },
     };
-    desk.settle(&publisher.store, term, environment, settlement).await
+    records.settle(&publisher.store, term, environment, settlement).await
 }

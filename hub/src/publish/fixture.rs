@@ -1,4 +1,4 @@
-//! For this room's tests: schedules of a few words, and an environment published between two bare repositories on disk.
+//! For this module's tests: schedules of a few words, and an environment published between two bare repositories on disk.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -10,11 +10,11 @@
 
 use std::time::Duration;
 
-use super::desk::{Desk, blobs};
 use super::error::{Next, PublishError};
 use super::forge::{Forge, ForgeError, PullRequest, PullState};
 use super::message::{self, Summary};
 use super::plan::{Guard, Plan, merged_sets};
+use super::records::{PublishRecords, blobs};
 use super::remote::{PushError, Seen};
 use super::{ATTEMPTS, Outcome, PublishJob, Published, Publisher, tree};
 use crate::store::publish::{Ask, HandEdit, PullRequestRow, RequestState, Settlement};
@@ -41,24 +41,24 @@ pub(super) async fn publish(
     publisher: &Publisher,
     term: Term,
     job: &PublishJob<'_>,
-    desk: &mut Desk,
+    records: &mut PublishRecords,
 ) -> Result<Published, PublishError> {
     let ours = format!("kedge/{}", job.environment);
     let run = Run { publisher, term, job, forge: forge(publisher, job)?, ours };
     let mut seen = run.begin().await?;
     for attempt in 0..ATTEMPTS {
-        desk.look(&seen, job).await?;
+        records.look(&seen, job).await?;
         // Whether our branch may be elsewhere than we left it.
         let mut doubtful = attempt > 0;
         let mut row = publisher.store.pull_request(job.environment).await?;
         if let Some(known) = &mut row {
             run.recognise(known).await?;
-            match run.follow(known, desk, &mut seen).await? {
+            match run.follow(known, records, &mut seen).await? {
                 Followed::Fetched => continue,
                 Followed::Done { theirs } => doubtful |= theirs,
             }
         }
-        match run.ask(row, desk, &seen, doubtful).await? {
+        match run.ask(row, records, &seen, doubtful).await? {
             Asked::Done(published) => return Ok(*published),
             Asked::Moved => seen = publisher.remote.fetch(&job.target.repo, &job.target.branch).await?,
         }
@@ -97,7 +97,8 @@ impl Run<'_> {
         }
         let text =
             format!("Begin the branch of {}\n\nKedge-Environment: {}\n", self.job.environment, self.job.environment);
-        let (commit, _) = Desk::default().build(&seen, &Default::default(), text, self.publisher.author()).await?;
+        let (commit, _) =
+            PublishRecords::default().build(&seen, &Default::default(), text, self.publisher.author()).await?;
         match remote.push(&target.repo, &commit, &target.branch, None).await {
             Ok(()) => Ok(Seen { head: Some(commit), ..seen }),
             Err(PushError::Moved) => Ok(remote.fetch(&target.repo, &target.branch).await?),
@@ -119,14 +120,14 @@ impl Run<'_> {
     async fn follow(
         &self,
         row: &mut PullRequestRow,
-        desk: &mut Desk,
+        records: &mut PublishRecords,
         seen: &mut Seen,
     ) -> Result<Followed, PublishError> {
         if matches!(row.state, RequestState::Merged | RequestState::Withdrawn) {
             return Ok(Followed::Done { theirs: false });
         }
         let head = seen.head.clone().unwrap_or_default();
-        let landed = row.asked.as_ref().is_some_and(|ask| ask.base != head && desk.holds(&ask.changes));
+        let landed = row.asked.as_ref().is_some_and(|ask| ask.base != head && records.holds(&ask.changes));
         let (mut merged_ours, mut theirs) = (landed, false);
         let state = match (&self.forge, row.number) {
             (Some(forge), Some(number)) => match forge.get(number).await {
@@ -172,7 +173,7 @@ impl Run<'_> {
         }
         tracing::info!(environment, number = row.number, state = row.state.word(), "the pull request has moved on");
         settlement.pull_request = Some(row.clone());
-        desk.settle(&self.publisher.store, self.term, environment, settlement).await?;
+        records.settle(&self.publisher.store, self.term, environment, settlement).await?;
         if row.state == RequestState::Merged {
             self.tidy(row).await;
         }
@@ -201,15 +202,15 @@ impl Run<'_> {
     async fn ask(
         &self,
         row: Option<PullRequestRow>,
-        desk: &mut Desk,
+        records: &mut PublishRecords,
         seen: &Seen,
         doubtful: bool,
     ) -> Result<Asked, PublishError> {
         let (environment, target, store) = (self.job.environment, self.job.target, &self.publisher.store);
-        let plan = desk.plan(seen, self.job, Guard::Warn)?;
-        let foreign = desk.who_edited(seen, &plan).await?;
-        self.record(desk, &plan, &foreign).await?;
-        let head = target.head(seen, desk);
+        let plan = records.plan(seen, self.job, Guard::Warn)?;
+        let foreign = records.who_edited(seen, &plan).await?;
+        self.record(records, &plan, &foreign).await?;
+        let head = target.head(seen, records);
         let done = |outcome| {
             let waiting = Default::default();
             let head = head.clone();
@@ -219,7 +220,7 @@ impl Run<'_> {
             if let Some(mut row) = row.filter(|row| row.state == RequestState::Open) {
                 self.withdraw(&mut row).await?;
             }
-            desk.hold(plan, self.job, desk.listing.tree());
+            records.hold(plan, self.job, records.listing.tree());
             return done(Outcome::Unchanged);
         }
         if let Some(row) = &row
@@ -243,7 +244,7 @@ impl Run<'_> {
             tracing::warn!(environment, branch, commit, author, "somebody pushed to our branch: it is left alone");
             return done(Outcome::ForeignCommits { branch, commit, author });
         }
-        let summary = Summary::of(&plan, &desk.listing);
+        let summary = Summary::of(&plan, &records.listing);
         let mut ask = Ask {
             commit: String::new(),
             base: seen.head.clone().unwrap_or_default(),
@@ -272,7 +273,7 @@ impl Run<'_> {
         };
         if !pushed {
             let text = message::commit(environment, &summary, &plan.removals, plan.content, self.job.causes);
-            (ask.commit, _) = desk.build(seen, &plan.changes, text, self.publisher.author()).await?;
+            (ask.commit, _) = records.build(seen, &plan.changes, text, self.publisher.author()).await?;
             wanted.intended = Some(ask.clone());
             store.save_pull_request(self.term, environment, &wanted).await?;
             match self.publisher.remote.push(&target.repo, &ask.commit, &self.ours, branch.head.as_deref()).await {
@@ -295,12 +296,17 @@ impl Run<'_> {
     }
 
     /// What the branch shows, whatever becomes of the pull request.
-    async fn record(&self, desk: &mut Desk, plan: &Plan, foreign: &[HandEdit]) -> Result<(), PublishError> {
-        let held = merged_sets(&desk.listing.existing, &desk.confirmed);
-        let mut settlement = desk.settlement(plan, held, &Default::default(), foreign);
+    async fn record(
+        &self,
+        records: &mut PublishRecords,
+        plan: &Plan,
+        foreign: &[HandEdit],
+    ) -> Result<(), PublishError> {
+        let held = merged_sets(&records.listing.existing, &records.confirmed);
+        let mut settlement = records.settlement(plan, held, &Default::default(), foreign);
         // What is only asked for isn't published yet.
         settlement.files.retain(|path, _| !plan.changes.contains_key(path));
-        desk.settle(&self.publisher.store, self.term, self.job.environment, settlement).await
+        records.settle(&self.publisher.store, self.term, self.job.environment, settlement).await
     }
 
     /// Opens the pull request or brings the open one up to date.

@@ -1,5 +1,5 @@
 //! What the head asks of the rings that no rollout brings yet, lane by lane, and whether a new rollout may begin with it.
-//! Pure; called by the desk for each new head and whenever a rollout ended.
+//! Pure; called by the controller for each new head and whenever a rollout ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

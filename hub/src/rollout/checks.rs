@@ -1,4 +1,4 @@
-//! What external checks said last, by rollout and ring. Written by whoever asks them, read by the desk.
+//! What external checks said last, by rollout and ring. Written by whoever asks them, read by the controller.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -1,5 +1,5 @@
 //! What each stream of a governed environment should hold: what it holds, with the rollouts' changes in the rings they have
-//! reached, other reconcilers' assignments at the head, and pins on top. Pure; called by the desk before it issues.
+//! reached, other reconcilers' assignments at the head, and pins on top. Pure; called by the controller before it issues.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a pass changed, to be written in one transaction before anything is issued. Filled by `turn`.
+//! What a pass changed, to be written in one transaction before anything is issued. Filled by `pass`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +8,12 @@ use kedge_rollout::{Cause, Item, Lane, Phase, RingState, Rollout, RolloutId};
 use super::candidate::{Difference, Known};
 use super::change::Change;
 use super::compose::{Composed, NewKey, Pinned};
-use super::desk::{Parts, Rows};
+use super::controller::{Parts, Rows};
 use super::limits::Limit;
 use super::running::{Place, Running};
 use super::told;
 use crate::history::Entry;
-use crate::store::rollout::desk::{ComparedHead, Quarantine};
+use crate::store::rollout::controller::{ComparedHead, Quarantine};
 use crate::store::rollout::{BlockedRow, Waiting};
 use crate::store::{StoreError, Term};
 
@@ -38,6 +38,8 @@ pub(super) struct Edits {
     keys: Vec<NewKey>,
     pinned: Pinned,
     pub limits: BTreeMap<String, Option<Limit>>,
+    /// Rings in which a rollout goes back now.
+    returned: BTreeSet<String>,
     pub news: Vec<Entry>,
 }
 
@@ -59,10 +61,14 @@ impl Edits {
             if before.state != after.state {
                 tracing::info!(rollout = %next.id, environment = next.environment, ring = after.ring,
                     state = ?after.state, at = now.0, "a ring moves");
+                if after.state == RingState::Returned {
+                    self.returned.insert(after.ring.clone());
+                }
             }
         }
         self.news.extend(told::moved(&running.rollout, &next, now));
-        running.watched = !matches!(next.phase, Phase::RolledBack { .. } | Phase::Superseded { .. });
+        // One that went back is watched until its clusters have.
+        running.watched = !matches!(next.phase, Phase::Superseded { .. });
         running.rollout = next;
         self.saved.insert(running.id());
     }
@@ -192,6 +198,7 @@ impl Edits {
             && self.keys.is_empty()
             && self.pinned.is_empty()
             && self.limits.is_empty()
+            && self.returned.is_empty()
             && self.news.is_empty()
     }
 
@@ -257,6 +264,9 @@ impl Edits {
         }
         for (ring, limit) in &self.limits {
             tx.put_limit(environment, ring, limit.as_ref(), tick).await?;
+        }
+        for ring in &self.returned {
+            tx.mark_returned(environment, ring, tick).await?;
         }
         tx.record(self.news.clone()).await?;
         tx.commit().await

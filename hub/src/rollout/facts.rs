@@ -1,18 +1,18 @@
 //! What is true of a rollout's clusters now: counts of the exact packages and the members of its rings, looked up once per
-//! environment and pass. The lookup follows streams and changed assignments, never clusters. Called by the desk.
+//! environment and pass. The lookup follows streams and changed assignments, never clusters. Called by the controller.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use kedge_model::wire::{PackagesKey, Stream};
-use kedge_rollout::{Counts, Facts, RingFacts};
+use kedge_rollout::{Counts, Facts, RingFacts, RingState};
 
 use super::checks::Said as Answers;
 use super::compose::Pinned;
 use super::running::Running;
 use crate::pack::{PackedEntry, PackedType};
-use crate::store::truth::counts::Members;
-use crate::truth::tally::{Presence, Word};
+use crate::status::tally::{Presence, Word};
+use crate::store::status::counts::Members;
 
 /// So many clusters report these packages of an assignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ struct Said {
 
 /// Counts and members of one environment at one moment.
 #[derive(Clone, Debug, Default)]
-pub struct Truth {
+pub struct ReportedCounts {
     /// By packages, then by cluster type, ring and assignment.
     reported: HashMap<String, BTreeMap<(String, String, String), Said>>,
     members: HashMap<(String, String), Present>,
@@ -66,12 +66,12 @@ pub fn asked<'a>(
     keys
 }
 
-impl Truth {
-    pub fn new(reported: Vec<Reported>, members: &[Members]) -> Truth {
-        let mut truth = Truth::default();
+impl ReportedCounts {
+    pub fn new(reported: Vec<Reported>, members: &[Members]) -> ReportedCounts {
+        let mut counts_now = ReportedCounts::default();
         for row in reported {
             let went_back = row.condition == Word::Failed && !row.running.is_empty() && row.running != row.packages;
-            let said = truth
+            let said = counts_now
                 .reported
                 .entry(row.packages)
                 .or_default()
@@ -90,14 +90,14 @@ impl Truth {
         }
         for row in members {
             let key = (row.stream.cluster_type.clone(), row.stream.ring.clone());
-            let present = truth.members.entry(key).or_default();
+            let present = counts_now.members.entry(key).or_default();
             let count = u64::try_from(row.count).unwrap_or_default();
             present.members += count;
             if row.presence == Presence::Unknown {
                 present.offline += count;
             }
         }
-        truth
+        counts_now
     }
 
     /// Members of a ring, over all cluster types.
@@ -130,7 +130,7 @@ impl Truth {
 /// The facts of one rollout.
 pub fn facts(
     running: &Running,
-    truth: &Truth,
+    counts_now: &ReportedCounts,
     held: &BTreeMap<Stream, Arc<PackedType>>,
     pinned: &Pinned,
     mut checks: Answers,
@@ -153,12 +153,39 @@ pub fn facts(
             if pinned.get(&stream).is_some_and(|below| below.contains_key(assignment)) {
                 keys.extend(held.get(&stream).and_then(|entries| key_of(entries.get(assignment)?)));
             }
-            truth.counts((cluster_type, ring, assignment), &keys)
+            counts_now.counts((cluster_type, ring, assignment), &keys)
         };
         let counts = running.rollout.items.iter().map(count).collect();
         rings.insert(ring.to_owned(), RingFacts { counts, checks: checks.remove(ring).unwrap_or_default() });
     }
     Facts { rings, quarantined }
+}
+
+/// Of a rollout that went back: who still reports what it brought. `wanted` are the states of this moment, with the old content.
+pub fn going_back(running: &Running, counts_now: &ReportedCounts, wanted: &BTreeMap<Stream, Arc<PackedType>>) -> Facts {
+    let environment = &running.rollout.environment;
+    let nothing = BTreeSet::new();
+    let mut rings = BTreeMap::new();
+    for progress in running.rollout.rings.iter().filter(|progress| progress.state == RingState::Returned) {
+        let ring = progress.ring.as_str();
+        let count = |item: &kedge_rollout::Item| {
+            let place = (item.cluster_type.clone(), item.assignment.clone());
+            let mut keys = running.keys.get(ring).and_then(|known| known.get(&place)).unwrap_or(&nothing).clone();
+            // What the ring had before is no other content there, or a person pinned it.
+            let stream = Stream::new(environment, &item.cluster_type, ring);
+            let now = wanted.get(&stream).and_then(|entries| key_of(entries.get(&item.assignment)?));
+            if let Some(now) = now {
+                keys.remove(&now);
+            }
+            match item.removes {
+                true => Counts::default(),
+                false => counts_now.counts((item.cluster_type.as_str(), ring, item.assignment.as_str()), &keys),
+            }
+        };
+        let counts = running.rollout.items.iter().map(count).collect();
+        rings.insert(ring.to_owned(), RingFacts { counts, checks: BTreeMap::new() });
+    }
+    Facts { rings, quarantined: Vec::new() }
 }
 
 fn key_of(entry: &PackedEntry) -> Option<PackagesKey> {

@@ -1,23 +1,28 @@
-//! The head that rings are compared with: what was packed, and what the walk knows of how it came about.
+//! The head that rings are compared with: what was packed, and what the reconciler knows of how it came about.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kedge_model::wire::{PlatformSource, Timestamp};
 use kedge_rollout::Lane;
+use kedge_scheduler::Redaction;
 
 use super::change::Change;
 use crate::pack::{self, Packed, PackedEntry, PackedType, Pinned};
 use crate::store::history::Owner;
 
-/// What the walk knows beside the packages.
+/// What the reconciler knows beside the packages.
 #[derive(Clone, Debug, Default)]
 pub struct Occasion {
     /// The main commit that the branch's head was made from. None: there is none, or the branch lags behind it.
     pub main: Option<String>,
+    /// The main commit that was read, whether the branch has all of it yet or not.
+    pub read: Option<String>,
     /// First line and author of the newest commit that was read.
     pub subject: String,
     pub author: String,
+    /// That commit, unless it is `main`: an application's, or one of the environment's own branch.
+    pub subject_of: Option<String>,
     /// Workloads by their targets' full names.
     pub workloads: BTreeMap<String, String>,
     /// Their workspaces.
@@ -34,8 +39,13 @@ pub struct Head {
     pub main: Option<String>,
     pub subject: String,
     pub author: String,
+    pub subject_of: Option<String>,
+    /// The main commit that was read; `main` once the branch has all of it.
+    pub read: Option<String>,
     /// Rendered or packed: neither.
     pub quarantined: BTreeMap<String, String>,
+    /// Those of them that could be rendered: what the branch holds of them can't be packed.
+    pub unpacked: BTreeSet<String>,
     /// By cluster type and assignment; the first that fits a ring counts.
     pub pins: BTreeMap<(String, String), Vec<Pinned>>,
     origins: BTreeMap<String, Arc<BTreeMap<String, pack::Origin>>>,
@@ -64,24 +74,34 @@ impl Occasion {
 impl Head {
     pub fn new(packed: &Packed, occasion: &Occasion) -> Head {
         let mut quarantined = occasion.quarantined.clone();
+        let mut unpacked = BTreeSet::new();
         for (cluster_type, entries) in &packed.types {
             let stuck = entries.iter().filter(|(_, entry)| **entry == PackedEntry::Quarantined);
-            quarantined.extend(stuck.map(|(name, _)| (format!("{cluster_type}/{name}"), String::new())));
+            for name in stuck.map(|(name, _)| format!("{cluster_type}/{name}")) {
+                if !quarantined.contains_key(&name) {
+                    quarantined.insert(name.clone(), String::new());
+                    unpacked.insert(name);
+                }
+            }
         }
         for problem in packed.problems.iter().filter(|problem| problem.is_error()) {
             if let Some(why) = problem.assignment.as_ref().and_then(|name| quarantined.get_mut(name))
                 && why.is_empty()
             {
-                why.clone_from(&problem.message);
+                // Addresses of repositories may hold passwords.
+                *why = Redaction::default().sentence(&problem.message, []);
             }
         }
         Head {
             source: packed.source.clone(),
             types: packed.types.clone(),
             main: occasion.main.clone(),
+            read: occasion.main.clone().or_else(|| occasion.read.clone()),
             subject: occasion.subject.clone(),
             author: occasion.author.clone(),
+            subject_of: occasion.subject_of.clone(),
             quarantined,
+            unpacked,
             pins: packed.pinned.clone(),
             origins: packed.origins.clone(),
             workloads: occasion.workloads.clone(),

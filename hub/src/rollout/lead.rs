@@ -1,10 +1,10 @@
-//! The leader's task of this room: passes of all governed environments, when facts, words, policies or the clock may have
+//! The leader's task of this module: passes of all governed environments, when facts, words, policies or the clock may have
 //! changed something.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use super::desk::Desk;
+use super::controller::RolloutController;
 use crate::state::IssueError;
 use crate::store::{StoreError, Term};
 
@@ -13,7 +13,7 @@ const DEBOUNCE: Duration = Duration::from_millis(200);
 /// Words and documents that other hubs took are found by asking so often.
 const OTHER_HUBS: Duration = Duration::from_secs(1);
 
-impl Desk {
+impl RolloutController {
     /// Until it is dropped.
     pub async fn lead(&self, term: Term) {
         let mut bell = self.parts.shared.nudge.listen();
@@ -21,7 +21,7 @@ impl Desk {
         let mut second = tokio::time::interval(OTHER_HUBS);
         second.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut leading =
-            Leading { desk: self, term, unfinished: BTreeSet::new(), governed: BTreeSet::new(), restarts: 0 };
+            Leading { controller: self, term, unfinished: BTreeSet::new(), governed: BTreeSet::new(), restarts: 0 };
         self.parts.shared.policies.known().await;
         // What was under way in an earlier term goes on at once.
         let mut all = true;
@@ -41,7 +41,7 @@ impl Desk {
 }
 
 struct Leading<'a> {
-    desk: &'a Desk,
+    controller: &'a RolloutController,
     term: Term,
     /// Something may change there without news.
     unfinished: BTreeSet<String>,
@@ -60,9 +60,9 @@ impl Leading<'_> {
             }
         };
         for environment in due {
-            let passed = self.desk.pass(self.term, &environment).await;
+            let passed = self.controller.pass(self.term, &environment).await;
             let issued = passed.as_ref().map_or(0, |passed| passed.issued.len());
-            self.desk.parts.metrics.states_issued.inc_by(issued as u64);
+            self.controller.parts.metrics.states_issued.inc_by(issued as u64);
             match passed {
                 Ok(passed) if passed.unfinished => {
                     self.unfinished.insert(environment);
@@ -82,14 +82,14 @@ impl Leading<'_> {
     }
 
     async fn due(&mut self, all: bool) -> Result<BTreeSet<String>, StoreError> {
-        let store = &self.desk.parts.store;
+        let store = &self.controller.parts.store;
         let mut due: BTreeSet<String> = store.environments_with_words().await?.into_iter().collect();
         let (restarted, newest) = store.restarts_after(self.restarts).await?;
         due.extend(restarted);
         self.restarts = newest;
         due.extend(self.unfinished.iter().cloned());
         if all {
-            let governed: BTreeSet<String> = self.desk.parts.shared.policies.all().keys().cloned().collect();
+            let governed: BTreeSet<String> = self.controller.parts.shared.policies.all().keys().cloned().collect();
             // One that no policy names any more follows its head again.
             due.extend(self.governed.difference(&governed).cloned());
             due.extend(governed.iter().cloned());

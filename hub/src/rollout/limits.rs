@@ -1,11 +1,11 @@
-//! How many clusters of each ring may be changing at once, from the rollouts in it. Pure; the desk writes it down before it
+//! How many clusters of each ring may be changing at once, from the rollouts in it. Pure; the controller writes it down before it
 //! issues, polls are answered by it.
 
 use std::collections::BTreeMap;
 
 use kedge_model::kinds::EnvironmentPolicy;
 use kedge_model::wire::Timestamp;
-use kedge_rollout::{Phase, RingState, slots};
+use kedge_rollout::{Phase, RingState, permits};
 
 use super::running::Running;
 
@@ -13,7 +13,7 @@ use super::running::Running;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limit {
     /// None: everybody at once.
-    pub slots: Option<u64>,
+    pub permits: Option<u64>,
     /// Nobody begins now.
     pub closed: bool,
 }
@@ -38,8 +38,8 @@ pub fn limits(
             open |= serves && running.rollout.closed(&ring.name, now).is_none();
         }
         let limit = match limited {
-            true => Limit { slots: Some(slots(ring.max_unavailable, members(&ring.name))), closed: !open },
-            false => Limit { slots: None, closed: false },
+            true => Limit { permits: Some(permits(ring.max_unavailable, members(&ring.name))), closed: !open },
+            false => Limit { permits: None, closed: false },
         };
         limits.insert(ring.name.clone(), limit);
     }
@@ -47,7 +47,7 @@ pub fn limits(
 }
 
 impl Limit {
-    pub fn slots_column(&self) -> i64 {
-        self.slots.map_or(-1, |slots| i64::try_from(slots).unwrap_or(i64::MAX))
+    pub fn permits_column(&self) -> i64 {
+        self.permits.map_or(-1, |permits| i64::try_from(permits).unwrap_or(i64::MAX))
     }
 }

@@ -1,9 +1,10 @@
-//! What became of a main commit in an environment, from the rollouts of its platform files. Asked by the promotion room.
+//! What became of a main commit in an environment, from the rollouts of its platform files. Asked by the promotion module.
 
-use kedge_rollout::chain::{Outcome, OutcomeState};
+use kedge_rollout::chain::{Outcome, OutcomeState, short};
 use kedge_rollout::rollout::stop_words;
 use kedge_rollout::{Lane, Phase, RolloutId};
 
+use crate::store::rollout::controller::Quarantine;
 use crate::store::rollout::{RolloutFilter, StoredRollout};
 use crate::store::{Store, StoreError};
 
@@ -18,16 +19,25 @@ pub async fn outcome(store: &Store, environment: &str, main: &str) -> Result<Out
         RolloutFilter { environment: Some(environment), lane: Some(&lane), limit: 100, ..RolloutFilter::default() };
     let unfinished = store.rollouts(&RolloutFilter { unfinished: true, ..filter.clone() }).await?;
     let own = store.rollouts(&RolloutFilter { main_commit: Some(main), limit: 1, ..filter }).await?.into_iter().next();
+    let begun = own.as_ref().map(|own| own.rollout.created_at);
     let own = follow(store, own).await?;
     let id = own.as_ref().map(|own| own.rollout.id);
-    let said = |rollout: Option<RolloutId>, state| Outcome { commit: main.to_owned(), rollout, state };
+    let quarantines = store.quarantines(environment).await?;
+    let standing = store.promotion(environment).await?.map(|row| row.standing).unwrap_or_default();
+    let (blamed, beside): (Vec<_>, Vec<_>) = quarantines
+        .iter()
+        .partition(|(_, one)| !one.main.is_empty() && standing.answers_for(main, &one.main, one.since));
+    let remark = remark(beside.len());
+    let said =
+        |rollout: Option<RolloutId>, state| Outcome { commit: main.to_owned(), rollout, state, remark: remark.clone() };
     let compared = store.compared_head(environment).await?;
-    if compared.as_ref().is_none_or(|compared| compared.main != main) && own.is_none() {
+    // Main was turned back to it: what became of it the first time says nothing until it was read once more.
+    let entered = standing.promotion(main).and_then(|known| known.entered_at);
+    let is_old = begun.is_none_or(|begun| entered.is_some_and(|entered| begun < entered));
+    if compared.as_ref().is_none_or(|compared| compared.main != main) && is_old {
         return Ok(said(None, OutcomeState::Moving));
     }
-    let quarantines = store.quarantines(environment).await?;
-    if let Some((name, quarantine)) = quarantines.iter().find(|(_, quarantine)| quarantine.main == main) {
-        let why = format!("{name} is broken since this commit: {}", quarantine.why);
+    if let Some(why) = broken(&blamed, main) {
         return Ok(said(id, OutcomeState::Failed { why }));
     }
     let stopped = unfinished.iter().find_map(|stored| match &stored.rollout.phase {
@@ -65,6 +75,30 @@ pub async fn outcome(store: &Store, environment: &str, main: &str) -> Result<Out
         Some(Phase::Active | Phase::Paused { .. } | Phase::Stopped { .. }) => OutcomeState::Moving,
     };
     Ok(said(id, state))
+}
+
+/// What the commit, or one that it contains and that hasn't passed, put into quarantine.
+fn broken(blamed: &[(&String, &Quarantine)], main: &str) -> Option<String> {
+    // Its own first: that is what its author can mend.
+    let (name, quarantine) = blamed.iter().find(|(_, one)| one.main == main).or(blamed.first())?;
+    let since = match quarantine.main == main {
+        true => "this commit".to_owned(),
+        false => format!("{}, which it contains and which hasn't passed", short(&quarantine.main)),
+    };
+    let more = match blamed.len() - 1 {
+        0 => " is".to_owned(),
+        more => format!(" and {more} more are"),
+    };
+    Some(format!("{name}{more} broken since {since}: {}", quarantine.why))
+}
+
+/// What is in quarantine and doesn't count against the commit.
+fn remark(beside: usize) -> Option<String> {
+    match beside {
+        0 => None,
+        1 => Some("1 assignment is in quarantine, and not because of this commit".to_owned()),
+        more => Some(format!("{more} assignments are in quarantine, and not because of this commit")),
+    }
 }
 
 /// The one that took over in the end.

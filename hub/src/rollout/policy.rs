@@ -1,5 +1,5 @@
-//! Which environments are governed, and by what rules: the policy in force, as the promotion room knows it. Read by the
-//! desk, by whoever signs memberships, and by the API.
+//! Which environments are governed, and by what rules: the policy in force, as the promotion module knows it. Read by the
+//! controller, by whoever signs memberships, and by the API.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -5,19 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use kedge_model::wire::{Stream, Timestamp};
-use kedge_rollout::{Cause, Lane, Phase, RingState, Rollout, RolloutId, Word};
+use kedge_rollout::chain::Standing;
+use kedge_rollout::{Cause, Lane, Phase, PromotionPhase, RingState, Rollout, RolloutId, Word};
 
 use super::candidate::{self, Comparison, Decision, Difference, Known};
 use super::change::Held;
 use super::compose::Composed;
-use super::desk::Rows;
+use super::controller::Rows;
 use super::edits::Edits;
 use super::head::Head;
+use super::pass::ReconcilePass;
 use super::running::{Place, Running, place};
-use super::turn::Turn;
 use crate::pack::{PackedEntry, PackedType};
 use crate::store::StoreError;
-use crate::store::rollout::desk::{ComparedHead, Quarantine};
+use crate::store::rollout::controller::{ComparedHead, Quarantine};
 use crate::store::rollout::{BlockedRow, Waiting};
 
 /// A rollout that may begin.
@@ -28,7 +29,7 @@ struct Beginning<'a> {
     supersedes: Vec<RolloutId>,
 }
 
-impl Turn<'_> {
+impl ReconcilePass<'_> {
     /// Compares the head with the rings and begins what may begin.
     pub(super) async fn propose(
         &self,
@@ -41,7 +42,8 @@ impl Turn<'_> {
     ) -> Result<(), StoreError> {
         let adopts = rows.compared.is_none();
         if self.fresh {
-            quarantine(rows, edits, head, adopts, now);
+            let row = self.controller.parts.store.promotion(self.environment).await?;
+            quarantine(rows, edits, head, &row.map(|row| row.standing).unwrap_or_default(), now);
         }
         let whole: BTreeSet<Place> = rows
             .running
@@ -62,7 +64,7 @@ impl Turn<'_> {
             whole: &whole,
         };
         let mut differences = candidate::differences(&asked);
-        let blocked = self.desk.parts.store.rollouts_blocked(self.environment).await?;
+        let blocked = self.controller.parts.store.rollouts_blocked(self.environment).await?;
         edits.forget_blocked(&blocked, &differences);
         let blocked: Vec<BlockedRow> = blocked.into_iter().chain(edits.newly_blocked(rows)).collect();
         // Lanes with nothing to ask may still hold something that the head took back.
@@ -123,7 +125,7 @@ impl Turn<'_> {
         now: Timestamp,
     ) -> Result<(), StoreError> {
         let Beginning { lane, cause, differences, supersedes } = beginning;
-        let id = self.desk.next_number(self.term).await?;
+        let id = self.controller.next_number(self.term).await?;
         let (items, changes): (Vec<_>, Vec<_>) =
             differences.into_iter().map(|difference| (difference.item, difference.change)).unzip();
         let said = self.said_before(&cause).await?;
@@ -164,7 +166,7 @@ impl Turn<'_> {
     /// What people said when they let its main commit in.
     async fn said_before(&self, cause: &Cause) -> Result<Vec<Word>, StoreError> {
         let Some(main) = &cause.main else { return Ok(Vec::new()) };
-        let row = self.desk.parts.store.promotion(self.environment).await?;
+        let row = self.controller.parts.store.promotion(self.environment).await?;
         let promotions = row.map(|row| row.standing.promotions).unwrap_or_default();
         Ok(promotions
             .into_iter()
@@ -178,6 +180,7 @@ impl Turn<'_> {
             return Cause {
                 commit: head.source.commit.clone(),
                 main: head.main.clone(),
+                subject_of: head.subject_of.clone(),
                 subject: head.subject.clone(),
                 author: head.author.clone(),
             };
@@ -186,8 +189,8 @@ impl Turn<'_> {
             .iter()
             .find_map(|difference| Some(difference.change.workload.as_ref()?.package.commit.clone()))
             .unwrap_or_default();
-        let (subject, author) = self.desk.parts.describe.describe(repo, &commit).unwrap_or_default();
-        Cause { commit, main: None, subject, author }
+        let (subject, author) = self.controller.parts.describe.describe(repo, &commit).unwrap_or_default();
+        Cause { commit, subject, author, ..Cause::default() }
     }
 }
 
@@ -243,17 +246,25 @@ fn is_blocked(blocked: &[BlockedRow], lane: &Lane, difference: &Difference) -> b
     blocked.iter().any(|row| row.lane == lane && row.blocks(difference))
 }
 
-fn quarantine(rows: &mut Rows, edits: &mut Edits, head: &Head, adopts: bool, now: Timestamp) {
+/// Remembers what is in quarantine, with the commits that brought it there, and forgets what is mended. `standing` says which
+/// commits of main have passed.
+fn quarantine(rows: &mut Rows, edits: &mut Edits, head: &Head, standing: &Standing, now: Timestamp) {
     let before = rows.compared.clone();
     for (name, why) in &head.quarantined {
-        if rows.quarantines.contains_key(name) {
+        if let Some(known) = rows.quarantines.get_mut(name) {
+            if known.why != *why {
+                known.why.clone_from(why);
+                edits.quarantines.insert(name.clone(), Some(known.clone()));
+            }
             continue;
         }
-        // The branch is as it was: an application's commit did it. The same main commit: the environment's own change.
-        let moved = !adopts && before.as_ref().is_none_or(|before| before.commit != head.source.commit);
-        let main = head.main.clone().filter(|main| moved && before.as_ref().is_none_or(|before| before.main != *main));
+        let moved = before.as_ref().is_some_and(|before| before.commit != head.source.commit);
+        // What the branch holds can't be packed, and the branch is as it was: an application's commit did it.
+        let by_source = head.unpacked.contains(name) && !moved;
+        let main = head.read.as_ref().filter(|main| !by_source && brings(standing, before.as_ref(), main));
         let commit = if moved { head.source.commit.clone() } else { String::new() };
-        let quarantine = Quarantine { commit, main: main.unwrap_or_default(), why: why.clone(), since: now };
+        let main = main.cloned().unwrap_or_default();
+        let quarantine = Quarantine { commit, main, why: why.clone(), since: now };
         edits.quarantines.insert(name.clone(), Some(quarantine.clone()));
         rows.quarantines.insert(name.clone(), quarantine);
     }
@@ -262,6 +273,18 @@ fn quarantine(rows: &mut Rows, edits: &mut Edits, head: &Head, adopts: bool, now
     for name in mended {
         rows.quarantines.remove(&name);
         edits.quarantines.insert(name, None);
+    }
+}
+
+/// Whether what is new at the head came with this commit of main. The same commit as before: the environment's own change, or
+/// an application's. The first look of all is at what ran before there was a policy, unless the commit was promoted here.
+fn brings(standing: &Standing, before: Option<&ComparedHead>, main: &str) -> bool {
+    let phase = standing.promotion(main).map(|promotion| &promotion.phase);
+    let adopted = || standing.promotions.iter().any(|known| known.phase == PromotionPhase::Adopted);
+    match phase {
+        Some(PromotionPhase::Passed | PromotionPhase::Reopened { .. } | PromotionPhase::Adopted) => false,
+        _ if before.is_some() => before.is_some_and(|before| before.main != main),
+        phase => phase.is_some() && !adopted(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! A rollout as the desk holds it: the value that `crates/rollout` moves, and what the hub knows of each of its items.
+//! A rollout as the controller holds it: the value that `crates/rollout` moves, and what the hub knows of each of its items.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

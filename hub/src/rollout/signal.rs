@@ -1,4 +1,4 @@
-//! A way to say "look again": counts changed, a person spoke, a check answered. Held by whoever knows; the desk waits.
+//! A way to say "look again": counts changed, a person spoke, a check answered. Held by whoever knows; the controller waits.
 
 use std::sync::Arc;
 

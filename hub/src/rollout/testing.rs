@@ -1,5 +1,5 @@
-//! A desk over a real database with clusters that are only counts, and a clock that stands still until it is moved. For the
-//! tests of this room.
+//! A controller over a real database with clusters that are only counts, and a clock that stands still until it is moved. For the
+//! tests of this module.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -14,15 +14,15 @@ use kedge_model::wire::{
 };
 use kedge_rollout::{Lane, Person, RingState, RolloutId, Say, Word};
 
-use super::desk::{Describe, Desk, Parts, Passed, Shared};
+use super::controller::{Describe, Parts, Passed, RolloutController, Shared};
 use super::head::Occasion;
 use super::words;
 use crate::metrics::Metrics;
 use crate::pack::{Origin, Packed, PackedEntry};
 use crate::state::testing::{Unconfirmed, key, ours, packed};
-use crate::state::{Board, Issuer, Signer};
+use crate::state::{DesiredStateCache, Issuer, Signer};
 use crate::store::rollout::{RolloutFilter, StoredRollout};
-use crate::store::{Store, Term, trial};
+use crate::store::{Store, Term, test_database};
 
 pub const TERM: Term = Term(0);
 pub const SOAK: Duration = Duration::from_secs(60);
@@ -39,9 +39,9 @@ fn clock() -> Timestamp {
 pub struct Lab {
     _folder: tempfile::TempDir,
     pub store: Store,
-    pub board: Arc<Board>,
+    pub desired_states: Arc<DesiredStateCache>,
     pub shared: Shared,
-    pub desk: Arc<Desk>,
+    pub controller: Arc<RolloutController>,
     broken: Arc<AtomicBool>,
 }
 
@@ -102,13 +102,13 @@ pub fn key_of(entry: &PackedEntry) -> PackagesKey {
 
 impl Lab {
     pub async fn new(policy: Option<EnvironmentPolicy>) -> Lab {
-        let (folder, store) = trial::sqlite().await;
+        let (folder, store) = test_database::sqlite().await;
         Lab::over(folder, store, policy)
     }
 
     /// On the PostgreSQL of the tests, where there is one.
     pub async fn on_postgres(policy: Option<EnvironmentPolicy>) -> Option<Lab> {
-        let store = trial::postgres().await?;
+        let store = test_database::postgres().await?;
         Some(Lab::over(tempfile::tempdir().unwrap(), store, policy))
     }
 
@@ -116,9 +116,9 @@ impl Lab {
         let shared = Shared::default();
         shared.policies.settle();
         let broken = Arc::new(AtomicBool::new(false));
-        let board = Arc::new(Board::default());
-        let desk = Arc::new(desk(&store, &board, &shared, &broken));
-        let lab = Lab { _folder: folder, store, board, shared, desk, broken };
+        let desired_states = Arc::new(DesiredStateCache::default());
+        let controller = Arc::new(controller(&store, &desired_states, &shared, &broken));
+        let lab = Lab { _folder: folder, store, desired_states, shared, controller, broken };
         if let Some(policy) = policy {
             lab.govern(Some(policy));
         }
@@ -132,9 +132,9 @@ impl Lab {
 
     /// The hub dies and another process begins.
     pub fn restart(&mut self) {
-        self.board = Arc::new(Board::default());
+        self.desired_states = Arc::new(DesiredStateCache::default());
         self.broken.store(false, Ordering::SeqCst);
-        self.desk = Arc::new(desk(&self.store, &self.board, &self.shared, &self.broken));
+        self.controller = Arc::new(controller(&self.store, &self.desired_states, &self.shared, &self.broken));
     }
 
     /// From now on nothing can be signed: what is decided is saved and not issued.
@@ -156,11 +156,11 @@ impl Lab {
     }
 
     pub async fn head_of(&self, commit: &str, main: Option<&str>, types: &[(&str, &[(&str, PackedEntry)])]) -> Passed {
-        self.desk.issue(TERM, &at(commit, types), &occasion(main)).await.unwrap()
+        self.controller.issue(TERM, &at(commit, types), &occasion(main)).await.unwrap()
     }
 
     pub async fn pass(&self) -> Passed {
-        self.desk.pass(TERM, "dev").await.unwrap()
+        self.controller.pass(TERM, "dev").await.unwrap()
     }
 
     /// The newest first.
@@ -300,8 +300,10 @@ pub fn occasion(main: Option<&str>) -> Occasion {
     let workloads = ["a", "b", "c"].map(|name| (name.to_owned(), format!("workload-{name}")));
     Occasion {
         main: main.map(str::to_owned),
+        read: None,
         subject: "a change".to_owned(),
         author: "Ada <ada@example.org>".to_owned(),
+        subject_of: None,
         workloads: workloads.into(),
         workspaces: BTreeMap::new(),
         quarantined: BTreeMap::new(),
@@ -312,10 +314,15 @@ pub fn source_lane() -> Lane {
     Lane::Source { repo: "https://h/app".to_owned(), reference: "main".to_owned() }
 }
 
-fn desk(store: &Store, board: &Arc<Board>, shared: &Shared, broken: &Arc<AtomicBool>) -> Desk {
+fn controller(
+    store: &Store,
+    desired_states: &Arc<DesiredStateCache>,
+    shared: &Shared,
+    broken: &Arc<AtomicBool>,
+) -> RolloutController {
     let signer = Arc::new(Pen(Arc::clone(broken)));
-    let issuer = Issuer::new(store.clone(), Arc::clone(board), signer, Arc::new(Unconfirmed));
-    Desk::new(Parts {
+    let issuer = Issuer::new(store.clone(), Arc::clone(desired_states), signer, Arc::new(Unconfirmed));
+    RolloutController::new(Parts {
         store: store.clone(),
         issuer: Arc::new(issuer),
         shared: shared.clone(),

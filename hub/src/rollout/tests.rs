@@ -71,7 +71,7 @@ async fn a_hub_that_dies_between_saving_and_issuing_goes_on_where_it_was() {
     lab.through("rest", "a", &first, 1).await;
     lab.break_pen();
     let packed = super::testing::at("c2", &[("drone", &[("a", second.clone())])]);
-    let died = lab.desk.issue(super::testing::TERM, &packed, &super::testing::occasion(None)).await;
+    let died = lab.controller.issue(super::testing::TERM, &packed, &super::testing::occasion(None)).await;
     assert!(died.is_err());
     assert_eq!(lab.ring(2, "canary").await, RingState::Rolling, "saved");
     assert!(lab.has("canary", "a", &first).await, "and not issued");
@@ -88,7 +88,7 @@ async fn a_hub_that_dies_between_saving_and_issuing_goes_on_where_it_was() {
     lab.pass().await;
     lab.wait(SOAK);
     lab.break_pen();
-    assert!(lab.desk.pass(super::testing::TERM, "dev").await.is_err());
+    assert!(lab.controller.pass(super::testing::TERM, "dev").await.is_err());
     lab.restart();
     lab.head("c2", &[("a", second.clone())]).await;
     assert!(lab.has("rest", "a", &second).await);

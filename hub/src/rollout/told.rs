@@ -1,4 +1,4 @@
-//! What the desk decides, as entries of history: they are saved with it. Pure.
+//! What the controller decides, as entries of history: they are saved with it. Pure.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ pub(super) fn moved(before: &Rollout, next: &Rollout, now: Timestamp) -> Vec<Ent
     let mut told = Vec::new();
     for (old, new) in before.rings.iter().zip(&next.rings) {
         if old.state != new.state {
-            told.push(ring(next, new, now));
+            told.push(ring(next, new, old.state, now));
         }
     }
     if std::mem::discriminant(&before.phase) != std::mem::discriminant(&next.phase) {
@@ -73,10 +73,12 @@ fn entry(rollout: &Rollout, at: Timestamp, phase: &str, why: Option<String>) -> 
     Entry::new(at, place(rollout), what).commit(commit(rollout))
 }
 
-fn ring(rollout: &Rollout, progress: &Progress, now: Timestamp) -> Entry {
+fn ring(rollout: &Rollout, progress: &Progress, before: RingState, now: Timestamp) -> Entry {
     let (state, at) = match progress.state {
         RingState::Waiting => ("waiting", now),
-        RingState::Rolling => ("rolling", progress.started_at.unwrap_or(now)),
+        RingState::Rolling if before == RingState::Waiting => ("rolling", progress.started_at.unwrap_or(now)),
+        // It began before; what is told now happened now.
+        RingState::Rolling => ("resumed", now),
         RingState::Passed => ("passed", progress.passed_at.unwrap_or(now)),
         RingState::Stopped => ("stopped", now),
         RingState::Returned => ("returned", now),
@@ -104,7 +106,7 @@ fn place(rollout: &Rollout) -> Place {
     Place { workload, cluster_type, assignment, ..Place::environment(&rollout.environment) }
 }
 
-/// People know the commit of main.
+/// People know the commit of main, or the one that wrote the subject.
 fn commit(rollout: &Rollout) -> &str {
-    rollout.cause.main.as_deref().unwrap_or(&rollout.cause.commit)
+    rollout.cause.named()
 }

@@ -1,5 +1,5 @@
 //! What people may say about a rollout: checked against the stored value by any hub, then written for the leader, who takes
-//! it within a second. Called by the API; the desk asks for the same obstacles again.
+//! it within a second. Called by the API; the controller asks for the same obstacles again.
 
 use kedge_rollout::{Phase, Refused, RingState, Rollout, RolloutId, Say, Word, hear};
 

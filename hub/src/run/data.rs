@@ -160,7 +160,7 @@ mod tests {
 
     #[tokio::test]
     async fn hubs_that_start_together_on_postgres_make_one_pair_of_first_tokens() {
-        let Some(store) = crate::store::trial::postgres().await else { return };
+        let Some(store) = crate::store::test_database::postgres().await else { return };
         let folder = tempfile::tempdir().unwrap();
         let [one, other] = ["one", "other"].map(|name| DataFolder::open(&folder.path().join(name)).unwrap());
         let (first, second) = tokio::join!(one.first_tokens(&store), other.first_tokens(&store));

@@ -1,4 +1,4 @@
-//! What the API asks of the other rooms, done by them. Made by `run`.
+//! What the API asks of the other modules, done by them. Made by `run`.
 
 mod change;
 mod files;
@@ -19,34 +19,35 @@ use crate::agents::{Changes, Fleet, FleetError, SignOrder, Signed, TokenOrder};
 use crate::airgap::{AirGap, Export, Import, Order};
 use crate::api::{
     ApiError, Caller, ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
-    Rooms, SignWish, SignedRequest, TruthSeen, WarningSeen, WrittenView,
+    ReportedStatus, Services, SignWish, SignedRequest, WarningSeen, WrittenView,
 };
 use crate::compare::rendered::Rendered;
 use crate::git::webhook::{self, HookError};
 use crate::git::{Mirrors, Trust};
 use crate::pack::{Configurations, Delivered};
+use crate::preview::view::PlanView;
+use crate::preview::{Audience, Previews, Wish};
 use crate::promotion::{At, BranchError, Branches, Edit, Wrote};
 use crate::publish::{PublishError, Publisher, shown_repo};
 use crate::rollout::Nudge;
+use crate::status::StatusIntake;
+use crate::status::warnings::about;
 use crate::store::agents::tokens::TokenRow;
 use crate::store::catalog::Visible;
-use crate::store::truth::counts::CountFilter;
+use crate::store::status::counts::CountFilter;
 use crate::store::{Store, Tx};
-use crate::trial::view::PlanView;
-use crate::trial::{Audience, Trials, Wish};
-use crate::truth::Truth;
 
-/// The rooms that people's requests reach.
+/// The modules that people's requests reach.
 #[derive(Debug)]
 pub struct People {
     pub store: Store,
     pub fleet: Fleet,
-    pub truth: Truth,
+    pub intake: StatusIntake,
     pub air_gap: AirGap,
     pub mirrors: Mirrors,
     pub publisher: Arc<Publisher>,
     pub branches: Branches,
-    pub trials: Trials,
+    pub previews: Previews,
     pub configurations: Configurations,
     /// Wakes who moves rollouts.
     pub rollouts: Nudge,
@@ -55,7 +56,7 @@ pub struct People {
 }
 
 #[async_trait]
-impl Rooms for People {
+impl Services for People {
     async fn create_join_token(&self, tx: &mut Tx, wish: JoinWish) -> Result<MadeToken, ApiError> {
         let order = TokenOrder {
             environment: wish.environment,
@@ -187,10 +188,10 @@ impl Rooms for People {
         self.fleet.lift(tx, cluster, assignment, by, reason).await.map_err(refuse)
     }
 
-    async fn truth(&self, cluster: &ClusterId) -> Result<TruthSeen, ApiError> {
-        let status = self.truth.status(cluster).await?;
+    async fn reported_status(&self, cluster: &ClusterId) -> Result<ReportedStatus, ApiError> {
+        let status = self.intake.status(cluster).await?;
         let holds = self.holds(cluster, status.as_ref()).await?;
-        let Some(status) = status else { return Ok(TruthSeen { holds, ..TruthSeen::default() }) };
+        let Some(status) = status else { return Ok(ReportedStatus { holds, ..ReportedStatus::default() }) };
         let rows = self.store.clusters_named(&Visible::All, &cluster.to_string()).await?;
         let unknown_since = rows.first().and_then(|row| row.unknown_since);
         let conditions =
@@ -199,9 +200,10 @@ impl Rooms for People {
             code: code.clone(),
             severity: format!("{:?}", warning.severity),
             message: warning.message.clone(),
+            hint: about(code).way_out.to_owned(),
             since: moment(status.true_time(warning.clock, warning.since).0.0),
         });
-        Ok(TruthSeen { conditions: conditions.collect(), warnings: warnings.collect(), holds })
+        Ok(ReportedStatus { conditions: conditions.collect(), warnings: warnings.collect(), holds })
     }
 
     async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError> {
@@ -264,12 +266,25 @@ impl Rooms for People {
         reading.await.map_err(|_| ApiError::unavailable("the hub stops"))
     }
 
+    async fn is_behind(&self, environment: &str, older: &str, newer: &str) -> Result<Option<bool>, ApiError> {
+        let known = self.store.good_environments().await?;
+        let Some(environment) = known.get(environment) else { return Ok(None) };
+        let (mirrors, repo) = (self.mirrors.clone(), environment.control_plane.repo.clone());
+        let (older, newer) = (older.to_owned(), newer.to_owned());
+        let looking = tokio::task::spawn_blocking(move || {
+            let opened = mirrors.open(&repo, Trust::Platform)?;
+            let (older, newer) = (opened.commit(&older).ok()?.commit, opened.commit(&newer).ok()?.commit);
+            Some(older == newer || opened.is_behind(older, newer))
+        });
+        looking.await.map_err(|_| ApiError::unavailable("the hub stops"))
+    }
+
     async fn delivered(&self, packages: &BTreeSet<Digest>) -> Result<BTreeMap<Digest, Delivered>, ApiError> {
         Ok(self.configurations.read(packages).await)
     }
 
     async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError> {
-        self.trials.plan(wish, audience).await.map_err(change::refuse)
+        self.previews.plan(wish, audience).await.map_err(change::refuse)
     }
 
     fn fetch(&self, url: &str) {
@@ -308,7 +323,8 @@ impl People {
         let mut seen = Vec::new();
         for (writer, document) in self.store.hold_documents(cluster).await? {
             seen.extend(document.holds.into_iter().map(|entry| HoldSeen {
-                obeyed: obeyed.iter().any(|hold| hold.assignment == entry.assignment && hold.by == entry.by),
+                obeyed:
+                    obeyed.iter().any(|hold| hold.assignment == entry.assignment && user(&hold.by) == user(&entry.by)),
                 assignment: entry.assignment,
                 by: entry.by,
                 reason: entry.reason,
@@ -318,6 +334,11 @@ impl People {
         }
         Ok(seen)
     }
+}
+
+/// Without the host or the cluster behind it: those are the writer's, and the hub knows them better.
+fn user(by: &str) -> &str {
+    by.split('@').next().unwrap_or(by).trim()
 }
 
 fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: Option<i64>) -> ConditionSeen {

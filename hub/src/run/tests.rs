@@ -167,7 +167,7 @@ async fn an_answer_under_way_is_finished_when_the_hub_stops() {
 #[tokio::test]
 async fn people_are_served_over_tls_with_the_operators_certificate_also_after_it_was_renewed() {
     let folder = tempfile::tempdir().unwrap();
-    let (_data, store) = crate::store::trial::sqlite().await;
+    let (_data, store) = crate::store::test_database::sqlite().await;
     let keys = Keys::open(&folder.path().join("keys"), &store).await.unwrap();
     let files = crate::config::TlsFiles { certificate: folder.path().join("c.pem"), key: folder.path().join("k.pem") };
     write_certificate(&keys, &files);

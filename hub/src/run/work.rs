@@ -1,4 +1,4 @@
-//! The leader's whole work: the walks of all environments, their rollouts, answers to proven generations, who belongs to which
+//! The leader's whole work: the reconcilers of all environments, their rollouts, answers to proven generations, who belongs to which
 //! ring, events for others, and the collecting of packages that nobody needs and of days of history that are too old. Run by
 //! `run::leader` for as long as this hub leads; nothing of it outlives the future.
 
@@ -7,27 +7,27 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{Hub, Rooms};
+use super::{Hub, Services};
 use crate::agents::rings::Membership;
 use crate::config::{self, Config};
 use crate::events::Events;
 use crate::history::retention;
 use crate::pack::Packer;
 use crate::promotion::{self, Rollouts};
-use crate::rollout::{self, Desk};
+use crate::reconcile::{self, Reconcilers, Signals};
+use crate::rollout::{self, RolloutController};
 use crate::state::Issuer;
 use crate::store::{Store, Term, now};
-use crate::walk::{self, Signals, Walks};
 
 /// Everything that only a leader does. Cheap to clone: each term has its own.
 #[derive(Clone)]
 pub(super) struct Work {
-    /// None: there is no control plane to walk.
-    walks: Option<Walks<walk::Rooms>>,
+    /// None: there is no control plane to reconcile.
+    reconcilers: Option<Reconcilers<reconcile::Services>>,
     issuer: Arc<Issuer>,
-    desk: Arc<Desk>,
+    controller: Arc<RolloutController>,
     /// None: there is no control plane.
-    promotions: Option<promotion::Desk>,
+    promotions: Option<promotion::PromotionController>,
     packer: Arc<Packer>,
     members: Membership,
     store: Store,
@@ -43,26 +43,26 @@ impl Work {
     pub(super) fn new(
         config: &Config,
         hub: &Hub,
-        rooms: &Rooms,
+        services: &Services,
         members: Membership,
         stop: watch::Receiver<bool>,
     ) -> Work {
-        let Hub { store, keys, board, metrics, .. } = hub;
-        let mirrors = rooms.mirrors.clone();
+        let Hub { store, keys, desired_states, metrics, .. } = hub;
+        let mirrors = services.mirrors.clone();
         let scratch = config.data.join("scratch");
         let packer = Arc::new(Packer::new(
             store.clone(),
-            rooms.blobs.clone(),
+            services.blobs.clone(),
             Arc::new(mirrors.clone()),
             &config.packages,
             scratch,
         ));
-        let (signer, truth) = (Arc::new(keys.clone()), Arc::new(store.clone()));
-        let issuer = Arc::new(Issuer::new(store.clone(), Arc::clone(board), signer, truth));
-        let desk = Arc::new(Desk::new(rollout::Parts {
+        let (signer, confirmations) = (Arc::new(keys.clone()), Arc::new(store.clone()));
+        let issuer = Arc::new(Issuer::new(store.clone(), Arc::clone(desired_states), signer, confirmations));
+        let controller = Arc::new(RolloutController::new(rollout::Parts {
             store: store.clone(),
             issuer: Arc::clone(&issuer),
-            shared: rooms.rollouts.clone(),
+            shared: services.rollouts.clone(),
             describe: Arc::new(mirrors.clone()),
             metrics: Arc::clone(metrics),
             clock: now,
@@ -72,35 +72,35 @@ impl Work {
             mirrors: mirrors.clone(),
             witness: Arc::new(keys.clone()),
             outcomes: Arc::new(Rollouts { store: store.clone() }),
-            rollouts: rooms.rollouts.clone(),
+            rollouts: services.rollouts.clone(),
         };
-        let promotions = promotion::Desk::new(config, parts);
-        let walks = promotions.as_ref().map(|promotions| {
-            let steps = walk::Rooms {
+        let promotions = promotion::PromotionController::new(config, parts);
+        let reconcilers = promotions.as_ref().map(|promotions| {
+            let steps = reconcile::Services {
                 store: store.clone(),
-                publisher: Arc::clone(&rooms.publisher),
+                publisher: Arc::clone(&services.publisher),
                 packer: Arc::clone(&packer),
-                desk: Arc::clone(&desk),
+                controller: Arc::clone(&controller),
                 metrics: Arc::clone(metrics),
             };
-            let reader = rooms.reader.clone();
+            let reader = services.reader.clone();
             let signals = Signals {
-                confirmations: rooms.publisher.confirmations(),
+                confirmations: services.publisher.confirmations(),
                 downloads: packer.downloads().changed(),
                 promotions: promotions.moved(),
             };
-            Walks::new(reader, Arc::new(steps), signals)
+            Reconcilers::new(reader, Arc::new(steps), signals)
         });
         let events = Events::new(store.clone(), &config.events, &config.agents.address);
         let (store, history) = (store.clone(), config.history);
-        Work { walks, issuer, desk, promotions, packer, members, store, history, events, stop }
+        Work { reconcilers, issuer, controller, promotions, packer, members, store, history, events, stop }
     }
 
     /// Leads until it is dropped, or until one part can't go on in this term.
     pub(super) async fn lead(self, term: Term) {
-        let walks = async {
-            match self.walks {
-                Some(walks) => walks.lead(term).await,
+        let reconcilers = async {
+            match self.reconcilers {
+                Some(reconcilers) => reconcilers.lead(term).await,
                 None => std::future::pending().await,
             }
         };
@@ -111,9 +111,9 @@ impl Work {
             }
         };
         tokio::select! {
-            () = walks => {}
+            () = reconcilers => {}
             () = promotions => {}
-            () = self.desk.lead(term) => {}
+            () = self.controller.lead(term) => {}
             () = collect(&self.packer) => {}
             () = self.members.keep(term) => {}
             () = self.events.lead(term) => {}

@@ -1,17 +1,17 @@
-//! Fills the board from the database: everything at the start, then what other hubs issue, asked for every second.
+//! Fills the cache from the database: everything at the start, then what other hubs issue, asked for every second.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::board::Board;
+use super::cache::DesiredStateCache;
 use crate::store::{Store, StoreError};
 
 /// How late another hub's state may be here.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-impl Board {
+impl DesiredStateCache {
     /// Shows the newest state of every stream. The tick from which `follow` goes on.
     pub async fn load(&self, store: &Store) -> Result<i64, StoreError> {
         // The tick first: what is written meanwhile is seen twice, which does no harm.
@@ -24,7 +24,12 @@ impl Board {
 }
 
 /// Shows what came after a tick, until told to stop. While the database is away, what is shown stays.
-pub async fn follow(store: Store, board: Arc<Board>, mut after: i64, mut shutdown: watch::Receiver<bool>) {
+pub async fn follow(
+    store: Store,
+    desired_states: Arc<DesiredStateCache>,
+    mut after: i64,
+    mut shutdown: watch::Receiver<bool>,
+) {
     let mut timer = tokio::time::interval(INTERVAL);
     timer.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     let mut away = false;
@@ -37,7 +42,7 @@ pub async fn follow(store: Store, board: Arc<Board>, mut after: i64, mut shutdow
             Ok(found) => {
                 away = false;
                 for (stream, issued, tick) in found {
-                    board.show(&stream, issued);
+                    desired_states.show(&stream, issued);
                     after = after.max(tick);
                 }
             }

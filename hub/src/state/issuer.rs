@@ -10,7 +10,7 @@ use bytes::Bytes;
 use kedge_model::wire::{DesiredState, Digest, EnvelopeError, Generation, PlatformSource, Stream, Tombstone};
 use tokio::sync::{Mutex, watch};
 
-use super::board::{Board, Issued};
+use super::cache::{DesiredStateCache, Issued};
 use super::{Signer, plan};
 use crate::history::issued::issued;
 use crate::pack::{Packed, PackedEntry, PackedType};
@@ -20,9 +20,9 @@ use crate::store::{Store, StoreError, Term, now};
 /// The one writer of desired states in this hub.
 pub struct Issuer {
     store: Store,
-    board: Arc<Board>,
+    desired_states: Arc<DesiredStateCache>,
     signer: Arc<dyn Signer>,
-    truth: Arc<dyn Confirmations>,
+    confirmations: Arc<dyn Confirmations>,
     known: Mutex<Known>,
 }
 
@@ -97,8 +97,13 @@ const STREAMS_AT_ONCE: usize = 32;
 const FLOOR_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Issuer {
-    pub fn new(store: Store, board: Arc<Board>, signer: Arc<dyn Signer>, truth: Arc<dyn Confirmations>) -> Issuer {
-        Issuer { store, board, signer, truth, known: Mutex::default() }
+    pub fn new(
+        store: Store,
+        desired_states: Arc<DesiredStateCache>,
+        signer: Arc<dyn Signer>,
+        confirmations: Arc<dyn Confirmations>,
+    ) -> Issuer {
+        Issuer { store, desired_states, signer, confirmations, known: Mutex::default() }
     }
 
     /// Issues the head to every stream of an environment: one without rings that a change reaches step by step.
@@ -139,7 +144,7 @@ impl Issuer {
     ) -> Result<Vec<(Stream, Generation)>, IssueError> {
         let Wanted { environment, source, streams } = wanted;
         let newest = self.load(known, term, &environment).await?;
-        let sizes = self.truth.confirmed_sizes(&environment).await?;
+        let sizes = self.confirmations.confirmed_sizes(&environment).await?;
         let floors = self.store.generation_floors_of(&environment).await?;
         let restarts = self.store.restarts_of(&environment).await?;
         let none = BTreeMap::new();
@@ -251,7 +256,7 @@ impl Issuer {
         let tombs = [tombs(&state.removed, true), tombs(&state.unmanaged, false)].concat();
         match tombs.is_empty() {
             true => Ok(BTreeSet::new()),
-            false => Ok(self.truth.settled(&state.stream, &tombs).await?),
+            false => Ok(self.confirmations.settled(&state.stream, &tombs).await?),
         }
     }
 
@@ -259,7 +264,7 @@ impl Issuer {
     async fn limited(&self, fresh: &[Fresh]) -> Result<BTreeSet<String>, StoreError> {
         let Some((state, ..)) = fresh.first() else { return Ok(BTreeSet::new()) };
         let limits = self.store.ring_limits(&state.stream.environment).await?;
-        let held_up = limits.into_iter().filter(|(_, limit)| limit.slots.is_some() || limit.closed);
+        let held_up = limits.into_iter().filter(|(_, limit)| limit.permits.is_some() || limit.closed);
         Ok(held_up.map(|(ring, _)| ring).collect())
     }
 
@@ -296,7 +301,7 @@ impl Issuer {
                 let (stream, generation) = (new.state.stream.clone(), new.state.generation);
                 tracing::info!(%stream, %generation, entries = new.state.entries.len(), "desired state issued");
                 let turns = new.state.turns;
-                self.board.show(&stream, Issued { generation, envelope: new.envelope, turns });
+                self.desired_states.show(&stream, Issued { generation, envelope: new.envelope, turns });
                 let entry = Newest { state: Arc::new(new.state), content: new.content, packed };
                 newest.insert(stream.clone(), entry);
                 numbers.push((stream, generation));

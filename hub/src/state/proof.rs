@@ -5,11 +5,11 @@ use async_trait::async_trait;
 use kedge_model::Problem;
 use kedge_model::wire::{DesiredState, Envelope, EnvelopeError, Generation, Stream, VerifyingKey};
 
-use crate::agents::rooms::{ProofRefusal, Proofs};
+use crate::agents::services::{ProofRefusal, Proofs};
 use crate::keys::Keys;
 use crate::store::{Store, StoreError, now};
 
-/// Takes proofs for the agents' room.
+/// Takes proofs for the agents' module.
 #[derive(Clone, Debug)]
 pub struct Prover {
     pub store: Store,

@@ -1,4 +1,4 @@
-//! Packed environments for tests of this room.
+//! Packed environments for tests of this module.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -80,7 +80,7 @@ pub struct NewCluster<'a> {
     pub certificate: &'a CertificateNote,
     pub joined_at: Timestamp,
     /// Until then the first poll is expected.
-    pub promise_until: Timestamp,
+    pub check_in_deadline: Timestamp,
 }
 
 /// What is remembered of a certificate.
@@ -235,7 +235,7 @@ impl Tx {
             .bind(&row.token)
             .bind(&new.certificate.serial)
             .bind(new.certificate.until.0)
-            .bind(new.promise_until.0)
+            .bind(new.check_in_deadline.0)
             .bind(tick)
             .bind(i64::from(row.relay));
         Ok(bound.execute(self.connection()).await?.rows_affected() == 1)

@@ -6,9 +6,9 @@ use kedge_model::wire::{ClusterId, Generation, Stream};
 use sqlx::Row as _;
 
 use super::statement::Statement;
-use super::truth::{cluster_of, corrupt, stream_of, tally_of};
+use super::status::{cluster_of, corrupt, stream_of, tally_of};
 use super::{Store, StoreError};
-use crate::truth::tally::Tally;
+use crate::status::tally::Tally;
 
 /// A cluster that a bundle is for.
 #[derive(Clone, Debug)]

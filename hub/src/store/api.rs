@@ -15,4 +15,5 @@ pub mod rollouts;
 pub mod search;
 pub mod states;
 pub mod targets;
+pub mod warnings;
 pub mod workloads;

@@ -1,4 +1,4 @@
-//! How far each destination of events has got. Written by the leader's couriers; read by metrics on any hub.
+//! How far each destination of events has got. Written by the leader's dispatchers; read by metrics on any hub.
 
 use kedge_model::wire::Timestamp;
 use sqlx::Row as _;

@@ -1,14 +1,27 @@
 //! What a failure of the database means for the caller: another try, or a fault that stays. Counted for `metrics`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use kedge_model::wire::Timestamp;
 
 use sqlx::migrate::MigrateError;
 
-use super::StoreError;
+use super::{StoreError, now};
 
 /// Failures since the start, of all stores of the process: the database is away; it refused.
 static AWAY: AtomicU64 = AtomicU64::new(0);
 static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Why writes fail since when; none once one goes through.
+static TROUBLE: Mutex<Option<Trouble>> = Mutex::new(None);
+
+/// The disk that keeps the database from being written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trouble {
+    pub since: Timestamp,
+    pub what: &'static str,
+}
 
 /// SQLite's primary result codes that pass: BUSY, LOCKED, NOMEM, READONLY (a file system that went read-only), IOERR,
 /// FULL, CANTOPEN, PROTOCOL (a race for the log).
@@ -25,6 +38,29 @@ const POSTGRES_FULL: &str = "53100";
 /// How often the database was away, and how often it refused, since the start.
 pub fn counts() -> (u64, u64) {
     (AWAY.load(Ordering::Relaxed), REFUSED.load(Ordering::Relaxed))
+}
+
+/// Whether writes fail because of the disk.
+pub fn trouble() -> Option<Trouble> {
+    *TROUBLE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A transaction was written.
+pub(super) fn written() {
+    *TROUBLE.lock().unwrap_or_else(PoisonError::into_inner) = None;
+}
+
+fn note(error: &sqlx::Error) {
+    let is_disk = match code(error) {
+        Some(Code::Sqlite(number)) => matches!(number, SQLITE_FULL | SQLITE_IOERR),
+        Some(Code::Postgres(code)) => code == POSTGRES_FULL,
+        None => false,
+    };
+    if is_disk {
+        let mut trouble = TROUBLE.lock().unwrap_or_else(PoisonError::into_inner);
+        let since = trouble.map_or_else(now, |known| known.since);
+        *trouble = Some(Trouble { since, what: say(error) });
+    }
 }
 
 /// What `Unavailable` says to people.
@@ -75,6 +111,7 @@ impl From<sqlx::Error> for StoreError {
     fn from(error: sqlx::Error) -> StoreError {
         if passes(&error) {
             AWAY.fetch_add(1, Ordering::Relaxed);
+            note(&error);
             StoreError::Unavailable(error)
         } else {
             REFUSED.fetch_add(1, Ordering::Relaxed);
@@ -113,11 +150,13 @@ mod tests {
         let error = StoreError::from(insert.execute(tx.connection()).await.unwrap_err());
         assert!(matches!(error, StoreError::Unavailable(_)), "{error:?}");
         assert!(error.to_string().contains("full"), "{error}");
+        assert!(trouble().is_some_and(|trouble| trouble.what.contains("full")));
         drop(tx);
         let mut tx = store.write().await.unwrap();
         sqlx::query("PRAGMA max_page_count = 1073741823").execute(tx.connection()).await.unwrap();
         sqlx::query("INSERT INTO meta (name, value) VALUES ('small', 'x')").execute(tx.connection()).await.unwrap();
         tx.commit().await.unwrap();
+        assert_eq!(trouble(), None);
     }
 
     #[tokio::test]

@@ -11,7 +11,7 @@ use sqlx::any::AnyRow;
 
 use super::rollout::Waiting;
 use super::{Backend, Store, StoreError};
-use crate::truth::tally::{Presence, Word};
+use crate::status::tally::{Presence, Word};
 
 /// A ring of an environment.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

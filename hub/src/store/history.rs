@@ -59,7 +59,7 @@ impl Store {
         self.memory.keep_ms.store(i64::try_from(keep.as_millis()).unwrap_or(i64::MAX), Ordering::Relaxed);
     }
 
-    /// Whose targets are, as the walk has just seen: it may be told before the catalog says so.
+    /// Whose targets are, as the reconciler has just seen: it may be told before the catalog says so.
     pub fn learn_owners(&self, environment: &str, owners: impl IntoIterator<Item = (String, Owner)>) {
         self.memory.owners.learn(environment, owners);
     }

@@ -100,12 +100,12 @@ async fn begin_term(connection: &mut AnyConnection, holder: &str) -> Result<Term
 
 #[cfg(test)]
 mod tests {
-    use super::super::trial;
+    use super::super::test_database;
     use super::*;
 
     #[tokio::test]
     async fn each_leadership_is_a_new_term_and_ends_the_one_before() {
-        let (_folder, store) = trial::sqlite().await;
+        let (_folder, store) = test_database::sqlite().await;
         let first = store.stand("one").await.unwrap().unwrap();
         assert!(store.write_as(first.term()).await.is_ok());
         let second = store.stand("two").await.unwrap().unwrap();
@@ -116,7 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_of_two_hubs_on_postgres_leads_and_the_other_follows_it() {
-        let Some(url) = trial::postgres_url().await else { return };
+        let Some(url) = test_database::postgres_url().await else { return };
         let (one, other) = (Store::open(&url).await.unwrap(), Store::open(&url).await.unwrap());
         let first = one.stand("one").await.unwrap().unwrap();
         assert!(other.stand("other").await.unwrap().is_none());
@@ -128,7 +128,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_leader_on_postgres_whose_connection_breaks_knows_it_and_another_takes_over() {
-        let Some(url) = trial::postgres_url().await else { return };
+        let Some(url) = test_database::postgres_url().await else { return };
         let (one, other) = (Store::open(&url).await.unwrap(), Store::open(&url).await.unwrap());
         let mut first = one.stand("one").await.unwrap().unwrap();
         let begun = std::time::Instant::now();
@@ -145,7 +145,7 @@ mod tests {
 
     #[tokio::test]
     async fn connections_that_the_server_of_postgres_cut_are_made_again() {
-        let Some(url) = trial::postgres_url().await else { return };
+        let Some(url) = test_database::postgres_url().await else { return };
         let store = Store::open(&url).await.unwrap();
         let mut tx = store.write().await.unwrap();
         let cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \

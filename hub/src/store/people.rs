@@ -1,6 +1,7 @@
 //! The statements of persons: who access tokens belong to. Written and asked by `api` and by the hub's own commands.
 
 use kedge_model::wire::digest::hex;
+use serde::{Deserialize, Serialize};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
@@ -14,10 +15,20 @@ pub struct PersonRow {
     pub name: String,
     /// Lower case, as an administrator set them.
     pub emails: Vec<String>,
+    /// Names and addresses that it had before.
+    pub former: Vec<Former>,
     pub created_at: i64,
     /// The id of who added it; empty: on the hub's host.
     pub created_by: String,
     pub removed_at: Option<i64>,
+}
+
+/// A name or an address that was taken away.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Former {
+    pub known: String,
+    /// When that was.
+    pub until: i64,
 }
 
 /// What two persons can't share.
@@ -27,7 +38,10 @@ pub enum Shared {
     Email { email: String, with: String },
 }
 
-const PERSON: &str = "SELECT id, name, emails, created_at, created_by, removed_at FROM people";
+/// Who had an address so short ago is still the author of what was written under it: longer than a change waits.
+const FORMER_MS: i64 = 90 * 24 * 3600 * 1000;
+
+const PERSON: &str = "SELECT id, name, emails, former, created_at, created_by, removed_at FROM people";
 
 impl PersonRow {
     /// Somebody new, with an id that nobody had.
@@ -36,10 +50,23 @@ impl PersonRow {
             id: format!("p{}", hex(&rand::random::<[u8; 8]>())),
             name: name.to_owned(),
             emails: emails.iter().map(|email| email.trim().to_lowercase()).collect(),
+            former: Vec::new(),
             created_at: now().0,
             created_by: created_by.to_owned(),
             removed_at: None,
         }
+    }
+
+    /// The same person under another name and other addresses: what it had stays known for a while.
+    #[must_use]
+    pub fn changed(self, name: String, emails: Vec<String>, at: i64) -> PersonRow {
+        let had = self.emails.into_iter().chain([self.name]).map(|known| Former { known, until: at });
+        let mut former: Vec<Former> = still_counts(self.former, at).chain(had).collect();
+        // The newest time of each; what it has is no former one.
+        former.sort_by(|one, other| (&one.known, other.until).cmp(&(&other.known, one.until)));
+        former.dedup_by(|other, newest| other.known == newest.known);
+        former.retain(|former| former.known != name && !emails.contains(&former.known));
+        PersonRow { name, emails, former, ..self }
     }
 }
 
@@ -82,9 +109,12 @@ impl Tx {
     }
 
     /// False: there is no such person, or it was removed.
-    pub async fn set_person(&mut self, id: &str, name: &str, emails: &[String]) -> Result<bool, StoreError> {
-        let query = sqlx::query("UPDATE people SET name = $2, emails = $3 WHERE id = $1 AND removed_at IS NULL");
-        let query = query.bind(id).bind(name).bind(serde_json::Value::from(emails.to_vec()).to_string());
+    pub async fn set_person(&mut self, person: &PersonRow) -> Result<bool, StoreError> {
+        let query =
+            sqlx::query("UPDATE people SET name = $2, emails = $3, former = $4 WHERE id = $1 AND removed_at IS NULL");
+        let former = serde_json::to_string(&person.former).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+        let query = query.bind(&person.id).bind(&person.name);
+        let query = query.bind(serde_json::Value::from(person.emails.clone()).to_string()).bind(former);
         Ok(query.execute(self.connection()).await?.rows_affected() == 1)
     }
 
@@ -138,6 +168,7 @@ fn person(row: &AnyRow) -> Result<PersonRow, StoreError> {
         id: row.try_get("id")?,
         name: row.try_get("name")?,
         emails: emails(row.try_get("emails")?)?,
+        former: former(row.try_get("former")?)?,
         created_at: row.try_get("created_at")?,
         created_by: row.try_get("created_by")?,
         removed_at: row.try_get("removed_at")?,
@@ -148,10 +179,19 @@ pub(in crate::store) fn emails(text: &str) -> Result<Vec<String>, StoreError> {
     serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("emails of a person: {error}")))
 }
 
+pub(in crate::store) fn former(text: &str) -> Result<Vec<Former>, StoreError> {
+    serde_json::from_str(text).map_err(|error| StoreError::Corrupt(format!("former names of a person: {error}")))
+}
+
+/// Those that weren't taken away too long ago.
+pub(in crate::store) fn still_counts(former: Vec<Former>, at: i64) -> impl Iterator<Item = Former> {
+    former.into_iter().filter(move |former| at.saturating_sub(former.until) < FORMER_MS)
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::MIGRATIONS;
-    use super::super::trial;
+    use super::super::test_database;
     use super::*;
     use sqlx::migrate::Migrator;
 
@@ -181,6 +221,27 @@ mod tests {
         assert!(!store.has_administrator().await.unwrap());
     }
 
+    #[test]
+    fn what_a_person_was_known_by_counts_for_ninety_days() {
+        let known = |person: &PersonRow| person.former.iter().map(|former| former.known.clone()).collect::<Vec<_>>();
+        let emails = |email: &str| vec![email.to_owned()];
+        let person = PersonRow::new("anna", &emails("a@b.c"), "");
+        let away = person.changed("anna".to_owned(), emails("z@b.c"), 1000);
+        assert_eq!(known(&away), ["a@b.c"]);
+        let renamed = away.clone().changed("else".to_owned(), emails("z@b.c"), 2000);
+        assert_eq!(known(&renamed), ["a@b.c", "anna"]);
+        let back = renamed.changed("anna".to_owned(), emails("a@b.c"), 3000);
+        assert_eq!(known(&back), ["else", "z@b.c"]);
+        // Taken away again, it counts from then on.
+        let again = back.changed("anna".to_owned(), emails("y@b.c"), FORMER_MS);
+        assert_eq!(known(&again), ["a@b.c", "else", "z@b.c"]);
+        assert_eq!(
+            still_counts(again.former, FORMER_MS + 3000).map(|former| former.known).collect::<Vec<_>>(),
+            ["a@b.c"]
+        );
+        assert_eq!(still_counts(away.former, 1000 + FORMER_MS).count(), 0);
+    }
+
     #[tokio::test]
     async fn tokens_from_before_become_one_person_each() {
         let folder = tempfile::tempdir().unwrap();
@@ -189,7 +250,7 @@ mod tests {
 
     #[tokio::test]
     async fn tokens_from_before_become_one_person_each_on_postgres() {
-        let Some(url) = trial::postgres_url().await else { return };
+        let Some(url) = test_database::postgres_url().await else { return };
         each_token_is_a_person(&url).await;
     }
 }

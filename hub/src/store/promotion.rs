@@ -1,5 +1,5 @@
 //! What the database knows of promotions: the policy in force, where each environment is, and the pull requests that ask for
-//! a commit. Written by the leader's promotion desk; read by the platform's reading and by the API of every hub.
+//! a commit. Written by the leader's promotion controller; read by the platform's reading and by the API of every hub.
 
 pub mod checks;
 pub mod evidence;

@@ -1,4 +1,4 @@
-//! Statements of the `publish` room: what was published, what is about to be, what waits for a person. Reads are here,
+//! Statements of the `publish` module: what was published, what is about to be, what waits for a person. Reads are here,
 //! writes in `writes`.
 
 mod writes;

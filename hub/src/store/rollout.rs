@@ -1,7 +1,7 @@
-//! The statements of `rollout`: what people ask (this file), the leader's own (`desk`, `save`), and what
+//! The statements of `rollout`: what people ask (this file), the leader's own (`controller`, `save`), and what
 //! people say (`words`).
 
-pub mod desk;
+pub mod controller;
 mod save;
 pub mod words;
 

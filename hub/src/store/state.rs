@@ -9,7 +9,7 @@ use sqlx::any::AnyRow;
 
 use super::pack::corrupt;
 use super::{Store, StoreError, Tx};
-use crate::state::board::Issued;
+use crate::state::cache::Issued;
 use crate::state::plan::Move;
 
 /// A signed state on its way into the database.

@@ -5,6 +5,7 @@ use axum::extract::Request;
 use axum::extract::rejection::{FormRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
+use kedge_model::shown::shown;
 
 use super::frame::{Frame, Section};
 use super::links;
@@ -35,7 +36,8 @@ struct Refused {
 impl<T: Template> IntoResponse for Show<T> {
     fn into_response(self) -> Response {
         match self.0.render() {
-            Ok(text) => Html(text).into_response(),
+            // Names and sentences of agents and tenants are on it: nothing hides or turns the order of what is read.
+            Ok(text) => Html(shown(&text).into_owned()).into_response(),
             Err(error) => {
                 tracing::error!(%error, "a page can't be rendered");
                 (StatusCode::INTERNAL_SERVER_ERROR, "this page can't be rendered; the hub's log says why")

@@ -43,9 +43,18 @@ pub async fn watch(State(state): State<ApiState>, mut request: Request, next: Ne
     {
         return WebError::from(gate::too_many(seconds)).into_response();
     }
+    let whose = match (&proven, address) {
+        (Some(proven), _) => proven.token_id().to_owned(),
+        (None, Some(address)) => network(address).to_string(),
+        (None, None) => String::new(),
+    };
     if let Some(proven) = proven {
         request.extensions_mut().insert(proven);
     }
+    let request = match state.bodies.watch(&whose, request) {
+        Ok(request) => request,
+        Err(busy) => return WebError::from(busy).into_response(),
+    };
     let response = next.run(request).await;
     state.count(Route::Page, response.status());
     response

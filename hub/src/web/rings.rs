@@ -8,7 +8,7 @@ use kedge_rollout::moment::Span;
 use kedge_rollout::{Counts, Progress, RingState, Rollout, approval};
 
 use super::links;
-use super::part::{Bar, Check, Four, Mood, Step, When};
+use super::part::{Bar, Check, Four, Step, Tone, When};
 use crate::api::answer::ApiError;
 use crate::api::page::moment;
 use crate::api::promotions::PromotionView;
@@ -68,7 +68,7 @@ pub async fn steps(
         steps.push(Step {
             key: format!("{}-{}", rollout.id, progress.ring),
             name: progress.ring.clone(),
-            mood: mood(progress.state),
+            tone: tone(progress.state),
             word: word(progress).to_owned(),
             when: when(progress),
             bar: now.or(seen.counts).map(|counts| bar(&counts, &Narrow::of(whole, &progress.ring))),
@@ -120,44 +120,44 @@ fn bar(counts: &CountsView, narrow: &Narrow<'_>) -> Bar {
         )
     };
     // Converged on what was there before isn't meant: those run something else than they should now.
-    let of = |mood: Mood| link(mood.word(), if mood == Mood::Converged { "asDesired" } else { "" });
+    let of = |tone: Tone| link(tone.word(), if tone == Tone::Converged { "asDesired" } else { "" });
     four.bar_among(counts.waiting, link("", "differs"), of)
 }
 
-pub fn mood(state: RingState) -> Option<Mood> {
+pub fn tone(state: RingState) -> Option<Tone> {
     match state {
-        RingState::Passed => Some(Mood::Converged),
-        RingState::Rolling => Some(Mood::Converging),
-        RingState::Stopped => Some(Mood::Failed),
+        RingState::Passed => Some(Tone::Converged),
+        RingState::Rolling => Some(Tone::Converging),
+        RingState::Stopped => Some(Tone::Failed),
         RingState::Waiting | RingState::Returned => None,
     }
 }
 
 /// A rollout's state as shape and colour; none for what is neither good nor bad.
-pub fn mood_of(state: &str) -> Option<Mood> {
+pub fn tone_of(state: &str) -> Option<Tone> {
     match state {
-        "Complete" | "Passed" => Some(Mood::Converged),
-        "Active" | "Entered" => Some(Mood::Converging),
-        "Stopped" | "Failed" | "Reopened" => Some(Mood::Failed),
+        "Complete" | "Passed" => Some(Tone::Converged),
+        "Active" | "Entered" => Some(Tone::Converging),
+        "Stopped" | "Failed" | "Reopened" => Some(Tone::Failed),
         _ => None,
     }
 }
 
 /// What a rollout's state looks like: one that went back needs somebody until Git asks for something else.
-pub fn mood_of_rollout(state: &str, settled: bool) -> Option<Mood> {
+pub fn tone_of_rollout(state: &str, settled: bool) -> Option<Tone> {
     match state {
-        "RolledBack" | "Aborted" => (!settled).then_some(Mood::Failed),
-        other => mood_of(other),
+        "RolledBack" | "Aborted" => (!settled).then_some(Tone::Failed),
+        other => tone_of(other),
     }
 }
 
 /// What a promotion looks like among others of its environment, the newest first: a failure that a newer commit has overcome is past.
-pub fn mood_of_promotion(promotions: &[PromotionView], commit: &str) -> Option<Mood> {
+pub fn tone_of_promotion(promotions: &[PromotionView], commit: &str) -> Option<Tone> {
     let at = promotions.iter().position(|one| one.commit == commit)?;
     let overcome = promotions.iter().take(at).any(|newer| matches!(newer.state.as_str(), "Passed" | "Adopted"));
-    match mood_of(&promotions.get(at)?.state) {
-        Some(Mood::Failed) if overcome => None,
-        mood => mood,
+    match tone_of(&promotions.get(at)?.state) {
+        Some(Tone::Failed) if overcome => None,
+        tone => tone,
     }
 }
 
@@ -170,7 +170,7 @@ pub fn said(state: &str) -> &str {
         "Complete" => "complete",
         "RolledBack" => "rolled back",
         "Aborted" => "aborted",
-        "Superseded" => "taken over",
+        "Superseded" => "superseded",
         "Waiting" => "waiting",
         "Entered" => "rolling",
         "Passed" => "passed",
@@ -190,7 +190,7 @@ pub fn person(author: &str) -> String {
 fn word(progress: &Progress) -> &'static str {
     match (progress.state, progress.steady_since) {
         (RingState::Rolling, Some(_)) => "soaks",
-        (state, _) => ring_word(state),
+        _ => ring_word(progress),
     }
 }
 
@@ -229,6 +229,7 @@ impl Gate<'_> {
             RingState::Passed => {
                 checks.extend(self.seen.counts.map(|counts| Check::new(Some(true), passed_with(&counts))));
             }
+            RingState::Returned if self.progress.is_going_back() => checks.extend(waits()),
             RingState::Returned => checks.push(Check::new(None, "went back to what it had before")),
         }
         checks
@@ -261,8 +262,8 @@ fn approved(rollout: &Rollout, rules: &Ring) -> Option<Check> {
 fn ahead(rollout: &Rollout, rules: &Ring) -> Vec<Check> {
     let mut texts = Vec::new();
     if let Some(rule) = rollout.approval(&rules.name) {
-        let people = if rule.people == 1 { "1 person".to_owned() } else { format!("{} people", rule.people) };
-        texts.push(format!("needs the approval of {people} of the role {}", approval::role(rule.role)));
+        let approvals = if rule.people == 1 { "1 approval".to_owned() } else { format!("{} approvals", rule.people) };
+        texts.push(format!("needs {approvals} from the {} team", approval::role(rule.role)));
     }
     texts.push(format!("{} of those reached must be converged", percent(rules.gate.converged)));
     texts.extend(rules.gate.checks.iter().map(|check| format!("check {} must hold", check.name)));

@@ -9,16 +9,17 @@ use axum::extract::ConnectInfo;
 use axum::extract::rejection::{FormRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::{Extension, Form};
+use kedge_model::shown::is_hidden;
 use kedge_model::wire::Timestamp;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::frame::{Frame, Section};
-use super::{Show, WebError};
+use super::{Show, WebError, links};
 use crate::api::answer::ApiError;
 use crate::api::caller::{check_time, same_bytes};
 use crate::api::limit::Whose;
@@ -44,6 +45,18 @@ pub struct Proven {
     token: AccessToken,
 }
 
+impl Proven {
+    pub fn token_id(&self) -> &str {
+        &self.token.id
+    }
+
+    /// Whether the session and its token are still good: for who is told things for a while.
+    pub async fn stands(&self, state: &ApiState) -> Result<bool, ApiError> {
+        let token = state.store.session(&self.secret.hash(), now()).await?;
+        Ok(token.is_some_and(|token| check_time(&token).is_ok()))
+    }
+}
+
 /// A form of ours, sent by a person who is logged in.
 #[derive(Debug)]
 pub struct Confirmed<T> {
@@ -57,6 +70,18 @@ struct LoginPage {
     frame: Frame,
     next: String,
     wrong: Option<ApiError>,
+}
+
+/// Whom a link would log in.
+#[derive(Template)]
+#[template(path = "follow.html")]
+struct FollowPage {
+    frame: Frame,
+    who: String,
+    role: &'static str,
+    /// Who is logged in now, if that is somebody else.
+    instead_of: Option<String>,
+    action: String,
 }
 
 /// Where to go after.
@@ -165,14 +190,55 @@ pub async fn log_in(
     }
 }
 
-/// A link works once.
+/// A link works once. Followed from another site, or by a browser in which somebody else is logged in, it asks first: nobody is to
+/// act as another person without having noticed.
 pub async fn follow_link(
     State(state): State<ApiState>,
     peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    before: Option<Extension<Proven>>,
+    method: Method,
+    headers: HeaderMap,
     code: Result<Path<String>, PathRejection>,
 ) -> Result<Response, WebError> {
-    let address = peer.map(|peer| peer.0.0.ip());
-    let token = match Secret::parse(&code?.0) {
+    // Who only looks whether there is something, as a preview of a message does, doesn't use it up.
+    if method != Method::GET {
+        return Ok(StatusCode::NO_CONTENT.into_response());
+    }
+    let (code, address) = (code?.0, peer.map(|peer| peer.0.0.ip()));
+    let token = match Secret::parse(&code) {
+        Some(secret) => state.store.link(&secret.hash(), now()).await?,
+        None => None,
+    };
+    let Some(token) = token else { return Err(link_used(&state, address).await) };
+    let known = state.store.access_token(&token).await?.ok_or_else(|| ApiError::not_found("such access token"))?;
+    let other = before.map(|before| before.0.token).filter(|before| before.person != known.person);
+    if other.is_none() && !is_foreign(&headers) {
+        return enter(&state, &code, address).await;
+    }
+    let page = FollowPage {
+        frame: Frame::bare("Log in", Section::None),
+        who: known.person_name,
+        role: known.role.as_str(),
+        instead_of: other.map(|other| other.person_name),
+        action: format!("/login/{}", links::part(&code)),
+    };
+    Ok(Show(page).into_response())
+}
+
+/// The button of the page that asked.
+pub async fn take_link(
+    State(state): State<ApiState>,
+    peer: Option<Extension<ConnectInfo<SocketAddr>>>,
+    headers: HeaderMap,
+    code: Result<Path<String>, PathRejection>,
+) -> Result<Response, WebError> {
+    from_our_page(&state, &headers)?;
+    enter(&state, &code?.0, peer.map(|peer| peer.0.0.ip())).await
+}
+
+/// Uses a link up.
+async fn enter(state: &ApiState, code: &str, address: Option<IpAddr>) -> Result<Response, WebError> {
+    let token = match Secret::parse(code) {
         Some(secret) => {
             let mut tx = state.store.write().await?;
             let token = tx.take_link(&secret.hash(), now()).await?;
@@ -181,14 +247,17 @@ pub async fn follow_link(
         }
         None => None,
     };
-    let Some(token) = token else {
-        let used =
-            ApiError::new(StatusCode::GONE, "LinkUsed", "this link was used already, or its ten minutes are over")
-                .hint("`kedge open` makes a new one; or log in with your access token");
-        state.note_failed_login(address, &used).await;
-        return Err(used.into());
-    };
-    open(&state, &token, "/", address).await
+    match token {
+        Some(token) => open(state, &token, "/", address).await,
+        None => Err(link_used(state, address).await),
+    }
+}
+
+async fn link_used(state: &ApiState, address: Option<IpAddr>) -> WebError {
+    let used = ApiError::new(StatusCode::GONE, "LinkUsed", "this link was used already, or its ten minutes are over")
+        .hint("`kedge open` makes a new one; or log in with your access token");
+    state.note_failed_login(address, &used).await;
+    used.into()
 }
 
 pub async fn log_out(
@@ -228,6 +297,8 @@ fn set_cookie(state: &ApiState, response: &mut Response, value: &str, seconds: i
     let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}");
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().insert(header::SET_COOKIE, cookie);
+        // No proxy keeps it for others.
+        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     }
 }
 
@@ -249,12 +320,17 @@ fn shown(address: Option<IpAddr>) -> String {
     address.map(|address| address.to_canonical().to_string()).unwrap_or_default()
 }
 
+/// Whether the browser says that another site led here. What was typed, or opened from a terminal, comes from none.
+fn is_foreign(headers: &HeaderMap) -> bool {
+    let site = headers.get(header::HeaderName::from_static("sec-fetch-site")).and_then(|value| value.to_str().ok());
+    site.is_some_and(|site| !matches!(site, "same-origin" | "none"))
+}
+
 /// Browsers say where a form came from; one that doesn't is let through to the other proofs. Where people reach the hub is what
 /// the configuration says, or else whatever host they named.
 fn from_our_page(state: &ApiState, headers: &HeaderMap) -> Result<(), ApiError> {
     let text = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
-    let foreign_site = text(header::HeaderName::from_static("sec-fetch-site"))
-        .is_some_and(|site| !matches!(site, "same-origin" | "none"));
+    let foreign_site = is_foreign(headers);
     let foreign_origin = match (&state.public_url, text(header::ORIGIN)) {
         (_, None) => false,
         (Some(public), Some(origin)) => !origin.eq_ignore_ascii_case(public),
@@ -276,6 +352,6 @@ fn from_our_page(state: &ApiState, headers: &HeaderMap) -> Result<(), ApiError> 
 
 /// After logging in people go to a page of ours, wherever the address says.
 fn inside(next: &str) -> String {
-    let ours = next.starts_with('/') && !next.starts_with("//") && !next.contains(['\\', '\r', '\n', '\t']);
+    let ours = next.starts_with('/') && !next.starts_with("//") && !next.contains(|c: char| c == '\\' || is_hidden(c));
     if ours { next.to_owned() } else { "/".to_owned() }
 }

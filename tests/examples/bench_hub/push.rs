@@ -57,7 +57,7 @@ pub fn measure(scale: f64, figures: &mut Figures) {
     figures.insert("push_to_desired_s".to_owned(), rounded(median(times), 3));
 }
 
-/// Milliseconds of this round's walk and of the git programs in it, from the hub's log.
+/// Milliseconds of this round's reconciliation and of the git programs in it, from the hub's log.
 fn logged(world: &mut World, round: usize) -> Option<(f64, f64)> {
     let log = world.hub.part().log();
     let field = |line: &str, name: &str| {

@@ -1,4 +1,4 @@
-//! The steps from ring to ring: the hub's own desk on the hub's own database, with the clock on each pass.
+//! The steps from ring to ring: the hub's own controller on the hub's own database, with the clock on each pass.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use kedge_hub::config::Config;
 use kedge_hub::keys::Keys;
-use kedge_hub::rollout::{Describe, Desk, Parts, Policies, Shared};
-use kedge_hub::state::{Board, Issuer};
+use kedge_hub::rollout::{Describe, Parts, Policies, RolloutController, Shared};
+use kedge_hub::state::{DesiredStateCache, Issuer};
 use kedge_hub::store::{Store, now};
 use kedge_model::kinds::{EnvironmentPolicy, Promoter, PromotionPolicy, Ring};
 use kedge_tests::world::cluster::block_on;
@@ -56,12 +56,13 @@ pub fn measure(plant: &Plant, rings: Vec<Ring>, members: &Members, target: &BTre
         let store = Store::open(&config.database.url).await.unwrap();
         let keys = Keys::open(&config.keys, &store).await.unwrap();
         let term = store.stand("bench").await.unwrap().expect("nobody else leads").term();
-        let truth = Arc::new(store.clone());
-        let issuer = Arc::new(Issuer::new(store.clone(), Arc::new(Board::default()), Arc::new(keys), truth));
+        let intake = Arc::new(store.clone());
+        let issuer =
+            Arc::new(Issuer::new(store.clone(), Arc::new(DesiredStateCache::default()), Arc::new(keys), intake));
         let policies = Policies::new();
         let environment = EnvironmentPolicy { rings, ..EnvironmentPolicy::new(ENVIRONMENT, Vec::new()) };
         policies.set(Some(&PromotionPolicy { promoter: Promoter::Kedge, environments: vec![environment] }));
-        let desk = Desk::new(Parts {
+        let controller = RolloutController::new(Parts {
             store: store.clone(),
             issuer,
             shared: Shared { policies, ..Shared::default() },
@@ -71,14 +72,14 @@ pub fn measure(plant: &Plant, rings: Vec<Ring>, members: &Members, target: &BTre
         });
         let pool = pool(plant).await;
         // The first pass of a term reads what is there.
-        desk.pass(term, ENVIRONMENT).await.unwrap();
+        controller.pass(term, ENVIRONMENT).await.unwrap();
         let mut times = Vec::new();
         for number in 0..RINGS {
             let here = members.iter().filter(|((_, name), _)| *name == ring(number));
             let here: Members = here.map(|(stream, count)| (stream.clone(), *count)).collect();
             say(&pool, &here, target).await;
             let began = Instant::now();
-            let passed = desk.pass(term, ENVIRONMENT).await.unwrap();
+            let passed = controller.pass(term, ENVIRONMENT).await.unwrap();
             times.push(began.elapsed().as_secs_f64() * 1000.0);
             assert!(!passed.moved.is_empty(), "{} lets nothing go on", ring(number));
         }

@@ -7,13 +7,13 @@ use kedge_hub::store::{Tx, now};
 use kedge_model::Labels;
 use kedge_model::wire::{ClusterId, Membership, Sequence, Stream, Timestamp};
 
-/// No promise ends during a measurement.
+/// No check-in is missed during a measurement.
 pub const PROMISE: i64 = 24 * 3600 * 1000;
 
 /// Rows in one transaction.
 pub const BATCH: usize = 2_000;
 
-/// Adds the cluster `cluster-NUMBER` with this key to a stream; its next contact is promised for `promise` milliseconds from now.
+/// Adds the cluster `cluster-NUMBER` with this key to a stream; its next check-in is due `promise` milliseconds from now.
 pub async fn add(
     tx: &mut Tx,
     keys: &Keys,
@@ -58,7 +58,7 @@ pub async fn add(
         facts: r#"{"agentVersion":"bench","architecture":"arm64","system":"Debian 12"}"#,
         certificate: &certificate,
         joined_at: at,
-        promise_until: Timestamp(at.0 + promise),
+        check_in_deadline: Timestamp(at.0 + promise),
     };
     assert!(tx.add_cluster(new).await.unwrap());
 }

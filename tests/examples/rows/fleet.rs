@@ -6,9 +6,9 @@ use std::time::Instant;
 
 use kedge_hub::config::Config;
 use kedge_hub::keys::Keys;
-use kedge_hub::store::truth::promises::ContactRow;
+use kedge_hub::status::StatusIntake;
+use kedge_hub::store::status::check_ins::ContactRow;
 use kedge_hub::store::{Store, now};
-use kedge_hub::truth::Truth;
 use kedge_model::Labels;
 use kedge_model::wire::{ClusterId, Generation, PackagesKey, SigningKey, Stream, Timestamp};
 use kedge_status::{Condition, Nonce, StatusDocument};
@@ -47,7 +47,7 @@ pub fn fill(world: &World, key: PackagesKey, from: usize, to: usize, mix: &Mix) 
             tx.commit().await.unwrap();
         }
         report_all(&store, key, from, to, mix.condition).await;
-        break_promises(&store, from, to, mix.promise).await;
+        miss_check_ins(&store, from, to, mix.promise).await;
         store.close().await;
     });
     eprintln!("fleet: {} clusters written in {:.1} s", to - from, began.elapsed().as_secs_f64());
@@ -60,14 +60,22 @@ fn signing_key(number: usize) -> SigningKey {
 }
 
 /// A document is a sign of life, so those that should be silent were heard just now: their next contact is overdue again.
-async fn break_promises(store: &Store, from: usize, to: usize, promise: fn(usize) -> i64) {
+async fn miss_check_ins(store: &Store, from: usize, to: usize, promise: fn(usize) -> i64) {
     let silent: Vec<usize> = (from..to).filter(|number| promise(*number) < 0).collect();
     for some in silent.chunks(BATCH) {
         let mut tx = store.write().await.unwrap();
         for number in some {
             let (id, at) = (ClusterId::of_public_key(signing_key(*number).public().as_bytes()), now());
-            let promise_until = Timestamp(at.0 + promise(*number));
-            let contact = ContactRow { at, promise_until, look_at: at, generation: Generation(1), via: None };
+            let check_in_deadline = Timestamp(at.0 + promise(*number));
+            let contact = ContactRow {
+                at,
+                check_in_deadline,
+                look_at: at,
+                generation: Generation(1),
+                via: None,
+                epoch: 0,
+                epoch_at: at,
+            };
             assert!(tx.put_contact(&id, &contact).await.unwrap().is_some());
         }
         tx.commit().await.unwrap();
@@ -77,18 +85,18 @@ async fn break_promises(store: &Store, from: usize, to: usize, promise: fn(usize
 /// One document of each, through the same intake as over the wire.
 async fn report_all(store: &Store, key: PackagesKey, from: usize, to: usize, condition: fn(usize) -> Condition) {
     let (stop, shutdown) = watch::channel(false);
-    let (truth, mut tasks) = Truth::start(store.clone(), shutdown).await.unwrap();
-    let truth = Arc::new(truth);
+    let (intake, mut tasks) = StatusIntake::start(store.clone(), shutdown).await.unwrap();
+    let intake = Arc::new(intake);
     let mut sending = JoinSet::new();
     for number in from..to {
-        let truth = Arc::clone(&truth);
+        let intake = Arc::clone(&intake);
         sending.spawn(async move {
             let signer = signing_key(number);
             let mut document = StatusDocument::new(signer.public(), 1, Nonce([1; 16]));
             let said = report(condition(number), Some(key), Some(key), Generation(1));
             document.set_report(ASSIGNMENT, &said).unwrap();
             let envelope = document.seal(&signer, now(), None).unwrap();
-            truth.take(None, envelope).await.unwrap();
+            intake.take(None, envelope).await.unwrap();
         });
         if sending.len() >= 512 {
             sending.join_next().await.expect("there are some").unwrap();

@@ -26,13 +26,13 @@ use super::{git, part};
 #[derive(Debug)]
 pub struct GitServer {
     server: Server,
-    desk: Arc<Desk>,
+    shared: Arc<Shared>,
     folder: TempDir,
 }
 
 /// What every answer looks at.
 #[derive(Debug)]
-struct Desk {
+struct Shared {
     root: PathBuf,
     state: Mutex<State>,
 }
@@ -86,10 +86,10 @@ impl GitServer {
     /// A server that everybody may read and write.
     pub fn start() -> GitServer {
         let folder = tempfile::Builder::new().prefix("kedge-git-").tempdir().unwrap();
-        let desk = Arc::new(Desk { root: folder.path().to_owned(), state: Mutex::default() });
-        let asked = desk.clone();
+        let shared = Arc::new(Shared { root: folder.path().to_owned(), state: Mutex::default() });
+        let asked = shared.clone();
         let handler: Handler = Arc::new(move |request| Box::pin(answer::answer(asked.clone(), request)));
-        GitServer { server: Server::start(handler), desk, folder }
+        GitServer { server: Server::start(handler), shared, folder }
     }
 
     /// A server that asks for a user and a password.
@@ -101,7 +101,7 @@ impl GitServer {
 
     /// Changes who may use the server, from the next request on.
     pub fn require(&self, login: Option<Login>) {
-        self.desk.state().login = login;
+        self.shared.state().login = login;
     }
 
     /// Makes an empty bare repository; `name` is without `.git` and may have folders.
@@ -119,7 +119,7 @@ impl GitServer {
         ] {
             git::finish(git::command(&path).args(arguments)).unwrap();
         }
-        self.desk.state().repositories.entry(name.to_owned()).or_default();
+        self.shared.state().repositories.entry(name.to_owned()).or_default();
         path
     }
 
@@ -134,7 +134,7 @@ impl GitServer {
 
     /// The URL with user and password inside, for a clone in a test.
     pub fn url_with_login(&self, name: &str) -> String {
-        match &self.desk.state().login {
+        match &self.shared.state().login {
             Some(Login { user, password }) => {
                 format!("http://{user}:{password}@{}/{name}.git", self.server.address())
             }
@@ -161,7 +161,7 @@ impl GitServer {
 
     /// Breaks a repository, or mends it.
     pub fn fail(&self, name: &str, fault: Option<Fault>) {
-        self.desk.change(name, |repository| repository.fault = fault);
+        self.shared.change(name, |repository| repository.fault = fault);
     }
 
     /// Turns pushes down, or takes them again.
@@ -174,45 +174,45 @@ impl GitServer {
         } else if hook.exists() {
             fs::remove_file(&hook).unwrap();
         }
-        self.desk.change(name, |repository| repository.refusal = refusal);
+        self.shared.change(name, |repository| repository.refusal = refusal);
     }
 
     /// Lets every answer about a repository wait first.
     pub fn slow_down(&self, name: &str, delay: Duration) {
-        self.desk.change(name, |repository| repository.delay = delay);
+        self.shared.change(name, |repository| repository.delay = delay);
     }
 
     /// Tells `webhook` of every push from now on.
     pub fn notify(&self, name: &str, webhook: Webhook) {
-        self.desk.change(name, |repository| repository.webhook = Some(webhook));
+        self.shared.change(name, |repository| repository.webhook = Some(webhook));
     }
 
     /// What was asked of a repository since the start or the last `forget_requests`.
     pub fn requests(&self, name: &str) -> Requests {
-        self.desk.state().repositories.get(name).map(|repository| repository.requests.clone()).unwrap_or_default()
+        self.shared.state().repositories.get(name).map(|repository| repository.requests.clone()).unwrap_or_default()
     }
 
     pub fn forget_requests(&self) {
-        for repository in self.desk.state().repositories.values_mut() {
+        for repository in self.shared.state().repositories.values_mut() {
             repository.requests = Requests::default();
         }
     }
 
     /// What became of the webhooks' messages, in order.
     pub fn deliveries(&self) -> Vec<Delivery> {
-        self.desk.state().deliveries.clone()
+        self.shared.state().deliveries.clone()
     }
 }
 
 impl Drop for GitServer {
     fn drop(&mut self) {
         if thread::panicking() {
-            part::show_log("git server", &self.desk.state().log.join("\n"));
+            part::show_log("git server", &self.shared.state().log.join("\n"));
         }
     }
 }
 
-impl Desk {
+impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap()
     }

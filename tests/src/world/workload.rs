@@ -26,7 +26,7 @@ impl Workload {
     pub fn tool(assignment: &str, version: &str) -> Workload {
         let unit = format!(
             "[Unit]\nDescription=a test's service\n\n[Service]\nEnvironmentFile=/etc/kedge/workloads/{assignment}/platform-config.env\n\
-             ExecStart=/srv/{assignment}/serve.sh\nUser={assignment}\n\n[Install]\nWantedBy=multi-user.target\n"
+             ExecStart=/srv/{assignment}/serve.sh\n\n[Install]\nWantedBy=multi-user.target\n"
         );
         let mut workload = Workload::default()
             .deb("tool", version)

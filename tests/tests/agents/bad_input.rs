@@ -68,7 +68,7 @@ async fn a_truncated_body_is_malformed_and_does_no_harm() {
         .await
         .unwrap();
     drop(cut);
-    assert!(hub.rooms.documents.lock().unwrap().is_empty());
+    assert!(hub.services.documents.lock().unwrap().is_empty());
     assert_eq!(agent.post("/agent/v1/poll", b"[]").await.unwrap().status, 400);
 }
 

@@ -114,6 +114,19 @@ async fn a_membership_that_a_restored_backup_forgot_is_issued_again_above_it() {
 }
 
 #[tokio::test]
+async fn a_membership_that_no_hub_issued_is_not_believed() {
+    let hub = Hub::with(|config| config.wait = Duration::from_millis(50)).await;
+    let mut agent = hub.agent().await;
+    let issued = agent.sequence();
+    agent.membership.sequence = Sequence((1 << 53) - 1);
+    let refused = agent.poll().await.unwrap_err();
+    assert_eq!((refused.status(), refused.reason()), (Some(400), Some("Malformed")));
+    agent.membership.sequence = issued;
+    agent.poll().await.unwrap();
+    assert_eq!(agent.sequence(), issued);
+}
+
+#[tokio::test]
 async fn clusters_count_where_they_are_and_nowhere_once_they_are_gone() {
     let hub = Hub::start().await;
     let population = async || {

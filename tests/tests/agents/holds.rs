@@ -95,7 +95,7 @@ async fn the_hub_lifts_what_a_stolen_agent_holds_and_tells_so_with_a_poll() {
     let hub = Hub::start().await;
     let (mut thief, mut target) = (hub.agent().await, hub.agent().await);
     let (by, cluster) = (thief.identity.cluster, target.identity.cluster);
-    let names: Vec<String> = (0..40).map(|number| format!("invented-{number}")).collect();
+    let names: Vec<String> = (0..12).map(|number| format!("invented-{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let lasts = [("invented-1".to_owned(), u64::MAX)].into();
     let holds = SiteHolds { document: document(cluster, 1, &names), key: thief.identity.key.public(), lasts };
@@ -104,14 +104,14 @@ async fn the_hub_lifts_what_a_stolen_agent_holds_and_tells_so_with_a_poll() {
     let held = async || {
         hub.store.hold_documents(&cluster).await.unwrap().iter().map(|(_, one)| one.holds.len()).sum::<usize>()
     };
-    assert_eq!(held().await, 40);
+    assert_eq!(held().await, 12);
     hub.change(async |fleet, tx| {
         let ended = fleet.lift(tx, &cluster, "invented-7", "anna", "stolen").await.unwrap();
-        assert_eq!(ended, ["paul"]);
+        assert!(ended.len() == 1 && ended[0].starts_with("paul@"), "{ended:?}");
         assert!(fleet.lift(tx, &cluster, "nothing", "anna", "").await.unwrap().is_empty());
     })
     .await;
-    assert_eq!(held().await, 39);
+    assert_eq!(held().await, 11);
     let told = target.poll().await.unwrap().holds.unwrap();
     let told: HubHolds = told.open(&target.keys.trusted()).unwrap();
     assert_eq!((told.lifted.len(), told.lifted[0].by.as_str(), told.lifted[0].writer), (1, "anna", by));

@@ -1,4 +1,4 @@
-//! A hub of this test's own: the real listener, keys and database; what other rooms would do is noted.
+//! A hub of this test's own: the real listener, keys and database; what other modules would do is noted.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use kedge_hub::agents::rooms::{Intake, Packages, ProofRefusal, Proofs};
+use kedge_hub::agents::services::{Intake, Packages, ProofRefusal, Proofs};
 use kedge_hub::agents::{self, AgentService, Fleet, Parts, TokenOrder};
 use kedge_hub::config;
 use kedge_hub::keys::Keys;
 use kedge_hub::metrics::Metrics;
 use kedge_hub::rollout::policy::Policies;
-use kedge_hub::state::{Board, Issued};
+use kedge_hub::state::{DesiredStateCache, Issued};
+use kedge_hub::status::permits::UpdatePermits;
+use kedge_hub::status::{Contact, TakeError, Taken};
 use kedge_hub::store::{Store, Tx, now};
-use kedge_hub::truth::slots::Slots;
-use kedge_hub::truth::{Contact, TakeError, Taken};
 use kedge_model::Labels;
 use kedge_model::wire::{
     ApplyParameters, BlobRef, ClusterId, DesiredState, Digest, Entry, Envelope, Generation, Heads, JoinToken, Mode,
@@ -31,9 +31,9 @@ use tokio::task::JoinHandle;
 pub struct Hub {
     pub store: Store,
     pub keys: Keys,
-    pub board: Arc<Board>,
+    pub desired_states: Arc<DesiredStateCache>,
     pub fleet: Fleet,
-    pub rooms: Arc<Rooms>,
+    pub services: Arc<Services>,
     pub metrics: Arc<Metrics>,
     pub port: u16,
     stop: watch::Sender<bool>,
@@ -41,9 +41,9 @@ pub struct Hub {
     folder: TempDir,
 }
 
-/// What the listener told the other rooms.
+/// What the listener told the other modules.
 #[derive(Default)]
-pub struct Rooms {
+pub struct Services {
     pub contacts: Mutex<Vec<(ClusterId, Contact)>>,
     pub documents: Mutex<Vec<(ClusterId, Envelope)>>,
     pub proofs: Mutex<Vec<(Stream, Envelope)>>,
@@ -54,7 +54,7 @@ pub struct Rooms {
 }
 
 #[async_trait]
-impl Intake for Rooms {
+impl Intake for Services {
     async fn take(&self, carrier: &ClusterId, envelope: Envelope) -> Result<Taken, TakeError> {
         if let Some(refusal) = self.refusal.lock().unwrap().take() {
             return Err(refusal);
@@ -73,14 +73,14 @@ impl Intake for Rooms {
 }
 
 #[async_trait]
-impl Proofs for Rooms {
+impl Proofs for Services {
     async fn prove(&self, stream: &Stream, envelope: Envelope) -> Result<(), ProofRefusal> {
         self.proofs.lock().unwrap().push((stream.clone(), envelope));
         Ok(())
     }
 }
 
-impl Packages for Rooms {
+impl Packages for Services {
     fn path(&self, digest: &Digest) -> PathBuf {
         self.folder.join(digest.hex())
     }
@@ -124,16 +124,16 @@ impl Hub {
         settings(&mut config);
         let packages = folder.path().join("packages");
         std::fs::create_dir(&packages).unwrap();
-        let rooms = Arc::new(Rooms { folder: packages, ..Rooms::default() });
-        let (board, metrics) = (Arc::new(Board::default()), Arc::new(Metrics::new()));
+        let services = Arc::new(Services { folder: packages, ..Services::default() });
+        let (desired_states, metrics) = (Arc::new(DesiredStateCache::default()), Arc::new(Metrics::new()));
         let service = Arc::new(AgentService::new(Parts {
             store: store.clone(),
             keys: keys.clone(),
-            board: Arc::clone(&board),
-            packages: Arc::clone(&rooms) as Arc<dyn Packages>,
-            intake: Arc::clone(&rooms) as Arc<dyn Intake>,
-            proofs: Arc::clone(&rooms) as Arc<dyn Proofs>,
-            slots: Slots::new(store.clone()),
+            desired_states: Arc::clone(&desired_states),
+            packages: Arc::clone(&services) as Arc<dyn Packages>,
+            intake: Arc::clone(&services) as Arc<dyn Intake>,
+            proofs: Arc::clone(&services) as Arc<dyn Proofs>,
+            permits: UpdatePermits::new(store.clone()),
             policies: Policies::new(),
             config,
             metrics: Arc::clone(&metrics),
@@ -141,7 +141,7 @@ impl Hub {
         let (stop, shutdown) = watch::channel(false);
         let fleet = service.fleet().clone();
         let served = tokio::spawn(async move { agents::serve(listener, service, shutdown).await.unwrap() });
-        Hub { store, keys, board, fleet, rooms, metrics, port, stop, served, folder }
+        Hub { store, keys, desired_states, fleet, services, metrics, port, stop, served, folder }
     }
 
     /// A token for dev/drone.
@@ -224,7 +224,7 @@ impl Hub {
 
     pub fn show(&self, stream: &Stream, generation: u64, envelope: &Envelope) {
         let envelope = Bytes::from(envelope.to_json().unwrap());
-        self.board.show(stream, Issued::of(Generation(generation), envelope));
+        self.desired_states.show(stream, Issued::of(Generation(generation), envelope));
     }
 
     /// Waits until so many polls are held.

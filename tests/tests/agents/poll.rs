@@ -64,17 +64,17 @@ async fn a_poll_tells_how_far_the_cluster_is_and_when_it_is_expected_again() {
     let mut agent = hub.agent().await;
     agent.look_age = 7;
     agent.poll().await.unwrap();
-    let contacts = hub.rooms.contacts.lock().unwrap();
+    let contacts = hub.services.contacts.lock().unwrap();
     let (cluster, contact) = contacts.last().unwrap();
     assert_eq!((*cluster, contact.look_age, contact.generation), (agent.identity.cluster, 7, Generation(0)));
-    assert!(contact.promise_until.0 > kedge_hub::store::now().0 + 20_000);
+    assert!(contact.check_in_deadline.0 > kedge_hub::store::now().0 + 20_000);
 }
 
 #[tokio::test]
 async fn a_hub_that_lacks_the_status_asks_for_it_at_once() {
     let hub = Hub::start().await;
     let mut agent = hub.agent().await;
-    hub.rooms.wanted.lock().unwrap().insert(agent.identity.cluster);
+    hub.services.wanted.lock().unwrap().insert(agent.identity.cluster);
     let begun = Instant::now();
     let answer = agent.poll().await.unwrap();
     assert!(answer.want_status && answer.next >= 2);
@@ -91,7 +91,7 @@ async fn a_generation_that_the_hub_forgot_is_asked_to_be_proved() {
     assert!(answer.want_proof && answer.next >= 10);
     let lost = hub.sign(&drones(), 9, Vec::new());
     agent.prove(&lost).await.unwrap();
-    assert_eq!(*hub.rooms.proofs.lock().unwrap(), [(drones(), lost)]);
+    assert_eq!(*hub.services.proofs.lock().unwrap(), [(drones(), lost)]);
 }
 
 #[tokio::test]

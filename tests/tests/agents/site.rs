@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use kedge_hub::agents::Changes;
+use kedge_hub::status::Carrier;
 use kedge_hub::store::now;
-use kedge_hub::truth::Carrier;
 use kedge_model::wire::site::MAX_STATE;
 use kedge_model::wire::{
     DesiredState, Envelope, Generation, HoldEntry, MemberAnswer, Membership, Presence, SiteAnswer, SiteRequest, Stream,
@@ -59,7 +59,7 @@ async fn what_others_said_counts_from_then_and_their_news_come_back() {
             fleet.relabel(tx, &silent.identity.cluster, changes).await.unwrap();
         })
         .await;
-        hub.rooms.wanted.lock().unwrap().insert(silent.identity.cluster);
+        hub.services.wanted.lock().unwrap().insert(silent.identity.cluster);
         let at = now();
         let answer = carry(&mut carrier, vec![presence(&silent, at)]).await;
         let member = of(&answer, &silent);
@@ -69,12 +69,12 @@ async fn what_others_said_counts_from_then_and_their_news_come_back() {
         assert!(member.holds.is_some());
         // It has another membership to take first: what that one's stream is, the next question says.
         assert!(answer.states.is_empty());
-        let contacts = hub.rooms.contacts.lock().unwrap().clone();
+        let contacts = hub.services.contacts.lock().unwrap().clone();
         let (cluster, contact) = contacts.last().unwrap();
         let carried = contact.carried.unwrap();
         assert_eq!((*cluster, carried.at), (silent.identity.cluster, at));
         assert_eq!(carried.by, Carrier::Cluster(carrier.identity.cluster));
-        assert!(contact.promise_until > at && contact.promise_until.0 < at.0 + 15 * 60 * 1000);
+        assert!(contact.check_in_deadline > at && contact.check_in_deadline.0 < at.0 + 15 * 60 * 1000);
 
         let mut known = silent;
         known.membership = renamed;
@@ -122,13 +122,13 @@ async fn a_relay_fetches_for_other_streams_and_nobody_else_does() {
 }
 
 /// Clusters of the ring change so many at a time.
-async fn limit(hub: &Hub, slots: i64) {
+async fn limit(hub: &Hub, permits: i64) {
     let mut tx = hub.store.write().await.unwrap();
     let put = sqlx::query(
         "INSERT INTO ring_limits (environment, ring, slots, closed, tick) VALUES ('dev', 'all', $1, 0, 1) \
          ON CONFLICT (environment, ring) DO UPDATE SET slots = excluded.slots",
     );
-    put.bind(slots).execute(tx.connection()).await.unwrap();
+    put.bind(permits).execute(tx.connection()).await.unwrap();
     tx.commit().await.unwrap();
 }
 
@@ -176,7 +176,7 @@ async fn the_state_comes_for_all_of_a_site_and_the_turn_to_follow_it_for_as_many
             members[whose[0]].generation = Generation(2);
             assert_eq!(turns(&mut carrier, &members, &second).await, Vec::<usize>::new(), "it still has the slot");
             let mut tx = hub.store.write().await.unwrap();
-            assert!(tx.end_slot(&members[whose[0]].identity.cluster).await.unwrap());
+            assert!(tx.end_permit(&members[whose[0]].identity.cluster).await.unwrap());
             tx.commit().await.unwrap();
         }
         // Nothing is held up any more: who hasn't it yet may have it.
@@ -202,7 +202,7 @@ async fn a_state_that_peers_cannot_carry_takes_no_turn() {
     let answer = carry(&mut carrier, vec![presence(&member, now())]).await;
     assert_eq!(of(&answer, &member).refused.as_deref(), Some("TooLarge"));
     assert!(of(&answer, &member).turn.is_none() && answer.states.is_empty());
-    // The one slot is still free for who gets it from the hub.
+    // The one permit is still free for who gets it from the hub.
     let third = issue_with_turns(&hub, 3).await;
     assert_eq!(turns(&mut carrier, &[member], &third).await, [0]);
 }
@@ -251,7 +251,7 @@ async fn what_is_not_to_be_believed_is_refused_one_by_one() {
     assert!(again.members.is_empty() && again.tick == unasked.tick, "once is enough");
     assert_eq!((why(&stranger), why(&fast)), (Some("UnknownCluster"), Some("AheadOfTime")));
     assert_eq!((why(&late), why(&victim)), (Some("TooOld"), Some("Forged")));
-    let contacts = hub.rooms.contacts.lock().unwrap();
+    let contacts = hub.services.contacts.lock().unwrap();
     assert_eq!(contacts.iter().map(|(cluster, _)| *cluster).collect::<Vec<_>>(), [good.identity.cluster]);
 }
 

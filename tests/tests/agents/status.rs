@@ -1,6 +1,6 @@
 //! Documents: handed on with who brought them, and answered as the intake says.
 
-use kedge_hub::truth::TakeError;
+use kedge_hub::status::TakeError;
 
 use crate::hub::Hub;
 
@@ -13,7 +13,7 @@ async fn a_document_is_handed_on_with_its_carrier() {
     agent.send_status(&own).await.unwrap();
     agent.send_status(&carried).await.unwrap();
     let carrier = agent.identity.cluster;
-    assert_eq!(*hub.rooms.documents.lock().unwrap(), [(carrier, own), (carrier, carried)]);
+    assert_eq!(*hub.services.documents.lock().unwrap(), [(carrier, own), (carrier, carried)]);
 }
 
 #[tokio::test]
@@ -22,7 +22,7 @@ async fn a_refused_document_is_told_why() {
     let mut agent = hub.agent().await;
     let document = agent.identity.sign("application/vnd.kedge.status.v1", b"x".to_vec());
     let message = "the signature does not fit".to_owned();
-    *hub.rooms.refusal.lock().unwrap() = Some(TakeError::Forged(message));
+    *hub.services.refusal.lock().unwrap() = Some(TakeError::Forged(message));
     let refused = agent.send_status(&document).await.unwrap_err();
     assert_eq!((refused.status(), refused.reason()), (Some(403), Some("Forged")));
 }
@@ -32,7 +32,7 @@ async fn without_the_database_a_document_is_asked_for_again_later() {
     let hub = Hub::start().await;
     let mut agent = hub.agent().await;
     let document = agent.identity.sign("application/vnd.kedge.status.v1", b"x".to_vec());
-    *hub.rooms.refusal.lock().unwrap() = Some(TakeError::Unavailable);
+    *hub.services.refusal.lock().unwrap() = Some(TakeError::Unavailable);
     let refused = agent.send_status(&document).await.unwrap_err();
     assert!(matches!(refused, kedge_tests::agent::AgentError::Refused { status: 503, retry_after: Some(5..=15), .. }));
     agent.send_status(&document).await.unwrap();

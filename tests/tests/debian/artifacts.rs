@@ -20,7 +20,9 @@ fn a_model_is_switched_with_its_change_and_back_with_a_rollback_and_its_user_rea
     let Some(line) = Line::start() else { return };
     line.deliver(FIRST, &with_model("1.0", b'a'));
     line.await_converged(FIRST);
-    let read = || line.host.sh(&format!("setpriv --reuid={FIRST} --clear-groups head -c 3 /srv/{FIRST}/model"));
+    let read = || {
+        line.host.sh(&format!("setpriv --reuid=$(stat -c %U /srv/{FIRST}) --clear-groups head -c 3 /srv/{FIRST}/model"))
+    };
     let link = || line.host.sh(&format!("readlink /srv/{FIRST}/model"));
     assert_eq!(read(), "aaa");
     let first = link();

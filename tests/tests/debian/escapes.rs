@@ -29,7 +29,7 @@ fn each_escape_of_a_workload_is_refused_and_changes_nothing() {
     line.repository.add(&Deb::new("rogue", "1").file("/usr/bin/rogue", "x", 0o755));
     host.ok(&["apt-get", "-q", "update"]);
     // What the workload's own user may do beforehand.
-    host.sh(&format!("ln -s /etc /srv/{FIRST}/link; chown -h {FIRST} /srv/{FIRST}/link"));
+    host.sh(&format!("ln -s /etc /srv/{FIRST}/link; chown -h --reference=/srv/{FIRST} /srv/{FIRST}/link"));
     let tool = || Workload::tool(FIRST, "1.0");
     let file = |path: &str, more: &str| tool().file(path, "escape", "escape\n", more);
     let unit = |text: &str| {

@@ -17,12 +17,16 @@ fn a_workload_is_installed_upgraded_rolled_back_exactly_and_removed_without_a_tr
     assert!(host.is_active(&format!("{FIRST}.service")));
     assert_eq!(host.ok(&["systemctl", "is-enabled", &format!("{FIRST}.service")]).trim(), "enabled");
     let files = format!("stat -c '%a %U %n' /srv/{FIRST} /srv/{FIRST}/serve.sh /etc/systemd/system/{FIRST}.service");
+    let user = host.sh(&format!("stat -c %U /srv/{FIRST}")).trim().to_owned();
+    assert!(user.starts_with("kedge-"), "{user}");
     let expected = format!(
-        "750 {FIRST} /srv/{FIRST}\n755 {FIRST} /srv/{FIRST}/serve.sh\n644 root /etc/systemd/system/{FIRST}.service\n"
+        "750 {user} /srv/{FIRST}\n755 {user} /srv/{FIRST}/serve.sh\n644 root /etc/systemd/system/{FIRST}.service\n"
     );
     assert_eq!(host.sh(&files), expected);
-    let user = host.sh(&format!("ps -o user= -p $(systemctl show -P MainPID {FIRST}.service) 2>/dev/null || stat -c %U /proc/$(systemctl show -P MainPID {FIRST}.service)"));
-    assert_eq!(user.trim(), FIRST, "the service runs as the namespace's user");
+    let account = host.sh(&format!("getent passwd {user}"));
+    assert!(account.contains(":Kedge namespace "), "{account}");
+    let runs_as = host.sh(&format!("stat -c %U /proc/$(systemctl show -P MainPID {FIRST}.service)"));
+    assert_eq!(runs_as.trim(), user, "the service runs as the namespace's user");
     let settings = host.read(&format!("/etc/kedge/workloads/{FIRST}/platform-config.env")).unwrap();
     assert!(settings.contains("GREETING=") && !settings.contains("export"), "{settings}");
     assert!(host.ok(&["apt-mark", "showhold"]).lines().any(|name| name == "tool"), "held against upgrades");

@@ -4,8 +4,8 @@ use kedge_model::wire::{DesiredState, Envelope, Generation, SigningKey};
 use kedge_tests::lab::await_true;
 use kedge_tests::lab::host::fingerprint::Fingerprint;
 use kedge_tests::world::SOON;
-use kedge_tests::world::liar::Liar;
 use kedge_tests::world::line::{CHANGED_WITHIN, CLUSTER_TYPE, FIRST, HOST, Line};
+use kedge_tests::world::misbehaving_hub::MisbehavingHub;
 
 #[test]
 fn forged_old_and_foreign_states_are_refused_and_reported_and_change_nothing() {
@@ -33,23 +33,23 @@ fn forged_old_and_foreign_states_are_refused_and_reported_and_change_nothing() {
     let before = Fingerprint::of(&line.host);
     line.world.hub.stop();
     let places = line.world.hub.places();
-    let liar = Liar::start(places.agents, &places.data.join("keys"));
+    let hub = MisbehavingHub::start(places.agents, &places.data.join("keys"));
     for (what, lie, word) in lies {
-        liar.say(lie);
+        hub.say(lie);
         // A hub that says such things is asked less and less often; a start begins anew.
         line.host.sh("systemctl restart kedge-agent");
         await_true(&format!("{what} is refused and reported"), CHANGED_WITHIN, || {
-            let warned = liar.status().is_some_and(|status| {
+            let warned = hub.status().is_some_and(|status| {
                 let warning = status.warnings.get("StateRefused");
                 warning.is_some_and(|warning| warning.message.contains(word))
             });
-            warned && liar.polls() >= 2
+            warned && hub.polls() >= 2
         });
         let status = line.agent(&["status"]).stdout;
         assert!(status.contains("StateRefused"), "{status}");
         before.assert_same(&Fingerprint::of(&line.host), what);
     }
-    drop(liar);
+    drop(hub);
 
     // The true hub finds it as it was, and the warning ends with the first true answer.
     line.world.hub.start_again();

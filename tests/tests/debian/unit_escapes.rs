@@ -41,6 +41,7 @@ fn a_unit_that_would_get_more_is_refused_and_changes_nothing() {
     ] {
         host.write(&path, ADMINISTRATORS);
     }
+    host.sh(&format!("mkdir -m 700 /var/lib/{FIRST}"));
     host.ok(&["systemctl", "daemon-reload"]);
     host.ok(&["systemd-run", "--quiet", &format!("--unit={FIRST}-transient.service"), "sleep", "infinity"]);
     let run = |exec: &str| {
@@ -61,6 +62,9 @@ fn a_unit_that_would_get_more_is_refused_and_changes_nothing() {
             with_unit(&run(&format!("StateDirectory={FIRST}/a/apt"))),
             "StateDirectory=",
         ),
+        ("somebody's state folder", with_unit(&run(&format!("StateDirectory={FIRST}"))), "is on this host already"),
+        ("a file that systemd would remove", with_unit(&run("PIDFile=/etc/victim")), "PIDFile="),
+        ("a name on the bus", with_unit(&run("BusName=org.freedesktop.timedate1")), "BusName="),
         (
             "settings of another tenant",
             with_unit(&run(&format!("EnvironmentFile=/etc/kedge/workloads/{FIRST}/\\.\\./other/platform-config.env"))),
@@ -140,7 +144,7 @@ fn a_unit_that_an_administrator_makes_later_is_noticed_and_has_the_tenants_user_
     line.host.write(&format!("{UNITS}/{later}"), ADMINISTRATORS);
     line.host.ok(&["systemctl", "daemon-reload"]);
     let user = line.host.ok(&["systemctl", "show", "-P", "User", &later]);
-    assert_eq!(user.trim(), FIRST, "it never runs the tenant's program as root");
+    assert_eq!(user, line.host.sh(&format!("stat -c %U /srv/{FIRST}")), "it never runs the tenant's program as root");
     await_local(&line.host, FIRST, |one| {
         one["drift"].as_str().is_some_and(|drift| drift.contains("belongs to somebody else"))
     });

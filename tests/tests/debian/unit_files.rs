@@ -2,7 +2,7 @@
 //! by the booted host's systemd. Whatever the policy takes runs as the tenant's user, without new privileges, and without a program
 //! that keeps root's power.
 
-use kedge_agent::policy::{DROP_IN, Tenant, unit_file};
+use kedge_host_policy::{DROP_IN, Refusal, Tenant, unit_file};
 use kedge_model::kinds::HostNamespace;
 use kedge_tests::lab::chance::{Chance, rounds};
 use kedge_tests::lab::host::{DebianHost, Network};
@@ -177,7 +177,7 @@ fn what_the_policy_takes_has_no_more_power_in_systemds_own_reading() {
     let (tenant, mut chance) = (tenant(), Chance::seeded(SEED));
     let (mut taken, mut powerful, mut all) = (0, 0, 0);
     for _ in 0..rounds(4) {
-        let units: Vec<(String, String, Vec<String>)> = (0..AT_ONCE)
+        let units: Vec<(String, String, Vec<Refusal>)> = (0..AT_ONCE)
             .map(|number| {
                 let (name, text) = (format!("hello-{number}.service"), unit(&mut chance));
                 let refused = unit_file::check(&text, &format!("{UNITS}/{name}"), &tenant);

@@ -60,11 +60,11 @@ fn numbers_lists_and_words_agree_on_a_failing_a_changed_and_a_stopped_box() {
     }
 
     let told = plant.world.kedge.run(["status", "dev"]);
-    for words in ["● 2", "▲ 1", "○ 1", &format!("HealthCheck on {SICK}"), "1 cluster is silent since"] {
+    for words in ["● 2", "▲ 1", "○ 1", &format!("HealthCheck on {SICK}"), "1 cluster has been offline since"] {
         assert!(told.contains(words), "{words}: {told}");
     }
     let told = plant.world.kedge.run(["drift"]);
-    assert!(told.contains("1 as desired, 1 differ, 1 drifted, 1 unknown"), "{told}");
+    assert!(told.contains("1 as desired, 1 differs, 1 drifted, 1 unknown"), "{told}");
     assert!(told.contains(CHANGED) && told.contains("app.txt"), "{told}");
     let listed = plant.world.kedge.run(["get", "conditions", "-e", "dev", "--condition", "Failed"]);
     assert!(listed.contains(SICK) && listed.contains("▲ Failed") && !listed.contains(STOPPED), "{listed}");

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use kedge_tests::lab::await_true;
-use kedge_tests::world::{Database, World};
+use kedge_tests::world::{Database, World, platform_token};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 /// Idle connections of one client, on each listener.
@@ -67,8 +67,10 @@ fn thousands_of_idle_connections_on_both_listeners_keep_nobody_out() {
 fn a_client_that_takes_no_answers_is_cut() {
     let Some(world) = World::start(Database::Sqlite) else { return };
     let before = open_connections(&world);
+    let token = platform_token(&world.hub);
     // Answers of some 100 MB, and nobody reads them.
-    let ask = "GET /api/v1/openapi.json HTTP/1.1\r\nhost: x\r\n\r\n".repeat(400);
+    let ask =
+        format!("GET /api/v1/openapi.json HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {token}\r\n\r\n").repeat(400);
     let mut deaf: Vec<TcpStream> = Vec::new();
     for _ in 0..5 {
         let mut stream = TcpStream::connect(world.hub.places().api).unwrap();

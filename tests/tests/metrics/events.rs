@@ -120,7 +120,7 @@ fn rollouts_and_failures_are_told_in_order_although_receiver_and_hub_fall_over()
     receiver.await_type("dev.kedge.assignment.failed");
     let failed = receiver.events().into_iter().find(|event| event["type"] == "dev.kedge.assignment.failed").unwrap();
     assert_eq!(failed["data"]["environment"], "dev");
-    // Which of them changes first is the turnstile's matter.
+    // The update limiter decides which of them changes first.
     let names = ["dev-factory-line-1", "dev-factory-line-2", "dev-press-1"];
     assert!(names.contains(&failed["data"]["clusterName"].as_str().unwrap()), "{failed}");
 

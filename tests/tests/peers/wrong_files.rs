@@ -33,7 +33,7 @@ fn what_isnt_the_hubs_own_whole_and_newest_word_is_refused_and_changes_nothing()
     let there = |name: &str| island.stick.path().join(name);
 
     // One byte, anywhere; the end cut off; something behind it.
-    refused(&island, &altered(&good, &there("a.kedge"), |bytes| bytes[0] ^= 1), "this is no bundle");
+    refused(&island, &altered(&good, &there("a.kedge"), |bytes| bytes[0] ^= 1), "this isn't a Kedge bundle");
     for at in [20, 200, length / 3] {
         let changed = altered(&good, &there("b.kedge"), |bytes| bytes[at] ^= 1);
         let run = island.host(&["import", &changed]);
@@ -41,7 +41,7 @@ fn what_isnt_the_hubs_own_whole_and_newest_word_is_refused_and_changes_nothing()
     }
     refused(&island, &altered(&good, &there("c.kedge"), |bytes| bytes.truncate(length - 1)), "the bundle is cut");
     refused(&island, &altered(&good, &there("d.kedge"), |bytes| bytes.truncate(12)), "the bundle is cut");
-    refused(&island, &altered(&good, &there("e.kedge"), |bytes| bytes.clear()), "this is no bundle");
+    refused(&island, &altered(&good, &there("e.kedge"), |bytes| bytes.clear()), "this isn't a Kedge bundle");
     refused(&island, &altered(&good, &there("f.kedge"), |bytes| bytes.push(0)), "longer than it says");
     // A wrong blob under a right digest, also one that is here already.
     refused(
@@ -90,7 +90,7 @@ fn a_stick_with_tricks_and_other_peoples_files_leads_nowhere() {
     std::fs::create_dir(folder.join("folder.kedge")).unwrap();
     nix::unistd::mkfifo(&folder.join("pipe.kedge"), nix::sys::stat::Mode::S_IRWXU).unwrap();
     refused(&island, &there, "holds no bundle");
-    refused(&island, "/dev/zero", "no regular file");
+    refused(&island, "/dev/zero", "not a file");
 
     // Named by itself each is told what it is.
     refused(&island, &island.on_stick("request.kedge"), "a host's request to join");

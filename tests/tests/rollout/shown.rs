@@ -163,8 +163,15 @@ fn a_rolled_back_environment_says_so_first_until_git_asks_for_something_else() {
     let steps = plant.world.kedge.run(["history", "commit", &second]);
     assert!(steps.contains("rolledBack") && steps.contains("customers complain"), "{steps}");
 
-    // Git asks for what runs: nothing moves, and nothing is left to do.
+    // Git asks for what runs: nothing moves, and nothing can be observed. Once a person says that this is fine, nothing is left to do.
     let third = plant.push_main("Moin");
+    plant.await_so("it waits for a person", MOVED_WITHIN, |plant| {
+        let told = plant.world.kedge.try_run(["get", "problems", "-e", "dev"]).stdout;
+        told.contains("nothing to observe") && told.contains("kedge promote approve dev")
+    });
+    let said = status();
+    assert!(!said.contains(&third[..10]) || !said.contains("Nothing is wrong"), "it hasn't passed yet: {said}");
+    plant.world.kedge.run(["promote", "approve", "dev", "--reason", "it is what runs"]);
     plant.await_so("it is settled", MOVED_WITHIN, |_| {
         let said = status();
         said.contains(&third[..10]) && said.contains("Nothing is wrong")

@@ -68,7 +68,7 @@ fn a_day_with_the_page() {
     plant.await_state("dev", Lane::Source, "RolledBack");
     plant.await_converged("dev");
     browser.open(&format!("{base}/"));
-    browser.await_text("Not all is right");
+    browser.await_text("Needs attention");
     browser.await_text("was rolled back");
     if let Some(picture) = scene::picture("day-rolled-back") {
         browser.picture(&picture);

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use serde_json::{Value, json};
 
 use super::put::{PATIENCE, Trouble};
-use super::{Desk, refusal};
+use super::{ApplyContext, refusal};
 use crate::cluster::ASSIGNMENT;
 use crate::cluster::accounts::{self, ACCOUNT, BINDINGS, SHARED, TO_AGENT, TO_WORKLOAD, WORKLOADS};
 use crate::cluster::metadata::Partial;
@@ -51,7 +51,7 @@ impl Made {
     }
 }
 
-impl Desk {
+impl ApplyContext {
     /// The account that this object is applied as, if that is the agent's to make and it wasn't made yet.
     pub(super) async fn make_account(&self, goal: &ObjectGoal) -> Result<Account, Failure> {
         let Some(namespace) = goal.account.as_deref().and_then(accounts::namespace) else { return Ok(Account::There) };

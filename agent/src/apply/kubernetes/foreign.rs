@@ -5,7 +5,7 @@ use futures_util::stream;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::Desk;
+use super::ApplyContext;
 use super::put::PATIENCE;
 use crate::cluster::accounts::{ACCOUNT, BINDINGS};
 use crate::cluster::kinds::Listable;
@@ -47,7 +47,7 @@ const BESIDE: usize = 8;
 /// More are only counted.
 const SHOWN: usize = 3;
 
-impl Desk {
+impl ApplyContext {
     /// What is left in a namespace, in words; none: nothing.
     pub(super) async fn in_namespace(&self, namespace: &str) -> Result<Option<String>, ApiError> {
         let kinds = self.kinds.listable().await?;

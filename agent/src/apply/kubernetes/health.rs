@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::runtime::Handle;
 
-use super::Desk;
+use super::ApplyContext;
 use super::put::metadata;
 use super::ready::{self, Around, Readiness};
 use crate::cluster::metadata::{digest, or_default};
@@ -35,7 +35,7 @@ struct Found {
 
 /// Asks from the applier's thread.
 struct Neighbours<'a> {
-    desk: &'a Desk,
+    context: &'a ApplyContext,
     runtime: &'a Handle,
 }
 
@@ -72,12 +72,12 @@ impl Readied {
     }
 
     /// The first that isn't ready.
-    pub(super) fn check(&self, ids: &[ObjectId], desk: &Desk, runtime: &Handle) -> Result<(), Failure> {
-        ids.iter().try_for_each(|id| self.check_one(id, desk, runtime))
+    pub(super) fn check(&self, ids: &[ObjectId], context: &ApplyContext, runtime: &Handle) -> Result<(), Failure> {
+        ids.iter().try_for_each(|id| self.check_one(id, context, runtime))
     }
 
-    fn check_one(&self, id: &ObjectId, desk: &Desk, runtime: &Handle) -> Result<(), Failure> {
-        let version = match desk.watches.sight(id) {
+    fn check_one(&self, id: &ObjectId, context: &ApplyContext, runtime: &Handle) -> Result<(), Failure> {
+        let version = match context.watches.sight(id) {
             Sight::There(stamp) => Some(stamp.version),
             Sight::Absent => {
                 return Err(Failure::new(ready::NOT_READY, format!("{id} isn't there")));
@@ -93,7 +93,7 @@ impl Readied {
             }
         }
         let call = Call::get(address(id));
-        let asked = async { tokio::time::timeout(ANSWER, desk.cluster.call::<Value>(&call)).await };
+        let asked = async { tokio::time::timeout(ANSWER, context.cluster.call::<Value>(&call)).await };
         let live = match runtime.block_on(asked) {
             Ok(Ok(live)) => live,
             Ok(Err(ApiError::Refused(refusal))) => {
@@ -112,7 +112,7 @@ impl Readied {
         let since = known.filter(|known| known.why.is_some()).map_or_else(Instant::now, |known| known.since);
         let judged = match since.elapsed() < UNEXPLAINED && can_wait(id) {
             true => ready::ready(id, &live),
-            false => ready::explain(id, &live, &Neighbours { desk, runtime }),
+            false => ready::explain(id, &live, &Neighbours { context, runtime }),
         };
         let judged = judged.into_result();
         self.set(id, metadata(&live).stamp().version, judged.clone().err(), since);
@@ -139,7 +139,7 @@ impl Found {
 impl Neighbours<'_> {
     fn ask<T: serde::de::DeserializeOwned>(&self, path: String) -> Option<T> {
         let call = Call::get(path);
-        let asked = async { tokio::time::timeout(ANSWER, self.desk.cluster.call(&call)).await };
+        let asked = async { tokio::time::timeout(ANSWER, self.context.cluster.call(&call)).await };
         match self.runtime.block_on(asked) {
             Ok(Ok(found)) => Some(found),
             Ok(Err(error)) => {
@@ -184,7 +184,7 @@ impl Around for Neighbours<'_> {
         let path = format!("{path}/{}/log?container={}", encode(pod), encode(container));
         let lines = |previous: bool| {
             let call = Call::get(format!("{path}&previous={previous}&tailLines=1&limitBytes={MAX_LINE}"));
-            let asked = async { tokio::time::timeout(ANSWER, self.desk.cluster.text(&call)).await };
+            let asked = async { tokio::time::timeout(ANSWER, self.context.cluster.text(&call)).await };
             self.runtime.block_on(asked).ok()?.ok().filter(|text| !text.trim().is_empty())
         };
         lines(true).or_else(|| lines(false)).map(|text| text.trim().to_owned())

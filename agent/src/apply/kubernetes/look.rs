@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::account::Account;
 use super::fields::Rights;
 use super::put::{Mode, Trouble, metadata};
-use super::{BESIDE, Desk, compare};
+use super::{ApplyContext, BESIDE, compare};
 use crate::cluster::accounts;
 use crate::cluster::metadata::Stamp;
 use crate::cluster::request::ApiError;
@@ -36,7 +36,7 @@ const TRIES: usize = 5;
 /// A kind is listed once, when it is first named.
 const LISTED: Duration = Duration::from_secs(15);
 
-impl Desk {
+impl ApplyContext {
     pub(super) async fn look(
         &self,
         goals: &BTreeMap<ObjectId, ObjectGoal>,

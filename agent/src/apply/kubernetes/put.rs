@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use super::account::with_way_out;
 use super::fields::{self, Rights};
 use super::ready::{Readiness, ready};
-use super::{Desk, Note, refusal};
+use super::{ApplyContext, Note, refusal};
 use crate::cluster::accounts;
 use crate::cluster::metadata::Metadata;
 use crate::cluster::request::{ApiError, Call, Refusal, address};
@@ -72,7 +72,7 @@ impl Mode {
     }
 }
 
-impl Desk {
+impl ApplyContext {
     /// The object as the server has it now.
     pub(super) async fn put(&self, goal: &ObjectGoal) -> Result<(Value, Note), Failure> {
         let body = self.content(goal)?;

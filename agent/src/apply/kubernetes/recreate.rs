@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::put::{Applied, Mode, PATIENCE, Trouble, metadata};
-use super::{Desk, refusal};
+use super::{ApplyContext, refusal};
 use crate::cluster::request::{ApiError, Call, address};
 use crate::cluster::retry::{Backoff, persist};
 use crate::goal::{ObjectGoal, ObjectId};
@@ -20,7 +20,7 @@ const LONGEST_GAP: Duration = Duration::from_secs(1);
 /// Under this name the new object is tried; it never exists.
 const TRIAL: &str = "kedge-trial";
 
-impl Desk {
+impl ApplyContext {
     pub(super) async fn recreate(
         &self,
         goal: &ObjectGoal,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::account::Account;
 use super::put::{PATIENCE, Trouble};
-use super::{Desk, Note};
+use super::{ApplyContext, Note};
 use crate::cluster::ASSIGNMENT;
 use crate::cluster::metadata::{Metadata, Partial};
 use crate::cluster::request::{ApiError, Call, METADATA, address};
@@ -19,7 +19,7 @@ const PRUNE: &str = "kedge.dev/prune";
 /// The cluster's own.
 const SYSTEM_NAMESPACES: [&str; 4] = ["default", "kube-system", "kube-public", "kube-node-lease"];
 
-impl Desk {
+impl ApplyContext {
     pub(super) async fn remove(&self, goal: &ObjectGoal) -> Result<Note, Failure> {
         let account = goal.account.as_deref();
         match self.make_account(goal).await {

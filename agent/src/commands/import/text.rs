@@ -3,6 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use kedge_model::shown::cell;
+
 use super::Taken;
 use crate::airgap::enrol::Enrolled;
 use crate::airgap::import::Brought;
@@ -10,18 +12,26 @@ use crate::commands::output::time;
 use crate::commands::progress::bytes;
 use crate::join::Welcome;
 
+/// A path isn't longer.
+pub const LONGEST: usize = 4096;
+
 /// Something was refused, or is missing.
 pub fn has_findings(taken: &Taken) -> bool {
     matches!(taken, Taken::Bundle(brought) if !brought.refused.is_empty() || !brought.missing.is_empty())
 }
 
 pub fn of(taken: &Taken, path: &Path) -> String {
-    let file = path.display();
+    let file = name(path);
     match taken {
         Taken::Joined(enrolled) => format!("{file}: {}", joined(enrolled)),
         Taken::Bundle(brought) => format!("{file}: {}", bundle(brought)),
         Taken::Passed(what) => format!("{file}: passed over, it is {what}\n"),
     }
+}
+
+/// A stick brings the names of its files too: one with a line break in it doesn't begin a line of ours.
+pub fn name(path: &Path) -> String {
+    cell(&path.display().to_string(), LONGEST)
 }
 
 fn joined(enrolled: &Enrolled) -> String {
@@ -72,4 +82,18 @@ fn bundle(brought: &Brought) -> String {
         line(what.to_owned());
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_name_with_a_line_break_begins_no_line_of_its_own() {
+        let path = Path::new("/media/stick/x.kedge: joined\nbundle of 2026\u{1b}[2K.kedge");
+        let said = of(&Taken::Passed("for others".to_owned()), path);
+        assert_eq!(said.lines().count(), 1, "{said}");
+        assert!(said.contains("joined\u{fffd}bundle"), "{said}");
+        assert_eq!(name(Path::new("/media/stick/plant.kedge")), "/media/stick/plant.kedge");
+    }
 }

@@ -6,7 +6,7 @@ use kedge_model::wire::Digest;
 
 use crate::apply::{DebPlan, DebWish};
 use crate::goal::{ObjectGoal, ObjectId, Owner};
-use crate::observed::{DebState, ObjectState, Observed, PathState, Subjects, UnitState};
+use crate::observed::{Account, DebState, ObjectState, Observed, PathState, Subjects, UnitState, UserState};
 use crate::record::{DebOriginal, Failure};
 use crate::step::{DebInstall, DebRemove, DebsStep, Step};
 
@@ -67,9 +67,15 @@ impl World {
             paths: subjects.paths.iter().map(|path| (path.clone(), self.path(path))).collect(),
             debs: subjects.debs.iter().filter_map(|name| Some((name.clone(), self.debs.get(name)?.clone()))).collect(),
             units: subjects.units.iter().map(|name| (name.clone(), unit(name))).collect(),
-            users: subjects.users.iter().map(|name| (name.clone(), self.users.contains(name))).collect(),
+            users: subjects.users.iter().map(|name| (name.clone(), self.user(name))).collect(),
             objects: subjects.objects.iter().map(|(id, goal)| (id.clone(), self.object(goal))).collect(),
         }
+    }
+
+    fn user(&self, name: &str) -> UserState {
+        let account = || Account { uid: 998, comment: String::new() };
+        let is_there = self.users.contains(name);
+        UserState { account: is_there.then(account), has_group: is_there }
     }
 
     fn object(&self, goal: &ObjectGoal) -> ObjectState {
@@ -97,7 +103,7 @@ impl World {
             false => Err(Failure::new("UnitFailed", format!("no unit {name}"))),
         };
         match step {
-            Step::AddUser { name } => _ = self.users.insert(name.clone()),
+            Step::AddUser { name, .. } => _ = self.users.insert(name.clone()),
             Step::RemoveUser { name } => _ = self.users.remove(name),
             Step::MakeFolder { path, owner, mode } => {
                 self.with_parent(path)?;

@@ -58,7 +58,7 @@ impl Place {
             ],
             artifacts: vec![ArtifactGoal { path: "/srv/w/model".to_owned(), content: put(version), size: 1 }],
             health: vec![Check {
-                probe: Probe::Exec { command: vec![program.to_owned()], user: None },
+                probe: Probe::Exec { command: vec![program.to_owned()], user: None, slice: None },
                 timeout_seconds: 5,
             }],
             bounds: Bounds { timeout_seconds: 3, soak_seconds: 2, ..Bounds::default() },

@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 
 use super::super::dial::{self, Line};
 use super::super::listener::{self, Asked, Door, Guard};
-use super::super::pods::Shelf;
+use super::super::pods::NodeContent;
 use super::super::pods::known::Known;
 use super::super::pods::mirror::{Lacks, MirrorError, sentence};
 use super::super::pods::shown::Pods;
@@ -41,11 +41,11 @@ const QUESTIONS: usize = 32;
 const MOST_BLOBS: usize = 16 * 1024;
 
 /// For ever.
-pub async fn run(place: Place, shelf: Shelf) {
+pub async fn run(place: Place, content: NodeContent) {
     let mut told = String::new();
     loop {
         let error = match CacheKey::in_folder(&place.key) {
-            Ok(Some(key)) => match serve(&place, &key, &shelf).await {
+            Ok(Some(key)) => match serve(&place, &key, &content).await {
                 Ok(never) => match never {},
                 Err(error) => error.to_string(),
             },
@@ -54,30 +54,30 @@ pub async fn run(place: Place, shelf: Shelf) {
         };
         if told != error {
             tracing::warn!(error, "this cache can't work yet; trying again");
-            show(&shelf, None, None, Some(error.clone()), false);
+            show(&content, None, None, Some(error.clone()), false);
             told = error;
         }
         tokio::time::sleep(AGAIN).await;
     }
 }
 
-async fn serve(place: &Place, key: &CacheKey, shelf: &Shelf) -> io::Result<std::convert::Infallible> {
+async fn serve(place: &Place, key: &CacheKey, content: &NodeContent) -> io::Result<std::convert::Infallible> {
     let ip = place.ip.unwrap_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED));
     let socket = listener::bind(SocketAddr::new(ip, PORT)).await?;
     let port = socket.local_addr()?.port();
     let (ask, mut asks) = mpsc::channel(QUESTIONS);
     let guard = Guard::Own { mutual: key.mutual.clone(), id: key.id };
     let mut helpers = JoinSet::new();
-    let server = Server::new(&shelf.paths, shelf.objects.clone());
+    let server = Server::new(&content.paths, content.objects.clone());
     helpers.spawn(listener::serve(socket, Door { guard, server, ask }));
     tracing::info!(port, agents = place.agents, "this node keeps what its cluster runs");
-    let mut follower = Follower { place, key, shelf, port, line: None, kept: BTreeSet::new() };
+    let mut follower = Follower { place, key, content, port, line: None, kept: BTreeSet::new() };
     let mut following = std::pin::pin!(follower.follow());
     loop {
         tokio::select! {
             never = &mut following => match never {},
             Some(asked) = asks.recv() => match asked {
-                Asked::May { from, blob, reply, .. } => _ = reply.send(from == key.id && shelf.objects.has(&blob)),
+                Asked::May { from, blob, reply, .. } => _ = reply.send(from == key.id && content.objects.has(&blob)),
                 Asked::Sync { reply, .. } => _ = reply.send(None),
             },
             Some(_) = helpers.join_next() => return Err(io::Error::other("the door broke down")),
@@ -89,7 +89,7 @@ async fn serve(place: &Place, key: &CacheKey, shelf: &Shelf) -> io::Result<std::
 struct Follower<'a> {
     place: &'a Place,
     key: &'a CacheKey,
-    shelf: &'a Shelf,
+    content: &'a NodeContent,
     port: u16,
     /// To the agent that worked when it was last asked.
     line: Option<Line>,
@@ -113,7 +113,7 @@ impl Follower<'_> {
     }
 
     fn has(&self) -> BTreeSet<Digest> {
-        self.kept.iter().copied().filter(|blob| self.shelf.objects.has(blob)).collect()
+        self.kept.iter().copied().filter(|blob| self.content.objects.has(blob)).collect()
     }
 
     /// Of all agents the one that works answers.
@@ -129,7 +129,7 @@ impl Follower<'_> {
             Ok(found) => found,
             Err(error) => {
                 let why = format!("{} can't be found: {error}", self.place.agents);
-                show(self.shelf, None, None, Some(why), false);
+                show(self.content, None, None, Some(why), false);
                 return None;
             }
         };
@@ -143,7 +143,7 @@ impl Follower<'_> {
                 Err(error) => last = error.to_string(),
             }
         }
-        show(self.shelf, None, None, Some(last), false);
+        show(self.content, None, None, Some(last), false);
         None
     }
 
@@ -158,22 +158,24 @@ impl Follower<'_> {
         let blobs = keep.blobs.into_iter().map(|blob: BlobRef| (blob.digest, blob)).collect();
         let known = Known { cluster: self.key.id, mutual: self.key.mutual.clone(), blobs };
         self.kept = known.blobs.keys().copied().collect();
-        let gathered =
-            self.shelf.gather(address, &known, |lacks| show(self.shelf, Some(address), Some(lacks), None, false)).await;
+        let gathered = self
+            .content
+            .gather(address, &known, |lacks| show(self.content, Some(address), Some(lacks), None, false))
+            .await;
         match gathered {
-            Ok(lacks) => show(self.shelf, Some(address), Some(lacks), None, false),
+            Ok(lacks) => show(self.content, Some(address), Some(lacks), None, false),
             Err(error) => {
-                let lied = matches!(error, MirrorError::Lied(_));
+                let lied = matches!(error, MirrorError::Misbehaved(_));
                 tracing::debug!(%address, error = sentence(&error), "not all can be kept; trying again");
-                show(self.shelf, Some(address), None, Some(sentence(&error)), lied);
+                show(self.content, Some(address), None, Some(sentence(&error)), lied);
             }
         }
     }
 }
 
 /// For `kedge-agent peers`.
-fn show(shelf: &Shelf, address: Option<SocketAddr>, lacks: Option<Lacks>, trouble: Option<String>, lied: bool) {
+fn show(content: &NodeContent, address: Option<SocketAddr>, lacks: Option<Lacks>, trouble: Option<String>, lied: bool) {
     let (blobs, bytes) = (lacks.map(|lacks| lacks.blobs), lacks.map_or(0, |lacks| lacks.bytes));
     let leader = address.map(|_| "the agent".to_owned());
-    Pods::StandsBy { leader, address, lacks: blobs, bytes, trouble, lied }.show(&shelf.paths);
+    Pods::StandsBy { leader, address, lacks: blobs, bytes, trouble, lied }.show(&content.paths);
 }

@@ -1,4 +1,4 @@
-//! Which cache has what, as each last said, and downloads from them. The door writes it, the desk's downloads ask it before the hub.
+//! Which cache has what, as each last said, and downloads from them. The door writes it, the sync loop's downloads ask it before the hub.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use super::super::content::{Seat, Way};
 use super::CacheKey;
 use crate::objects::Objects;
 use crate::paths::Paths;
-use crate::swarm::{Holder, HolderError, Lie, Pieces, Sources, Swarm, SwarmError};
+use crate::swarm::{Holder, HolderError, Misbehavior, Pieces, Sources, Swarm, SwarmError};
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ pub struct Caches {
 }
 
 struct Known {
-    seat: Arc<Shelf>,
+    seat: Arc<CacheSeat>,
     blobs: BTreeSet<Digest>,
     heard: Instant,
     /// It gave what can't be true, and isn't asked until then.
@@ -32,7 +32,7 @@ struct Known {
 }
 
 /// One cache. All show the same key, and each is one of its own.
-struct Shelf {
+struct CacheSeat {
     id: ClusterId,
     seat: Seat,
 }
@@ -61,7 +61,7 @@ impl Caches {
             tracing::info!(%address, "a cache of the cluster is here");
             let seat = Seat::new(key.id, Way::Own(key.mutual.clone()), vec![address]);
             let id = ClusterId::of_public_key(Digest::of(address.to_string().as_bytes()).as_bytes());
-            Known { seat: Arc::new(Shelf { id, seat }), blobs: BTreeSet::new(), heard, shunned: None }
+            Known { seat: Arc::new(CacheSeat { id, seat }), blobs: BTreeSet::new(), heard, shunned: None }
         });
         (one.blobs, one.heard) = (blobs, heard);
     }
@@ -116,15 +116,15 @@ impl Sources for Caches {
         false
     }
 
-    fn lied(&self, who: ClusterId, lie: Lie) {
+    fn misbehaved(&self, who: ClusterId, misbehavior: Misbehavior) {
         let mut known = self.lock();
-        let Some((address, liar)) = known.iter_mut().find(|(_, one)| one.seat.id == who) else { return };
-        tracing::warn!(%address, %lie, "a cache of the cluster gave wrong bytes and isn't asked for a while");
-        liar.shunned = Some(Instant::now() + SHUNNED);
+        let Some((address, misbehaving)) = known.iter_mut().find(|(_, one)| one.seat.id == who) else { return };
+        tracing::warn!(%address, lie = %misbehavior, "a cache of the cluster gave wrong bytes and isn't asked for a while");
+        misbehaving.shunned = Some(Instant::now() + SHUNNED);
     }
 }
 
-impl Holder for Shelf {
+impl Holder for CacheSeat {
     fn cluster(&self) -> ClusterId {
         self.id
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use kedge_model::wire::{BlobRef, Digest};
 
 use super::super::dial;
-use super::super::pods::Shelf;
+use super::super::pods::NodeContent;
 use super::super::tests::{PACKAGE, within};
 use super::cache::{self, Place};
 use super::*;
@@ -33,8 +33,8 @@ impl Node {
         Node { folder, paths, objects }
     }
 
-    fn shelf(&self) -> Shelf {
-        Shelf { paths: self.paths.clone(), objects: self.objects.clone(), reserve: 0 }
+    fn content(&self) -> NodeContent {
+        NodeContent { paths: self.paths.clone(), objects: self.objects.clone(), reserve: 0 }
     }
 
     async fn until(&self, fits: impl Fn(&Node) -> bool) {
@@ -85,7 +85,7 @@ async fn a_cache_keeps_what_the_agent_names_and_gives_it_to_the_next_one() {
     let (door, address) = open(&key, &first).await;
     door.name([package()].into_iter());
     let place = Place { agents: address.to_string(), key: secret.path().to_owned(), ip: Some(HERE) };
-    let cache = tokio::spawn(cache::run(place, node.shelf()));
+    let cache = tokio::spawn(cache::run(place, node.content()));
     node.until(|node| node.objects.has(&package().digest)).await;
     drop(door);
     cache.abort();
@@ -94,7 +94,7 @@ async fn a_cache_keeps_what_the_agent_names_and_gives_it_to_the_next_one() {
     let (door, address) = open(&key, &second).await;
     door.name([package()].into_iter());
     let place = Place { agents: address.to_string(), key: secret.path().to_owned(), ip: Some(HERE) };
-    let cache = tokio::spawn(cache::run(place, node.shelf()));
+    let cache = tokio::spawn(cache::run(place, node.content()));
     let caches = door.caches();
     second.until(|_| !crate::swarm::Sources::holders(&caches, &package().digest).is_empty()).await;
     assert!(within(caches.fetch(&package(), &second.objects)).await.unwrap());
@@ -134,7 +134,7 @@ async fn a_cache_that_lies_is_not_believed() {
     let (door, address) = open(&key, &agent).await;
     door.name([package()].into_iter());
     let place = Place { agents: address.to_string(), key: secret.path().to_owned(), ip: Some(HERE) };
-    let cache = tokio::spawn(cache::run(place, node.shelf()));
+    let cache = tokio::spawn(cache::run(place, node.content()));
     let caches = door.caches();
     agent.until(|_| !crate::swarm::Sources::holders(&caches, &package().digest).is_empty()).await;
     assert!(!within(caches.fetch(&package(), &agent.objects)).await.unwrap());

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use kedge_model::wire::ClusterId;
-use kedge_peer::{Action, Lie, Message, Name};
+use kedge_peer::{Action, Message, Misbehavior, Name};
 use tokio::time::Instant;
 
 use super::super::dial::{self, DialError, Line};
@@ -60,7 +60,7 @@ impl Driver {
                 self.keep(line);
                 match Message::from_json(&answer) {
                     Ok(message) => self.node.answered(to, message, now),
-                    Err(error) => self.node.accuse(to, Lie::Unreadable(error.to_string()), now),
+                    Err(error) => self.node.accuse(to, Misbehavior::Unreadable(error.to_string()), now),
                 }
             }
             Err(error) => {
@@ -75,8 +75,8 @@ impl Driver {
         self.show_content();
     }
 
-    fn dropped(&mut self, peer: ClusterId, why: &Lie) {
-        let name = self.node.shelf().member(&peer).map_or_else(|| peer.to_string(), |member| member.name.clone());
+    fn dropped(&mut self, peer: ClusterId, why: &Misbehavior) {
+        let name = self.node.store().member(&peer).map_or_else(|| peer.to_string(), |member| member.name.clone());
         tracing::warn!(peer = %peer, name, why = %why, "a peer lied and is left alone for a while");
         self.lines.remove(&peer);
         self.news.lies = Some(format!("peer {name} is left alone for a while: {why}"));

@@ -1,4 +1,4 @@
-//! For who reaches the hub: the others' signs of life and documents go up, and what the hub answers goes onto the shelf, from where each
+//! For who reaches the hub: the others' signs of life and documents go up, and what the hub answers goes into the store, from where each
 //! gets its own.
 
 use std::sync::Arc;

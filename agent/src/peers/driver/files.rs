@@ -1,4 +1,4 @@
-//! Where the site and files on a stick meet: what an import brought for others goes onto the shelf, and what is carried while nobody
+//! Where the site and files on a stick meet: what an import brought for others goes into the store, and what is carried while nobody
 //! reaches the hub is kept for an export.
 
 use std::sync::Arc;
@@ -73,7 +73,7 @@ impl Driver {
     /// Status documents, holds and signs of life of the others.
     fn keep_carried(&mut self) {
         let (me, own) = (self.me, Arc::clone(&self.own.borrow()));
-        let others = self.node.shelf().documents().filter(|(name, ..)| match name {
+        let others = self.node.store().documents().filter(|(name, ..)| match name {
             Name::Status(cluster) => *cluster != me,
             Name::Holds { by, .. } => *by != me.key_id() && !is_hubs(&own, by),
             _ => false,

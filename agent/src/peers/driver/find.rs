@@ -45,7 +45,7 @@ impl Fixed {
 }
 
 impl Driver {
-    pub(super) fn voice(&self) -> mdns::Settings {
+    pub(super) fn announcement(&self) -> mdns::Settings {
         mdns::Settings {
             cluster: self.me,
             site: mdns::hash_of(&self.place.site),

@@ -9,7 +9,7 @@ use kedge_model::wire::Envelope;
 use crate::paths::Paths;
 
 const FILE: &str = "key-sets.json";
-/// As many as a shelf keeps.
+/// As many as a store keeps.
 const MOST: usize = kedge_peer::pace::MAX_KEY_SETS;
 const MAX_BYTES: u64 = 8 * 1024 * 1024;
 

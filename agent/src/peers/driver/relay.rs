@@ -49,12 +49,12 @@ impl Driver {
 
     /// The smallest that isn't here, of other streams than the own, whose content the loop fetches.
     fn lacking(&self) -> Option<BlobRef> {
-        let shelf = self.node.shelf();
-        let own = shelf.member(&self.me).filter(|own| own.relay)?;
+        let store = self.node.store();
+        let own = store.member(&self.me).filter(|own| own.relay)?;
         let streams: BTreeSet<_> =
-            shelf.members().map(|member| &member.stream).filter(|stream| **stream != own.stream).collect();
-        let states = streams.into_iter().filter_map(|stream| shelf.get(&Name::State(stream.clone())));
-        // The shelf judged it when it came.
+            store.members().map(|member| &member.stream).filter(|stream| **stream != own.stream).collect();
+        let states = streams.into_iter().filter_map(|stream| store.get(&Name::State(stream.clone())));
+        // The store judged it when it came.
         let states = states.filter_map(|envelope| serde_json::from_slice::<DesiredState>(&envelope.payload).ok());
         let blobs = states.flat_map(|state| state.blobs().collect::<Vec<_>>());
         blobs.filter(|blob| !self.place.objects.has(&blob.digest)).min_by_key(|blob| blob.size)

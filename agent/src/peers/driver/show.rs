@@ -8,8 +8,8 @@ use super::super::shown::{Peer, Shown};
 use super::Driver;
 
 const EVERY: Duration = Duration::from_secs(5);
-/// What a lie says, on a terminal.
-const MAX_LIE: usize = 300;
+/// What a misbehavior is called on a terminal.
+const MAX_MISBEHAVIOR: usize = 300;
 
 impl Driver {
     pub(super) fn show(&mut self) {
@@ -28,7 +28,7 @@ impl Driver {
             peers: self.node.peers().map(|view| self.peer(view)).collect(),
             written_at: self.shown.written_at,
         };
-        self.tell_lies(&shown);
+        self.tell_misbehavior(&shown);
         if shown == self.shown {
             return;
         }
@@ -49,9 +49,9 @@ impl Driver {
     }
 
     fn peer(&self, view: &kedge_peer::PeerView) -> Peer {
-        let member = self.node.shelf().member(&view.cluster);
+        let member = self.node.store().member(&view.cluster);
         let turned_away = self.turned_away.get(&view.cluster);
-        let lies = view.lies.iter().map(|told| told.what.chars().take(MAX_LIE).collect());
+        let lies = view.misbehaviors.iter().map(|told| told.what.chars().take(MAX_MISBEHAVIOR).collect());
         Peer {
             id: view.cluster,
             name: member.map(|member| member.name.clone()),
@@ -68,8 +68,8 @@ impl Driver {
         }
     }
 
-    /// The warning about liars goes when none is left alone any more.
-    fn tell_lies(&mut self, shown: &Shown) {
+    /// The warning about misbehaving peers goes when none is left alone any more.
+    fn tell_misbehavior(&mut self, shown: &Shown) {
         let lying = |shown: &Shown| shown.peers.iter().any(|peer| peer.dropped_until.is_some());
         if lying(&self.shown) && !lying(shown) {
             self.news.lies = Some(String::new());

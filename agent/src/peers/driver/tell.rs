@@ -1,4 +1,4 @@
-//! Between the loop and the node: what is own goes onto the shelf, signs of life are made, and what others brought for this cluster
+//! Between the loop and the node: what is own goes into the store, signs of life are made, and what others brought for this cluster
 //! becomes news.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,7 +42,7 @@ impl Driver {
             self.presence_at = self.presence_at.min(Instant::now() + Duration::from_millis(500));
         }
         self.note_waiting(&own);
-        // What was on the shelf before may be newer than what is own.
+        // What was in the store before may be newer than what is own.
         self.bring_all();
     }
 
@@ -92,11 +92,11 @@ impl Driver {
         !self.last_said.as_ref().is_some_and(same)
     }
 
-    /// What is new on the shelf and meant for this cluster.
+    /// What is new in the store and meant for this cluster.
     pub(super) fn bring(&mut self, name: &Name) {
         let own = Arc::clone(&self.own.borrow());
-        let Some(version) = self.node.shelf().version(name) else { return };
-        let Some(envelope) = self.node.shelf().get(name).cloned() else { return };
+        let Some(version) = self.node.store().version(name) else { return };
+        let Some(envelope) = self.node.store().get(name).cloned() else { return };
         let is_own = matches!(name, Name::State(stream) if self.is_own(stream));
         match name {
             Name::Keys(number) if *number > own.keys.version => {
@@ -111,7 +111,7 @@ impl Driver {
                 (self.news.state, self.news.turn) = (Some(envelope), self.turn());
             }
             Name::Turn(cluster) if *cluster == self.me => {
-                let Some(stream) = self.node.shelf().member(&self.me).map(|own| own.stream.clone()) else { return };
+                let Some(stream) = self.node.store().member(&self.me).map(|own| own.stream.clone()) else { return };
                 return self.bring(&Name::State(stream));
             }
             Name::Holds { of, by } if *of == self.me && is_hubs(&own, by) && version > Version(own.poll.holds, 0) => {
@@ -136,26 +136,26 @@ impl Driver {
     }
 
     fn membership_of(&self, key: &KeyId) -> Option<Envelope> {
-        let shelf = self.node.shelf();
-        let writer = shelf.members().find(|member| member.cluster.key_id() == *key)?.cluster;
-        shelf.get(&Name::Membership(writer)).cloned()
+        let store = self.node.store();
+        let writer = store.members().find(|member| member.cluster.key_id() == *key)?.cluster;
+        store.get(&Name::Membership(writer)).cloned()
     }
 
     fn bring_all(&mut self) {
-        let names: Vec<Name> = self.node.shelf().documents().map(|(name, ..)| name.clone()).collect();
+        let names: Vec<Name> = self.node.store().documents().map(|(name, ..)| name.clone()).collect();
         names.iter().for_each(|name| self.bring(name));
     }
 
     fn is_own(&self, stream: &kedge_model::wire::Stream) -> bool {
-        self.node.shelf().member(&self.me).is_some_and(|own| own.stream == *stream)
+        self.node.store().member(&self.me).is_some_and(|own| own.stream == *stream)
     }
 
     /// What is here of the content that the site's states name, who has what is looked for, and whether somebody fetches it.
     pub(super) fn count_content(&mut self) {
-        let shelf = self.node.shelf();
-        let streams: BTreeSet<_> = shelf.members().map(|member| &member.stream).collect();
+        let store = self.node.store();
+        let streams: BTreeSet<_> = store.members().map(|member| &member.stream).collect();
         let named: BTreeSet<Digest> =
-            streams.into_iter().filter_map(|stream| shelf.blobs(stream)).flatten().copied().collect();
+            streams.into_iter().filter_map(|stream| store.blobs(stream)).flatten().copied().collect();
         let objects = &self.place.objects;
         let here = named.into_iter().filter(|blob| objects.has(blob)).collect();
         self.node.have(here);
@@ -174,16 +174,16 @@ impl Driver {
             (self.news.content, self.has_news) = (true, true);
         }
         self.found = found;
-        self.board.show(wanted, self.carrier().is_some_and(|carrier| carrier != self.me));
+        self.sources.show(wanted, self.carrier().is_some_and(|carrier| carrier != self.me));
     }
 
     /// Who fetches this cluster's content from the hub for all who need it: the uplink if it may have it, else the first of the stream
     /// that reaches the hub.
     fn carrier(&self) -> Option<ClusterId> {
-        let shelf = self.node.shelf();
-        let own = shelf.member(&self.me)?;
+        let store = self.node.store();
+        let own = store.member(&self.me)?;
         let fits =
-            |cluster: &ClusterId| shelf.member(cluster).is_some_and(|other| other.relay || other.stream == own.stream);
+            |cluster: &ClusterId| store.member(cluster).is_some_and(|other| other.relay || other.stream == own.stream);
         if let Some(uplink) = self.node.uplink().filter(fits) {
             return Some(uplink);
         }

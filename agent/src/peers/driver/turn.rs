@@ -13,7 +13,7 @@ use super::Driver;
 
 /// The hub's promise to others is longer than two of these.
 const PRESENCE_EVERY: Duration = Duration::from_secs(120);
-/// A slot that is free should be taken soon.
+/// A permit that is free should be taken soon.
 const WAITING_EVERY: Duration = Duration::from_secs(15);
 /// For each member of the site: all of them together ask about twice a second, however many wait.
 const FOR_EACH: Duration = Duration::from_millis(500);
@@ -26,7 +26,7 @@ impl Driver {
         if self.own.borrow().waits.is_none() {
             return PRESENCE_EVERY;
         }
-        let members = u32::try_from(self.node.shelf().members().count()).unwrap_or(u32::MAX);
+        let members = u32::try_from(self.node.store().members().count()).unwrap_or(u32::MAX);
         FOR_EACH.saturating_mul(members).clamp(WAITING_EVERY, PRESENCE_EVERY)
     }
 
@@ -49,8 +49,8 @@ impl Driver {
 
     /// The turn that the hub gave this cluster, while it counts. After a restart there is none until the hub is asked again.
     pub(super) fn turn(&self) -> Option<Envelope> {
-        let envelope = self.node.shelf().get(&Name::Turn(self.me))?;
-        // The shelf judged it when it came.
+        let envelope = self.node.store().get(&Name::Turn(self.me))?;
+        // The store judged it when it came.
         let turn: Turn = serde_json::from_slice(&envelope.payload).ok()?;
         let answers = |asked| self.signs.iter().any(|(at, made)| *at == asked && lasts(*made));
         turn.asked.is_none_or(answers).then(|| envelope.clone())

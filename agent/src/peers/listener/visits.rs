@@ -34,7 +34,7 @@ const CONNECTIONS_EACH: usize = 6;
 const MINUTE: Duration = Duration::from_secs(60);
 /// A sync has two round trips, and content comes in chunks of a MiB: a gigabyte in a minute and a half.
 const REQUESTS: u32 = 1200;
-/// Messages in and out. A shelf of 16 MiB is handed on within a minute.
+/// Messages in and out. A store of 16 MiB is handed on within a minute.
 const BYTES: u64 = 32 * 1024 * 1024;
 /// Accounts without a connection are kept so that nobody begins anew by reconnecting.
 const MOST: usize = 256;

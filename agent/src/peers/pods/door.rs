@@ -1,4 +1,4 @@
-//! The door of the pod that leads: a socket, and a task that asks for nothing until somebody comes. The desk tells what may be had;
+//! The door of the pod that leads: a socket, and a task that asks for nothing until somebody comes. The sync loop tells what may be had;
 //! where the door is goes into the Lease with the next renewal.
 
 use std::collections::{BTreeMap, BTreeSet};

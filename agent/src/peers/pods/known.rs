@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use kedge_model::wire::{BlobRef, ClusterId, DesiredState, Digest, EnvelopeError, Membership};
 use serde::de::DeserializeOwned;
 
-use crate::cluster::keeper::{self, KeeperError, Vault};
+use crate::cluster::secret_ledger::{self, SecretLedgerError, SecretStore};
 use crate::desired::Remembered;
 use crate::identity::{Identity, IdentityError, Stored};
 use crate::link::mutual::Mutual;
@@ -23,7 +23,7 @@ pub struct Known {
 #[derive(Debug, thiserror::Error)]
 pub enum KnownError {
     #[error(transparent)]
-    Keeper(#[from] KeeperError),
+    SecretLedger(#[from] SecretLedgerError),
     #[error("a ledger of the cluster can't be read")]
     Json(#[from] serde_json::Error),
     #[error(transparent)]
@@ -37,9 +37,9 @@ pub enum KnownError {
 }
 
 /// None: the cluster hasn't joined, or follows nothing yet. Waits for the API server.
-pub fn read(vault: &dyn Vault) -> Result<Option<Known>, KnownError> {
-    let joined = ledger::<Stored>(vault, "identity")?.and_then(|stored| stored.joined);
-    let remembered = ledger::<Remembered>(vault, "memory")?;
+pub fn read(secret_store: &dyn SecretStore) -> Result<Option<Known>, KnownError> {
+    let joined = ledger::<Stored>(secret_store, "identity")?.and_then(|stored| stored.joined);
+    let remembered = ledger::<Remembered>(secret_store, "memory")?;
     let (Some(joined), Some(remembered)) = (joined, remembered) else { return Ok(None) };
     let Some(state) = &remembered.state else { return Ok(None) };
     let (identity, trusted) = (Identity::of(joined)?, remembered.keys.trusted());
@@ -53,7 +53,7 @@ pub fn read(vault: &dyn Vault) -> Result<Option<Known>, KnownError> {
     Ok(Some(Known { cluster: identity.cluster(), mutual, blobs }))
 }
 
-fn ledger<T: DeserializeOwned>(vault: &dyn Vault, name: &str) -> Result<Option<T>, KnownError> {
-    let json = keeper::look(vault, name)?;
+fn ledger<T: DeserializeOwned>(secret_store: &dyn SecretStore, name: &str) -> Result<Option<T>, KnownError> {
+    let json = secret_ledger::look(secret_store, name)?;
     Ok(json.map(|json| serde_json::from_slice(&json)).transpose()?)
 }

@@ -12,13 +12,13 @@ use tokio::sync::mpsc;
 
 use super::super::content::{Seat, Way};
 use crate::link::mutual::Mutual;
-use crate::swarm::{Holder, HolderError, Lie, Pieces, Sources};
+use crate::swarm::{Holder, HolderError, Misbehavior, Pieces, Sources};
 
 /// Why it gives nothing now.
 #[derive(Debug)]
 pub enum Fault {
     Away(HolderError),
-    Lied(Lie),
+    Misbehaved(Misbehavior),
 }
 
 pub struct Leader {
@@ -69,7 +69,7 @@ impl Sources for Leader {
         false
     }
 
-    fn lied(&self, _who: ClusterId, lie: Lie) {
-        _ = self.seat.tell.try_send(Fault::Lied(lie));
+    fn misbehaved(&self, _who: ClusterId, misbehavior: Misbehavior) {
+        _ = self.seat.tell.try_send(Fault::Misbehaved(misbehavior));
     }
 }

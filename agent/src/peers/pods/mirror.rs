@@ -14,13 +14,13 @@ use tokio::task::JoinHandle;
 use super::known::{self, Known, KnownError};
 use super::leader::{Fault, Leader};
 use super::shown::Pods;
-use crate::cluster::keeper::Vault;
 use crate::cluster::lease::{Offer, Standing};
+use crate::cluster::secret_ledger::SecretStore;
 use crate::link::{Backoff, FetchError};
 use crate::objects::Objects;
 use crate::objects::collect::free;
 use crate::paths::Paths;
-use crate::swarm::{HolderError, Lie, Swarm, SwarmError};
+use crate::swarm::{HolderError, Misbehavior, Swarm, SwarmError};
 
 /// Ends when it is dropped; what came stays.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub struct Mirror {
 
 /// A node's content.
 #[derive(Clone, Debug)]
-pub struct Shelf {
+pub struct NodeContent {
     pub paths: Paths,
     pub objects: Objects,
     /// Bytes of the disk that stay free.
@@ -52,7 +52,7 @@ pub(in super::super) enum MirrorError {
     #[error("the pod that leads can't be asked: {0}")]
     Away(HolderError),
     #[error("the pod that leads gave wrong bytes: {0}")]
-    Lied(Lie),
+    Misbehaved(Misbehavior),
     #[error(transparent)]
     Disk(#[from] FetchError),
     #[error("{0} bytes are to be fetched, and the disk has no room for them")]
@@ -61,14 +61,18 @@ pub(in super::super) enum MirrorError {
     Folder(#[from] io::Error),
 }
 
-/// As with a peer that lied; the next leader isn't the one that did.
+/// As with a peer that misbehaved; the next leader isn't the one that did.
 const LEFT_ALONE: Duration = Duration::from_secs(600);
 
 impl Mirror {
     /// Must be called in the runtime.
-    pub fn start(shelf: Shelf, vault: Arc<dyn Vault>, standing: watch::Receiver<Standing>) -> Mirror {
-        let paths = shelf.paths.clone();
-        Mirror { task: tokio::spawn(shelf.follow(vault, standing)), paths }
+    pub fn start(
+        content: NodeContent,
+        secret_store: Arc<dyn SecretStore>,
+        standing: watch::Receiver<Standing>,
+    ) -> Mirror {
+        let paths = content.paths.clone();
+        Mirror { task: tokio::spawn(content.follow(secret_store, standing)), paths }
     }
 }
 
@@ -79,9 +83,9 @@ impl Drop for Mirror {
     }
 }
 
-impl Shelf {
+impl NodeContent {
     /// Until nobody tells any more who leads.
-    async fn follow(self, vault: Arc<dyn Vault>, mut standing: watch::Receiver<Standing>) {
+    async fn follow(self, secret_store: Arc<dyn SecretStore>, mut standing: watch::Receiver<Standing>) {
         let (mut backoff, mut known) = (Backoff::default(), None);
         loop {
             let (holder, offer) = match standing.borrow_and_update().clone() {
@@ -95,19 +99,19 @@ impl Shelf {
                     lacks: lacks.map(|lacks| lacks.blobs),
                     bytes: lacks.map_or(0, |lacks| lacks.bytes),
                     trouble: error.map(sentence),
-                    lied: matches!(error, Some(MirrorError::Lied(_))),
+                    lied: matches!(error, Some(MirrorError::Misbehaved(_))),
                 }
                 .show(&self.paths);
             };
             let told = if let Some(offer) = &offer {
-                let fetched = self.fetch(&vault, offer, &mut known, |lacks| show(Some(lacks), None)).await;
+                let fetched = self.fetch(&secret_store, offer, &mut known, |lacks| show(Some(lacks), None)).await;
                 show(fetched.as_ref().ok().copied(), fetched.as_ref().err());
                 match fetched {
                     Ok(Lacks { blobs: 0, .. }) => {
                         (backoff, known) = (Backoff::default(), None);
                         standing.changed().await.is_ok()
                     }
-                    Err(MirrorError::Lied(_)) => {
+                    Err(MirrorError::Misbehaved(_)) => {
                         let another = |now: &Standing| address_of(now) != Some(offer.address);
                         rest(LEFT_ALONE, standing.wait_for(another)).await
                     }
@@ -130,7 +134,7 @@ impl Shelf {
     /// All that the leader gives; what is still lacking then. The API server is asked once for each mark.
     async fn fetch(
         &self,
-        vault: &Arc<dyn Vault>,
+        secret_store: &Arc<dyn SecretStore>,
         offer: &Offer,
         known: &mut Option<(String, Known)>,
         tell: impl Fn(Lacks),
@@ -138,8 +142,8 @@ impl Shelf {
         let fresh = match known.take() {
             Some((mark, known)) if mark == offer.mark => known,
             _ => {
-                let vault = Arc::clone(vault);
-                let read = tokio::task::spawn_blocking(move || known::read(&*vault));
+                let secret_store = Arc::clone(secret_store);
+                let read = tokio::task::spawn_blocking(move || known::read(&*secret_store));
                 let Some(known) = read.await.map_err(io::Error::other)?? else { return Ok(Lacks::default()) };
                 known
             }
@@ -173,7 +177,7 @@ impl Shelf {
                 // It is on its way to the leader itself.
                 Some(Fault::Away(HolderError::Refused(_))) => {}
                 Some(Fault::Away(error)) => return Err(MirrorError::Away(error)),
-                Some(Fault::Lied(lie)) => return Err(MirrorError::Lied(lie)),
+                Some(Fault::Misbehaved(misbehavior)) => return Err(MirrorError::Misbehaved(misbehavior)),
             }
         }
         Ok(lacks)

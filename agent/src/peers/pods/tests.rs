@@ -17,9 +17,9 @@ use super::super::tests::{PACKAGE, press, state, within};
 use super::shown::Pods;
 use super::*;
 use crate::clock::SystemClock;
-use crate::cluster::keeper::tests::FakeVault;
-use crate::cluster::keeper::{KeeperDisk, Vault};
 use crate::cluster::lease::{Offer, Standing};
+use crate::cluster::secret_ledger::tests::FakeSecretStore;
+use crate::cluster::secret_ledger::{SecretLedger, SecretStore};
 use crate::desired::Remembered;
 use crate::identity::{Identity, Stored};
 use crate::link::HubLink;
@@ -38,7 +38,7 @@ struct Node {
 struct World {
     identity: Identity,
     authority: Authority,
-    vault: Arc<FakeVault>,
+    secret_store: Arc<FakeSecretStore>,
     leader: Node,
     offer: watch::Sender<Option<Offer>>,
     standing: watch::Sender<Standing>,
@@ -91,11 +91,11 @@ impl World {
 
     fn that_follows(authority: Authority, state: Envelope) -> World {
         let identity = authority.identity("https://127.0.0.1:1", &press());
-        let (leader, vault) = (Node::new(), Arc::new(FakeVault::default()));
+        let (leader, secret_store) = (Node::new(), Arc::new(FakeSecretStore::default()));
         let (fenced, _) = watch::channel(false);
         let writer = "leader/1/x".to_owned();
-        let (disk, _) = KeeperDisk::take_over(
-            Arc::clone(&vault) as Arc<dyn Vault>,
+        let (disk, _) = SecretLedger::take_over(
+            Arc::clone(&secret_store) as Arc<dyn SecretStore>,
             &leader.paths,
             &leader.objects,
             writer,
@@ -127,7 +127,7 @@ impl World {
                 tell.send_replace(Standing::By { holder: Some("leader".to_owned()), offer });
             }
         });
-        World { identity, authority, vault, leader, offer, standing, lease }
+        World { identity, authority, secret_store, leader, offer, standing, lease }
     }
 
     fn link(&self, identity: &Identity) -> Arc<HubLink> {
@@ -145,8 +145,8 @@ impl World {
     }
 
     fn stand_by(&self, node: &Node) -> Mirror {
-        let shelf = Shelf { paths: node.paths.clone(), objects: node.objects.clone(), reserve: 0 };
-        Mirror::start(shelf, Arc::clone(&self.vault) as Arc<dyn Vault>, self.standing.subscribe())
+        let content = NodeContent { paths: node.paths.clone(), objects: node.objects.clone(), reserve: 0 };
+        Mirror::start(content, Arc::clone(&self.secret_store) as Arc<dyn SecretStore>, self.standing.subscribe())
     }
 
     async fn address(&self) -> std::net::SocketAddr {
@@ -176,11 +176,11 @@ async fn one_that_stands_by_gets_what_the_state_names_and_writes_no_secret() {
     for content in [b"platform".as_slice(), PACKAGE] {
         world.leader.objects.put(content).unwrap();
     }
-    let (_door, writes) = (world.open_door(), world.vault.writes());
+    let (_door, writes) = (world.open_door(), world.secret_store.writes());
     let _mirror = world.stand_by(&node);
     node.until(|node| node.has_all() && node.lacks() == Some(0)).await;
     assert_eq!(node.objects.read_small(&Digest::of(PACKAGE), 1000).unwrap(), PACKAGE);
-    assert_eq!(world.vault.writes(), writes);
+    assert_eq!(world.secret_store.writes(), writes);
     assert!(!node.paths.state().join("memory.a").exists(), "no ledger is written");
     let asked = |node: &Node| matches!(Pods::read(&node.paths), Some(Pods::Leads { asked, .. }) if asked.len() == 1);
     world.leader.until(asked).await;
@@ -260,13 +260,13 @@ async fn a_door_that_is_closed_is_tried_again() {
 async fn the_cluster_is_asked_once_however_often_the_leader_fails() {
     let (world, node) = (World::new(), Node::new());
     let socket = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (address, before) = (socket.local_addr().unwrap(), world.vault.reads());
+    let (address, before) = (socket.local_addr().unwrap(), world.secret_store.reads());
     world.offer.send_replace(Some(Offer { address, mark: "x".to_owned() }));
     let _mirror = world.stand_by(&node);
     for _ in 0..3 {
         drop(within(socket.accept()).await.unwrap());
     }
-    assert_eq!(world.vault.reads() - before, 2, "who it is, and what it runs");
+    assert_eq!(world.secret_store.reads() - before, 2, "who it is, and what it runs");
 }
 
 #[tokio::test]

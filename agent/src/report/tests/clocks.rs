@@ -6,9 +6,9 @@ use super::*;
 fn a_clock_at_1970_is_corrected_at_contact_and_marked() {
     let (disk, clock) = (FakeDisk::new(), HandClock::at(20_000));
     let (mut reporter, _) = open(&disk, &clock);
-    reporter.tell(&truth("shop", failed("Timeout", ""), clock.now()));
+    reporter.tell(&assignment_status("shop", failed("Timeout", ""), clock.now()));
     clock.pass(2 * HOUR);
-    reporter.tell(&truth("shop", Condition::Converged, clock.now()));
+    reporter.tell(&assignment_status("shop", Condition::Converged, clock.now()));
     clock.pass(HOUR);
     assert_eq!(true_since(&sealed(&mut reporter), "shop"), (20_000 + 2 * HOUR, false));
     reporter.contact(Timestamp(NOON));
@@ -25,7 +25,7 @@ fn starts_at_1970_without_a_contact_keep_their_order_and_are_corrected() {
     for start in 0..3 {
         let (mut reporter, _) = open(&disk, &clock);
         clock.pass(HOUR);
-        reporter.tell(&truth(&format!("a{start}"), Condition::Converged, clock.now()));
+        reporter.tell(&assignment_status(&format!("a{start}"), Condition::Converged, clock.now()));
         reporter.flush().unwrap();
         clock.start(10_000);
     }
@@ -43,7 +43,7 @@ fn six_hours_off_each_way_are_corrected_by_one_register() {
     for wrong in [6 * HOUR, -6 * HOUR] {
         let (disk, clock) = (FakeDisk::new(), HandClock::at(NOON + wrong));
         let (mut reporter, _) = open(&disk, &clock);
-        reporter.tell(&truth("shop", Condition::Converged, clock.now()));
+        reporter.tell(&assignment_status("shop", Condition::Converged, clock.now()));
         clock.pass(60_000);
         reporter.contact(Timestamp(NOON + 60_000));
         let first = sealed(&mut reporter);
@@ -58,20 +58,20 @@ fn six_hours_off_each_way_are_corrected_by_one_register() {
 fn a_jump_begins_a_new_clock_and_ages_go_on() {
     let (disk, clock) = (FakeDisk::new(), HandClock::at(NOON - 6 * HOUR));
     let (mut reporter, _) = open(&disk, &clock);
-    reporter.tell(&truth("shop", Condition::Converging, clock.now()));
-    reporter.tell(&truth("db", Condition::Converged, clock.now()));
+    reporter.tell(&assignment_status("shop", Condition::Converging, clock.now()));
+    reporter.tell(&assignment_status("db", Condition::Converged, clock.now()));
     reporter.warn("DiskFull", Severity::Warning, "90 %");
     clock.pass(HOUR);
     clock.set(NOON + HOUR);
     // Drift is new, the condition isn't: its age goes on in the new clock's time.
-    let Told::Truth { assignment, desired, generation, running, version, condition, at, .. } =
-        truth("shop", Condition::Converging, clock.now())
+    let Told::AssignmentStatus { assignment, desired, generation, running, version, condition, at, .. } =
+        assignment_status("shop", Condition::Converging, clock.now())
     else {
         panic!("a truth")
     };
     let drift = Some("a file was edited".to_owned());
-    reporter.tell(&Told::Truth { assignment, desired, generation, running, version, condition, drift, at });
-    reporter.tell(&truth("db", Condition::Converged, clock.now()));
+    reporter.tell(&Told::AssignmentStatus { assignment, desired, generation, running, version, condition, drift, at });
+    reporter.tell(&assignment_status("db", Condition::Converged, clock.now()));
     reporter.warn("DiskFull", Severity::Warning, "95 %");
     reporter.contact(Timestamp(NOON + HOUR));
     let status = sealed(&mut reporter);
@@ -90,7 +90,7 @@ fn what_was_seen_just_before_a_jump_is_told_in_the_new_time() {
     let seen = clock.now();
     clock.pass(1_000);
     clock.set(NOON);
-    reporter.tell(&truth("shop", Condition::Converged, seen));
+    reporter.tell(&assignment_status("shop", Condition::Converged, seen));
     assert_eq!(sealed(&mut reporter).reports["shop"].since, Timestamp(NOON - 1_000));
 }
 
@@ -100,7 +100,7 @@ fn weeks_offline_are_told_at_their_times_in_one_document() {
     let (mut reporter, _) = open(&disk, &clock);
     for day in 0..40_i64 {
         let condition = if day % 2 == 0 { failed("Timeout", "slow") } else { Condition::Converged };
-        reporter.tell(&truth("shop", condition, clock.now()));
+        reporter.tell(&assignment_status("shop", condition, clock.now()));
         reporter.flush().unwrap();
         clock.pass(24 * HOUR);
         if day % 7 == 0 {

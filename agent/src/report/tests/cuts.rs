@@ -12,7 +12,7 @@ fn a_cut_at_any_operation_keeps_what_was_told_and_no_epoch_is_used_twice() {
         let prepared = Mutex::new(None);
         let tell = |reporter: &mut Reporter, number: i64| {
             let condition = if number % 2 == 0 { Condition::Converged } else { Condition::Converging };
-            reporter.tell(&truth("shop", condition, Timestamp(NOON + number)));
+            reporter.tell(&assignment_status("shop", condition, Timestamp(NOON + number)));
             reporter.fact("step", &number.to_string());
         };
         let checked = every_cut(
@@ -85,7 +85,7 @@ fn a_lost_document_is_followed_by_a_higher_epoch_and_said() {
     for broken in breakages {
         let (disk, clock) = (FakeDisk::new(), HandClock::at(NOON));
         let (mut reporter, _) = open(&disk, &clock);
-        reporter.tell(&truth("shop", Condition::Converged, clock.now()));
+        reporter.tell(&assignment_status("shop", Condition::Converged, clock.now()));
         let before = sealed(&mut reporter);
         broken(&disk);
         let (mut reporter, told) = open(&disk, &clock);
@@ -130,10 +130,10 @@ fn a_lost_counter_is_followed_by_an_epoch_above_any_that_was() {
 fn a_full_disk_is_told_to_the_hub_and_followed_by_a_new_epoch() {
     let (disk, clock) = (FakeDisk::new(), HandClock::at(NOON));
     let (mut reporter, _) = open(&disk, &clock);
-    reporter.tell(&truth("shop", Condition::Converged, clock.now()));
+    reporter.tell(&assignment_status("shop", Condition::Converged, clock.now()));
     let before = sealed(&mut reporter);
     disk.set_full(true);
-    reporter.tell(&truth("shop", failed("DiskFull", "no space"), clock.now()));
+    reporter.tell(&assignment_status("shop", failed("DiskFull", "no space"), clock.now()));
     assert!(matches!(reporter.flush(), Err(ReportError::Disk(_))));
     let status = sealed(&mut reporter);
     assert_eq!(status.reports["shop"].condition.word(), "Failed");

@@ -80,7 +80,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Tell(assignment, number) => {
-                    reporter.tell(&truth(&format!("a{assignment}"), condition(number), clock.now()));
+                    reporter.tell(&assignment_status(&format!("a{assignment}"), condition(number), clock.now()));
                 }
                 Step::Gone(assignment) => {
                     reporter.tell(&Told::Gone { assignment: format!("a{assignment}"), at: clock.now() });

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::RunError;
-use super::post::Post;
+use super::candidate::LeaseCandidate;
 use crate::cluster::asking;
 
 pub(super) struct ClusterFacts {
@@ -19,9 +19,9 @@ const LIMIT: Duration = Duration::from_secs(10);
 const NODES: &str = "/api/v1/nodes?limit=1";
 
 /// What isn't allowed to be read is left out; without the id nothing begins.
-pub(super) async fn gather(post: &Post) -> Result<ClusterFacts, RunError> {
-    let client = post.cluster.client().clone();
-    let asked = post.handle.spawn(async move {
+pub(super) async fn gather(candidate: &LeaseCandidate) -> Result<ClusterFacts, RunError> {
+    let client = candidate.cluster.client().clone();
+    let asked = candidate.handle.spawn(async move {
         let system = asking::get(&client, "/api/v1/namespaces/kube-system", LIMIT).await?;
         let version = asking::get(&client, "/version", LIMIT).await.ok();
         let nodes = asking::get(&client, NODES, LIMIT).await.ok();

@@ -1,4 +1,4 @@
-//! Holders that behave as told, and a site of them that remembers who lied.
+//! Holders that behave as told, and a site of them that remembers who misbehaved.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use futures_util::stream::{self, StreamExt as _};
 use kedge_model::wire::{BlobRef, ClusterId, Digest};
 use tokio::time::Instant;
 
-use super::super::{ChunkList, Holder, HolderError, Lie, Pieces, Sources};
+use super::super::{ChunkList, Holder, HolderError, Misbehavior, Pieces, Sources};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Behaviour {
@@ -55,7 +55,7 @@ pub struct Fake {
 
 pub struct Site {
     pub fakes: Vec<Arc<Fake>>,
-    lies: Mutex<BTreeMap<ClusterId, Vec<Lie>>>,
+    misbehaviors: Mutex<BTreeMap<ClusterId, Vec<Misbehavior>>>,
     coming_until: Option<Instant>,
 }
 
@@ -94,25 +94,29 @@ impl Site {
             })
         };
         let fakes = behaviours.iter().enumerate().map(fake).collect();
-        Site { fakes, lies: Mutex::default(), coming_until: None }
+        Site { fakes, misbehaviors: Mutex::default(), coming_until: None }
     }
 
     pub fn coming_for(self, time: Duration) -> Site {
         Site { coming_until: Some(Instant::now() + time), ..self }
     }
 
-    /// Who lied how, by its number.
-    pub fn lies(&self) -> Vec<(usize, Lie)> {
-        let lies = self.lies.lock().unwrap();
+    /// Who misbehaved how, by its number.
+    pub fn misbehaviors(&self) -> Vec<(usize, Misbehavior)> {
+        let misbehaviors = self.misbehaviors.lock().unwrap();
         let number = |who: &ClusterId| self.fakes.iter().position(|fake| fake.cluster == *who).unwrap();
-        let mut lies: Vec<_> =
-            lies.iter().flat_map(|(who, lies)| lies.iter().map(move |lie| (number(who), lie.clone()))).collect();
-        lies.sort_by_key(|(number, _)| *number);
-        lies
+        let mut misbehaviors: Vec<_> = misbehaviors
+            .iter()
+            .flat_map(|(who, misbehaviors)| {
+                misbehaviors.iter().map(move |misbehavior| (number(who), misbehavior.clone()))
+            })
+            .collect();
+        misbehaviors.sort_by_key(|(number, _)| *number);
+        misbehaviors
     }
 
-    pub fn liars(&self) -> Vec<usize> {
-        self.lies().into_iter().map(|(number, _)| number).collect()
+    pub fn misbehaving(&self) -> Vec<usize> {
+        self.misbehaviors().into_iter().map(|(number, _)| number).collect()
     }
 
     pub fn requests(&self) -> usize {
@@ -133,8 +137,8 @@ impl Sources for Site {
         self.coming_until.is_some_and(|until| Instant::now() < until)
     }
 
-    fn lied(&self, who: ClusterId, lie: Lie) {
-        self.lies.lock().unwrap().entry(who).or_default().push(lie);
+    fn misbehaved(&self, who: ClusterId, misbehavior: Misbehavior) {
+        self.misbehaviors.lock().unwrap().entry(who).or_default().push(misbehavior);
     }
 }
 

@@ -25,27 +25,27 @@ async fn a_liar_is_named_with_what_it_did_and_the_honest_finish() {
         room.check(&content);
         // A false list is only found out by whoever goes by it.
         let expected = if behaviour == Behaviour::FalseList { 0..=1 } else { 1..=1 };
-        assert!(expected.contains(&site.lies().len()), "{behaviour:?}: {:?}", site.lies());
-        for (who, lie) in site.lies() {
+        assert!(expected.contains(&site.misbehaviors().len()), "{behaviour:?}: {:?}", site.misbehaviors());
+        for (who, misbehavior) in site.misbehaviors() {
             assert_eq!(who, 0);
-            assert!(lie.to_string().contains(said), "{behaviour:?}: {lie}");
-            assert!(lie.to_string().contains(&of.to_string()));
+            assert!(misbehavior.to_string().contains(said), "{behaviour:?}: {misbehavior}");
+            assert!(misbehavior.to_string().contains(&of.to_string()));
         }
         assert!(took < Duration::from_secs(10), "{behaviour:?} {took:?}");
     }
     let (_, site, _, _) = fetch(&content, &[Behaviour::Nonsense]).await;
-    assert_eq!(site.lies(), [(0, Lie::List { blob: of, why: NoList::Unreadable })]);
+    assert_eq!(site.misbehaviors(), [(0, Misbehavior::List { blob: of, why: NoList::Unreadable })]);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_list_that_leads_to_something_else_drops_all_who_gave_it_and_no_other() {
     let content = content(3 * MIB);
-    let liars = [Behaviour::OtherContent; 2];
-    let (room, site, result, _) = fetch(&content, &[liars[0], liars[1], Behaviour::Honest]).await;
+    let misbehaving = [Behaviour::OtherContent; 2];
+    let (room, site, result, _) = fetch(&content, &[misbehaving[0], misbehaving[1], Behaviour::Honest]).await;
     result.unwrap();
     room.check(&content);
-    let whole = Lie::Whole { blob: blob(&content).digest };
-    assert_eq!(site.lies(), [(0, whole.clone()), (1, whole)]);
+    let whole = Misbehavior::Whole { blob: blob(&content).digest };
+    assert_eq!(site.misbehaviors(), [(0, whole.clone()), (1, whole)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -56,7 +56,7 @@ async fn an_honest_one_is_never_blamed_for_anothers_list() {
             fetch(&content, &[Behaviour::FalseList, Behaviour::Honest, Behaviour::Honest]).await;
         result.unwrap();
         room.check(&content);
-        assert!(site.liars().iter().all(|who| *who == 0), "{:?}", site.lies());
+        assert!(site.misbehaving().iter().all(|who| *who == 0), "{:?}", site.misbehaviors());
     }
 }
 
@@ -81,8 +81,8 @@ async fn nothing_but_liars_leaves_no_object() {
         assert!(took <= Duration::from_secs(180), "{behaviour:?} {took:?}");
         let honest =
             matches!(behaviour, Behaviour::Short | Behaviour::Silent | Behaviour::Refuses | Behaviour::Paced(_));
-        assert_eq!(site.lies().is_empty(), honest, "{behaviour:?}");
-        assert!(site.lies().len() <= 3, "told once each");
+        assert_eq!(site.misbehaviors().is_empty(), honest, "{behaviour:?}");
+        assert!(site.misbehaviors().len() <= 3, "told once each");
         assert!(site.requests() < 60, "{behaviour:?}: {}", site.requests());
         let data = fs::metadata(room.partial(&blob(&content), "swarm")).unwrap();
         assert!(data.len() <= content.len() as u64);
@@ -95,7 +95,7 @@ async fn a_small_blob_of_a_liar_is_refused_and_the_next_one_asked() {
     for behaviour in [Behaviour::WrongBytes, Behaviour::OtherContent, Behaviour::Endless] {
         let (_, site, result, _) = fetch(&content, &[behaviour]).await;
         assert!(result.is_err());
-        assert_eq!(site.liars(), [0]);
+        assert_eq!(site.misbehaving(), [0]);
         let (room, _, result, _) = fetch(&content, &[behaviour, Behaviour::Honest]).await;
         result.unwrap();
         room.check(&content);
@@ -110,7 +110,7 @@ async fn the_slow_give_up_their_last_chunks_to_the_fast() {
     result.unwrap();
     room.check(&content);
     assert!(took < Duration::from_secs(6), "{took:?}");
-    assert_eq!(site.lies(), []);
+    assert_eq!(site.misbehaviors(), []);
 }
 
 #[tokio::test(start_paused = true)]
@@ -131,7 +131,7 @@ async fn those_who_die_or_say_nothing_cost_little_beside_one_who_gives() {
         fetch(&content, &[others[0], others[1], others[2], others[3], Behaviour::Paced(4 << 20)]).await;
     result.unwrap();
     room.check(&content);
-    assert_eq!(site.lies(), []);
+    assert_eq!(site.misbehaviors(), []);
     assert!(took < Duration::from_secs(25), "{took:?}");
 }
 

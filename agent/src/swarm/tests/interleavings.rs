@@ -45,8 +45,8 @@ proptest! {
                 let site = Site::of(&content, behaviours);
                 let fetching = room.swarm.fetch(&wanted, &site, &room.objects);
                 let ended = tokio::time::timeout(Duration::from_secs(*seconds), fetching).await;
-                for who in site.liars() {
-                    assert!(!is_honest(&behaviours[who]), "{:?}", site.lies());
+                for who in site.misbehaving() {
+                    assert!(!is_honest(&behaviours[who]), "{:?}", site.misbehaviors());
                 }
                 assert_eq!(room.objects.has(&wanted.digest), matches!(ended, Ok(Ok(()))));
                 if room.objects.has(&wanted.digest) {
@@ -58,7 +58,7 @@ proptest! {
             let site = Site::of(&content, &[Behaviour::Honest]);
             room.swarm.fetch(&wanted, &site, &room.objects).await.unwrap();
             room.check(&content);
-            assert_eq!(site.lies(), []);
+            assert_eq!(site.misbehaviors(), []);
         });
     }
 }

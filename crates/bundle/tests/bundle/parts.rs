@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use kedge_bundle::{BundleError, Output, Parts, Reader, find};
@@ -45,6 +46,17 @@ fn a_part_that_is_missing_is_named() {
 }
 
 #[test]
+fn what_is_written_is_its_owners_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.kedge");
+    put(&path, b"configuration with secrets", Some(20));
+    for file in fs::read_dir(folder.path()).unwrap() {
+        let mode = file.unwrap().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[test]
 fn nothing_appears_before_it_is_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.kedge");
@@ -70,6 +82,22 @@ fn a_folder_is_searched_for_regular_files_only() {
     fs::write(folder.path().join("c.kedge"), b"c").unwrap();
     assert_eq!(find(folder.path()).unwrap(), [folder.path().join("c.kedge")]);
     assert!(matches!(Parts::open(&folder.path().join("b.kedge")), Err(BundleError::File { .. })));
+}
+
+#[test]
+fn a_pipe_or_a_link_that_is_named_itself_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (pipe, link, file) =
+        (folder.path().join("a.kedge"), folder.path().join("b.kedge"), folder.path().join("c.kedge"));
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    fs::write(&file, b"c").unwrap();
+    std::os::unix::fs::symlink(&file, &link).unwrap();
+    for (path, told) in [(&pipe, "a pipe"), (&link, "a symlink"), (&folder.path().to_owned(), "a folder")] {
+        let error = Parts::open(path).unwrap_err();
+        let why = std::error::Error::source(&error).unwrap().to_string();
+        assert!(why.contains(told) && why.contains("not a file"), "{why}");
+    }
+    assert_eq!(Parts::open(&file).unwrap().length(), 1);
 }
 
 proptest! {

@@ -10,7 +10,7 @@ use super::notes::Notes;
 use crate::name::{
     check_cluster_type_name, check_kubernetes_name, check_label_key, check_label_value, check_path_name,
 };
-use crate::text::{TextError, check_key, check_text};
+use crate::text::{TextError, check_key, check_tenant_name, check_text};
 use crate::{Kind, Labels, Meta};
 
 /// What the API server writes or other tools use.
@@ -52,7 +52,7 @@ pub(super) fn read(top: &mut Fields<'_>, kind: Kind, notes: &mut Notes<'_>) -> O
 
 fn name(value: &Value<'_>, kind: Kind, notes: &mut Notes<'_>) -> Option<String> {
     let name = value.word(notes)?;
-    if kind == Kind::Workload && !check_tenant(value, check_text(&name), notes) {
+    if kind == Kind::Workload && !check_tenant(value, check_tenant_name(&name), notes) {
         return None;
     }
     check_name(value, &name, kind == Kind::ClusterType, notes).then_some(name)

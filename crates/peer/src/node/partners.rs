@@ -74,7 +74,7 @@ impl Node {
             _ => {
                 self.news.site = true;
                 let own = matches!(name, Name::Holds { by, .. } if *by == self.settings.me.key_id());
-                if own || (self.shelf.is_from_here(name) && self.uplink == Some(self.settings.me)) {
+                if own || (self.store.is_from_here(name) && self.uplink == Some(self.settings.me)) {
                     self.uploads.waiting.insert(name.clone());
                 }
             }
@@ -92,7 +92,7 @@ impl Node {
         }
     }
 
-    /// The table is bounded: who was silent longest goes, liars last.
+    /// The table is bounded: who was silent longest goes, misbehaving peers last.
     pub(super) fn make_room(&mut self) {
         while self.peers.len() >= MAX_PEERS {
             let oldest = self.peers.values().filter(|peer| Some(peer.view.cluster) != self.uplink);
@@ -104,7 +104,7 @@ impl Node {
         }
     }
 
-    /// Whoever lied long enough ago may talk again.
+    /// Whoever misbehaved long enough ago may talk again.
     fn forgive(&mut self, now: Timestamp) {
         for peer in self.peers.values_mut() {
             if peer.view.dropped.is_some_and(|until| until <= now) {
@@ -117,7 +117,7 @@ impl Node {
     /// Who left the site isn't asked; it may ask, and hears that it left.
     fn part(&mut self) {
         for peer in self.peers.values_mut() {
-            if self.shelf.is_gone(&peer.view.cluster) {
+            if self.store.is_gone(&peer.view.cluster) {
                 peer.due = None;
             }
         }
@@ -241,13 +241,13 @@ impl Node {
     }
 
     fn usable(&self, now: Timestamp) -> Vec<ClusterId> {
-        let usable = self.peers.values().filter(|peer| peer.is_usable(now) && !self.shelf.is_gone(&peer.view.cluster));
+        let usable = self.peers.values().filter(|peer| peer.is_usable(now) && !self.store.is_gone(&peer.view.cluster));
         usable.map(|peer| peer.view.cluster).collect()
     }
 
     /// Members make the ring: a stranger in it would be somebody's next for ever, and pass nothing on.
     fn next_of_ring(&self, usable: &[ClusterId]) -> Option<ClusterId> {
-        let is_member = |peer: &&ClusterId| self.shelf.member(peer).is_some();
+        let is_member = |peer: &&ClusterId| self.store.member(peer).is_some();
         let ring = || usable.iter().filter(is_member);
         ring().find(|peer| **peer > self.settings.me).or_else(|| ring().next()).or(usable.first()).copied()
     }
@@ -255,7 +255,7 @@ impl Node {
     /// What a person is shown of each.
     fn show(&mut self) {
         for peer in self.peers.values_mut() {
-            let member = self.shelf.member(&peer.view.cluster);
+            let member = self.store.member(&peer.view.cluster);
             peer.view.name = member.map(|member| member.name.clone());
             peer.view.relay = member.is_some_and(|member| member.relay);
             peer.view.uplink = self.uplink == Some(peer.view.cluster);

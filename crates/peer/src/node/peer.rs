@@ -7,7 +7,7 @@ use kedge_model::wire::{ClusterId, Digest, Timestamp};
 use super::after;
 use super::uplink::rank;
 use crate::chance::Chance;
-use crate::lie::Lie;
+use crate::misbehavior::Misbehavior;
 use crate::name::Name;
 use crate::pace::{
     BACKOFF_FIRST, BACKOFF_MOST, DROPPED_FIRST, DROPPED_MOST, MAX_LIES, MESSAGES_PER_MINUTE, MINUTE, UPLINK_ANSWERS,
@@ -36,15 +36,15 @@ pub struct PeerView {
     pub has: BTreeSet<Digest>,
     /// Exchanges in a row that got no answer.
     pub failures: u32,
-    /// Left alone until then, for having lied.
+    /// Left alone until then, for having misbehaved.
     pub dropped: Option<Timestamp>,
     /// The newest last.
-    pub lies: VecDeque<Told>,
+    pub misbehaviors: VecDeque<Told>,
     /// The last thing of it that was refused without blaming it.
     pub refused: Option<String>,
 }
 
-/// A lie, as a person is shown it.
+/// A misbehavior, as a person is shown it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
     pub at: Timestamp,
@@ -79,7 +79,7 @@ pub(super) struct Peer {
     pub rounds: u32,
     /// Its place in the order of who carries.
     pub rank: Digest,
-    lied: u32,
+    misbehaved: u32,
     /// Since when messages are counted, and how many came.
     counted: (Timestamp, u32),
 }
@@ -118,7 +118,7 @@ impl Peer {
                 has: BTreeSet::new(),
                 failures: 0,
                 dropped: None,
-                lies: VecDeque::new(),
+                misbehaviors: VecDeque::new(),
                 refused: None,
             },
             present: false,
@@ -135,7 +135,7 @@ impl Peer {
             keys: 0,
             rounds: 0,
             rank: rank(site, &cluster),
-            lied: 0,
+            misbehaved: 0,
             counted: (now, 0),
         }
     }
@@ -184,13 +184,13 @@ impl Peer {
         (self.view.failures, self.retry, self.last_exchange, self.hung) = (0, None, Some(now), None);
     }
 
-    pub fn lie(&mut self, why: &Lie, now: Timestamp) {
-        let length = DROPPED_FIRST.saturating_mul(1 << self.lied.min(10)).min(DROPPED_MOST);
-        self.lied = self.lied.saturating_add(1);
+    pub fn misbehavior(&mut self, why: &Misbehavior, now: Timestamp) {
+        let length = DROPPED_FIRST.saturating_mul(1 << self.misbehaved.min(10)).min(DROPPED_MOST);
+        self.misbehaved = self.misbehaved.saturating_add(1);
         self.view.dropped = Some(after(now, length));
-        self.view.lies.push_back(Told { at: now, what: why.to_string() });
-        while self.view.lies.len() > MAX_LIES {
-            self.view.lies.pop_front();
+        self.view.misbehaviors.push_back(Told { at: now, what: why.to_string() });
+        while self.view.misbehaviors.len() > MAX_LIES {
+            self.view.misbehaviors.pop_front();
         }
         (self.due, self.under_way, self.view.contact) = (None, None, None);
         self.view.has.clear();

@@ -5,8 +5,8 @@ use kedge_model::wire::{ClusterId, Envelope, Timestamp};
 use super::peer::{Peer, Stage, UnderWay};
 use super::uplink::{Signs, is_fresh, is_recent};
 use super::{Action, Node, after};
-use crate::lie::{Lie, Taken};
 use crate::message::{MAX_BLOBS, MAX_GIVE, MAX_GIVEN, MAX_WANT, Message, weight};
+use crate::misbehavior::{Misbehavior, Taken};
 use crate::name::{Name, Version};
 use crate::pace::{FRESH, GOSSIP_EVERY, MAX_REFUSED, NEWS_AFTER, REFUSED_FOR, SECOND, SECOND_WITHIN};
 
@@ -52,10 +52,10 @@ impl Node {
         }
     }
 
-    pub(super) fn punish(&mut self, from: ClusterId, why: Lie, now: Timestamp, actions: &mut Vec<Action>) {
+    pub(super) fn punish(&mut self, from: ClusterId, why: Misbehavior, now: Timestamp, actions: &mut Vec<Action>) {
         self.meet(from, now);
         if let Some(peer) = self.peers.get_mut(&from) {
-            peer.lie(&why, now);
+            peer.misbehavior(&why, now);
         }
         // Also of myself: then it is my clone, and a person should hear of it.
         actions.push(Action::Dropped { peer: from, why });
@@ -79,7 +79,7 @@ impl Node {
             peer.due = None;
             peer.under_way = Some(UnderWay { since: now, own, others, stage: Stage::Summary });
         }
-        message.has.retain(|blob| self.shelf.may_have(to, blob));
+        message.has.retain(|blob| self.store.may_have(to, blob));
         message
     }
 
@@ -97,8 +97,8 @@ impl Node {
         let reach = self.contact.filter(|contact| self.settings.carries && is_fresh(*contact, now));
         Message {
             reach: reach.map(|contact| seconds(contact, now)),
-            keys: self.shelf.keys().version,
-            digest: self.shelf.digest(to),
+            keys: self.store.keys().version,
+            digest: self.store.digest(to),
             ..Message::default()
         }
     }
@@ -109,19 +109,19 @@ impl Node {
         message: Message,
         now: Timestamp,
         actions: &mut Vec<Action>,
-    ) -> Result<Option<Message>, Lie> {
+    ) -> Result<Option<Message>, Misbehavior> {
         self.meet(from, now);
         let Some(peer) = self.peers.get_mut(&from) else { return Ok(None) };
         if peer.view.dropped.is_some_and(|until| until > now) {
             return Ok(None);
         }
         if !peer.count(now) {
-            return Err(Lie::TooMany);
+            return Err(Misbehavior::TooMany);
         }
-        message.check().map_err(Lie::unreadable)?;
-        if self.shelf.is_gone(&from) {
+        message.check().map_err(Misbehavior::unreadable)?;
+        if self.store.is_gone(&from) {
             // It may not know yet: what it gets is the hub's word about itself, and the key sets by which it can be judged.
-            let keys = self.shelf.keys().version;
+            let keys = self.store.keys().version;
             let sets = (message.keys.saturating_add(1)..=keys).map(Name::Keys);
             let names: Vec<Name> = sets.chain([Name::Membership(from)]).collect();
             return Ok(Some(Message { keys, give: self.pick(&from, &names).0, ..Message::default() }));
@@ -143,12 +143,12 @@ impl Node {
             answer.reachable = self.carriers_for(&from, now);
         }
         answer.has =
-            wants.iter().filter(|blob| self.has.contains(blob) && self.shelf.may_have(&from, blob)).copied().collect();
-        let in_step = theirs == self.shelf.digest_of(&from);
+            wants.iter().filter(|blob| self.has.contains(blob) && self.store.may_have(&from, blob)).copied().collect();
+        let in_step = theirs == self.store.digest_of(&from);
         if documents {
             answer.give = self.pick(&from, &message.want).0;
         } else if !in_step {
-            answer.have = self.shelf.summary(&from);
+            answer.have = self.store.summary(&from);
         }
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.asked = wants.into_iter().collect();
@@ -163,10 +163,10 @@ impl Node {
         message: Message,
         now: Timestamp,
         actions: &mut Vec<Action>,
-    ) -> Result<(), Lie> {
+    ) -> Result<(), Misbehavior> {
         let Some(peer) = self.peers.get_mut(&from) else { return Ok(()) };
         let Some(UnderWay { own, others, stage, .. }) = peer.under_way.take() else { return Ok(()) };
-        message.check().map_err(Lie::unreadable)?;
+        message.check().map_err(Misbehavior::unreadable)?;
         peer.answer(now);
         self.note(&from, &message, now);
         self.handed_over(&from, own, &others);
@@ -174,7 +174,7 @@ impl Node {
         let given = give.len();
         let took = self.take_all(&from, give, now, actions)?;
         self.choose_uplink(now);
-        let in_step = digest == self.shelf.digest_of(&from);
+        let in_step = digest == self.store.digest_of(&from);
         let listed = have.len();
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.view.in_step = in_step;
@@ -210,7 +210,7 @@ impl Node {
     /// The lists differ: what the other lacks is given, what is missing here is asked for.
     fn exchange(&mut self, with: &ClusterId, have: &[(Name, Version)], now: Timestamp, actions: &mut Vec<Action>) {
         let me = Name::Membership(self.settings.me);
-        let mut lacking = self.shelf.lacking(with, have);
+        let mut lacking = self.store.lacking(with, have);
         if !have.iter().any(|(name, _)| *name == me) && lacking.contains(&me) {
             // To a stranger it shows little: who I am comes first, then its whole list.
             lacking.retain(|name| *name == me || matches!(name, Name::Keys(_)));
@@ -218,7 +218,7 @@ impl Node {
         }
         lacking.retain(|name| !self.refused.contains_key(name));
         let (give, more) = self.pick(with, &lacking);
-        let mut want = self.shelf.missing(have);
+        let mut want = self.store.missing(have);
         let refused = |name: &Name| {
             let (version, _) = self.refused.get(name)?;
             have.iter().find(|(listed, _)| listed == name).map(|(_, listed)| listed <= version)
@@ -241,7 +241,7 @@ impl Node {
     fn pick(&self, to: &ClusterId, names: &[Name]) -> (Vec<Envelope>, bool) {
         let (mut picked, mut bytes) = (Vec::new(), 0);
         for name in names {
-            let Some(envelope) = self.shelf.get(name).filter(|_| self.may_give(name, to)) else { continue };
+            let Some(envelope) = self.store.get(name).filter(|_| self.may_give(name, to)) else { continue };
             bytes += weight(envelope);
             if !picked.is_empty() && (bytes > MAX_GIVE || picked.len() >= MAX_GIVEN) {
                 return (picked, true);
@@ -253,8 +253,8 @@ impl Node {
 
     /// What a reader may have, and the word that somebody it knows is gone.
     fn may_give(&self, name: &Name, to: &ClusterId) -> bool {
-        let farewell = matches!(name, Name::Membership(cluster) if self.shelf.is_gone(cluster));
-        farewell || self.shelf.may_read(name, to)
+        let farewell = matches!(name, Name::Membership(cluster) if self.store.is_gone(cluster));
+        farewell || self.store.may_read(name, to)
     }
 
     /// Takes what a peer gave; how many were new.
@@ -264,10 +264,10 @@ impl Node {
         given: Vec<Envelope>,
         now: Timestamp,
         actions: &mut Vec<Action>,
-    ) -> Result<usize, Lie> {
+    ) -> Result<usize, Misbehavior> {
         let mut took = 0;
         for envelope in given {
-            match self.refuse(from, now, actions, |node| node.shelf.take(envelope))? {
+            match self.refuse(from, now, actions, |node| node.store.take(envelope))? {
                 Some(Taken::New(name)) => {
                     took += 1;
                     self.note_new(&name);
@@ -285,28 +285,28 @@ impl Node {
         from: &ClusterId,
         now: Timestamp,
         actions: &mut Vec<Action>,
-        take: impl FnOnce(&mut Node) -> Result<T, Lie>,
-    ) -> Result<Option<T>, Lie> {
+        take: impl FnOnce(&mut Node) -> Result<T, Misbehavior>,
+    ) -> Result<Option<T>, Misbehavior> {
         let why = match take(self) {
             Ok(taken) => return Ok(Some(taken)),
             Err(why) => why,
         };
         // Signed by a key of a set that isn't here yet, perhaps: who is ahead isn't blamed, and not believed either.
-        let ahead = self.peers.get(from).is_some_and(|peer| peer.keys > self.shelf.keys().version);
-        if why.is_fault() && !(why == Lie::OtherFleet && ahead) {
+        let ahead = self.peers.get(from).is_some_and(|peer| peer.keys > self.store.keys().version);
+        if why.is_fault() && !(why == Misbehavior::OtherFleet && ahead) {
             return Err(why);
         }
         if let Some(peer) = self.peers.get_mut(from) {
             peer.view.refused = Some(why.to_string());
         }
-        if let Lie::Clone(owner) = why {
+        if let Misbehavior::Clone(owner) = why {
             let name = Name::Status(owner);
-            let epoch = self.shelf.version(&name).unwrap_or_default().0;
+            let epoch = self.store.version(&name).unwrap_or_default().0;
             let told = self.refused.contains_key(&name);
             if !told && self.refused.len() < MAX_REFUSED {
                 self.refused.insert(name, (Version(epoch, u64::MAX), after(now, REFUSED_FOR)));
                 // Who carries it is honest; whose key signed both isn't one any more.
-                self.punish(owner, Lie::Clone(owner), now, actions);
+                self.punish(owner, Misbehavior::Clone(owner), now, actions);
             }
         }
         Ok(None)
@@ -340,7 +340,7 @@ impl Node {
     }
 }
 
-/// An exchange goes on at once so many times, while it brings something: a full shelf in pieces.
+/// An exchange goes on at once so many times, while it brings something: a full store in pieces.
 const MAX_ROUNDS: u32 = 300;
 /// To say who one is, twice is enough.
 const MAX_INTRODUCTIONS: u32 = 2;

@@ -3,7 +3,7 @@
 
 mod carrying;
 mod chaos;
-mod liars;
+mod misbehaving;
 
 use kedge_model::wire::{Digest, Envelope, KeyState, Membership};
 
@@ -15,12 +15,12 @@ fn agents(count: u16) -> Vec<Agent> {
 }
 
 fn all_equal(net: &Net) -> bool {
-    let shelves = net.shelves();
-    shelves.iter().all(|shelf| *shelf == shelves[0])
+    let stores = net.stores();
+    stores.iter().all(|store| *store == stores[0])
 }
 
 fn know(net: &Net, name: &Name) -> usize {
-    net.nodes.values().filter(|node| node.shelf().version(name).is_some()).count()
+    net.nodes.values().filter(|node| node.store().version(name).is_some()).count()
 }
 
 #[test]
@@ -30,8 +30,8 @@ fn strangers_introduce_themselves_and_then_share_everything() {
     net.node(&agents[0]).put(agents[0].status(1, 1, 1)).unwrap();
     net.node(&agents[1]).put(hub().state(stream("drone"), 4, &[])).unwrap();
     net.run(20);
-    assert!(all_equal(&net), "{:?}", net.shelves());
-    assert_eq!(net.shelves()[0].len(), 4);
+    assert!(all_equal(&net), "{:?}", net.stores());
+    assert_eq!(net.stores()[0].len(), 4);
     assert!(net.told_by(&agents[0]).any(|told| *told == Action::Took(Name::State(stream("drone")))));
 }
 
@@ -97,8 +97,8 @@ fn a_host_that_was_off_for_a_month_catches_up_with_keys_and_all() {
     net.node(&agents[3]).put(hub.member(&agents[1])).unwrap();
     net.meet();
     net.run(60);
-    assert!(all_equal(&net), "{:?}", net.shelves());
-    assert_eq!(net.node(&agents[3]).shelf().keys().version, 3);
+    assert!(all_equal(&net), "{:?}", net.stores());
+    assert_eq!(net.node(&agents[3]).store().keys().version, 3);
     assert!(!net.told.iter().any(|(_, told)| matches!(told, Action::Dropped { .. })), "{:?}", net.told);
 }
 
@@ -137,7 +137,7 @@ fn only_relays_and_followers_get_a_state() {
     net.run(120);
     let holds = |name: &str| {
         let name = Name::State(stream(name));
-        let has = |agent: &&Agent| net.nodes[&agent.id].shelf().version(&name).is_some();
+        let has = |agent: &&Agent| net.nodes[&agent.id].store().version(&name).is_some();
         agents.iter().filter(has).map(|agent| agent.id).collect::<Vec<_>>()
     };
     assert_eq!(holds("press"), [agents[1].id, agents[2].id]);
@@ -146,7 +146,7 @@ fn only_relays_and_followers_get_a_state() {
     assert!(relay.may_have(&agents[1].id, &blob) && !relay.may_have(&agents[0].id, &blob));
     // And yet they are in step: the digest covers what both may have.
     let (one, other) = (&net.nodes[&agents[0].id], &net.nodes[&agents[1].id]);
-    assert_eq!(one.shelf().digest(&agents[1].id), other.shelf().digest_of(&agents[0].id));
+    assert_eq!(one.store().digest(&agents[1].id), other.store().digest_of(&agents[0].id));
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use kedge_model::wire::{ClusterId, Digest, Envelope, Timestamp};
 
 use super::{Action, Node, Sign, after};
-use crate::lie::Lie;
 use crate::message::MAX_PRESENCES;
+use crate::misbehavior::Misbehavior;
 use crate::name::Name;
 use crate::pace::{
     CARRY_EVERY, DOUBT_AFTER, FRESH, GOSSIP_ALONE_EVERY, MAX_PEERS, NEWS_AFTER, SECOND_WITHIN, UPLINK_FAILURES,
@@ -37,7 +37,7 @@ impl Node {
         });
         let candidates = peers.map(|peer| (peer.view.cluster, peer.rank, peer.hung.is_some_and(|until| until > now)));
         let members = candidates.chain(me).filter_map(|(cluster, rank, hung)| {
-            let member = self.shelf.member(&cluster)?;
+            let member = self.store.member(&cluster)?;
             Some((hung, !member.relay, rank, cluster))
         });
         let chosen = members.min().map(|(.., cluster)| cluster);
@@ -51,9 +51,9 @@ impl Node {
         self.news.site = true;
         if chosen == Some(self.settings.me) {
             // What agents of the site wrote while nobody carried. Status documents the hub asks for itself, where it lacks them.
-            let held = self.shelf.documents().filter(|(name, ..)| matches!(name, Name::Holds { .. }));
+            let held = self.store.documents().filter(|(name, ..)| matches!(name, Name::Holds { .. }));
             let held: Vec<Name> = held.map(|(name, ..)| name.clone()).collect();
-            self.uploads.waiting.extend(held.into_iter().filter(|name| self.shelf.is_from_here(name)));
+            self.uploads.waiting.extend(held.into_iter().filter(|name| self.store.is_from_here(name)));
         } else if let Some(chosen) = chosen {
             let at = after(now, self.chance.around(NEWS_AFTER));
             if let Some(peer) = self.peers.get_mut(&chosen) {
@@ -69,10 +69,10 @@ impl Node {
             let lately = peer.view.contact.is_some_and(|contact| is_recent(contact, now));
             lately && peer.is_usable(now) && Some(peer.view.cluster) != self.uplink
         });
-        others.map(|peer| peer.view.cluster).filter(|cluster| self.shelf.member(cluster).is_some()).collect()
+        others.map(|peer| peer.view.cluster).filter(|cluster| self.store.member(cluster).is_some()).collect()
     }
 
-    /// The one of them that wasn't chosen for longest: by chance alone the same liar would come again and again.
+    /// The one of them that wasn't chosen for longest: by chance alone the same misbehaving peer would come again and again.
     pub(super) fn second_carrier(&mut self, now: Timestamp) -> Option<ClusterId> {
         let others = self.other_carriers(now);
         let count = others.len();
@@ -116,26 +116,26 @@ impl Node {
         }
         self.uploads.due = None;
         for name in std::mem::take(&mut self.uploads.waiting) {
-            let Some(version) = self.shelf.version(&name) else { continue };
+            let Some(version) = self.store.version(&name) else { continue };
             if self.uploads.sent.get(&name).is_some_and(|sent| *sent >= version) {
                 continue;
             }
-            if let Some(envelope) = self.shelf.get(&name) {
+            if let Some(envelope) = self.store.get(&name) {
                 actions.push(Action::Upload(envelope.clone()));
                 self.uploads.sent.insert(name, version);
             }
         }
         let sent = &mut self.uploads.sent;
-        sent.retain(|name, _| self.shelf.version(name).is_some());
+        sent.retain(|name, _| self.store.version(name).is_some());
     }
 
     /// A sign of life that a peer brought.
-    pub(super) fn take_presence(&mut self, envelope: Envelope) -> Result<(), Lie> {
+    pub(super) fn take_presence(&mut self, envelope: Envelope) -> Result<(), Misbehavior> {
         // It comes again from who didn't hear that it came.
         if self.presences.values().any(|known| known.envelope == envelope) {
             return Ok(());
         }
-        let Some(presence) = self.shelf.check_presence(&envelope)? else { return Ok(()) };
+        let Some(presence) = self.store.check_presence(&envelope)? else { return Ok(()) };
         let (cluster, at) = (presence.cluster(), presence.at);
         if cluster == self.settings.me {
             return Ok(());
@@ -153,7 +153,7 @@ impl Node {
 
     /// Who is trusted with somebody's sign of life brings up its holds too: the uplink may have swallowed them.
     fn bring_holds_of(&mut self, writer: &ClusterId) {
-        let written = self.shelf.documents().map(|(name, ..)| name);
+        let written = self.store.documents().map(|(name, ..)| name);
         let written = written.filter(|name| matches!(name, Name::Holds { by, .. } if *by == writer.key_id()));
         self.uploads.waiting.extend(written.cloned().collect::<Vec<_>>());
     }

@@ -174,21 +174,27 @@ impl Mirror {
                 .commit(&commit)
                 .map(|found| Revision { name: request.branch.clone(), ..found })?);
         }
-        let want = match &request.branch {
-            Some(branch) => Want::branch(branch)?,
-            None => Want { spec: format!("+HEAD:{HEAD_REF}"), local: HEAD_REF.to_owned(), name: None },
+        let want = match (&request.tag, &request.branch) {
+            (Some(tag), _) => Want::tag(tag)?,
+            (None, Some(branch)) => Want::branch(branch)?,
+            (None, None) => Want { spec: format!("+HEAD:{HEAD_REF}"), local: HEAD_REF.to_owned(), name: None },
         };
         say(&format!("fetching {request}"));
-        self.receive(&want, ONE_COMMIT).map_err(|error| self.failed(error, request.branch.as_deref()))
+        let wanted = match (&request.tag, &request.branch) {
+            (Some(tag), _) => format!("tag `{tag}`"),
+            (None, branch) => format!("branch `{}`", branch.as_deref().unwrap_or("HEAD")),
+        };
+        self.receive(&want, ONE_COMMIT).map_err(|error| self.failed(error, &wanted))
     }
 
     /// Old servers give away only the heads of branches, so the commit has to be found behind one.
     fn bring_history(&self, request: &Request, commit: &str, error: gix::Error) -> Result<(), RepoError> {
         if chain(&error).contains("handshake failed") {
-            return Err(self.failed(error, request.branch.as_deref()));
+            return Err(self.failed(error, &format!("commit {commit}")));
         }
         if let Some(branch) = &request.branch {
-            self.receive(&Want::branch(branch)?, Shallow::undo()).map_err(|error| self.failed(error, Some(branch)))?;
+            let wanted = format!("branch `{branch}`");
+            self.receive(&Want::branch(branch)?, Shallow::undo()).map_err(|error| self.failed(error, &wanted))?;
             if self.repository().has_commit(commit) {
                 return Ok(());
             }
@@ -197,11 +203,11 @@ impl Mirror {
         Err(RepoError::Fetch { repo: self.name.clone(), hint: Some(hint), source: Box::new(error) })
     }
 
-    fn failed(&self, error: gix::Error, branch: Option<&str>) -> RepoError {
+    fn failed(&self, error: gix::Error, wanted: &str) -> RepoError {
         // Without the address, which may contain any of the words.
         let text = chain(&error).replace(&self.url, "").to_lowercase();
         let hint = if text.contains("matched any of the") {
-            format!("there is no branch `{}` there", branch.unwrap_or("HEAD"))
+            format!("there is no {wanted} there")
         } else if ["401", "403", "404"].iter().any(|code| text.contains(&format!("http status {code}")))
             || text.contains("credential")
         {

@@ -227,6 +227,28 @@ fn many_at_once_share_one_mirror() {
     assert_eq!(fs::read_dir(&cache).unwrap().count(), 2);
 }
 
+fn tagged(repo: &str, tag: &str) -> Request {
+    Request { tag: Some(tag.to_owned()), ..Request::new(repo, "", None) }
+}
+
+#[test]
+fn a_tag_is_fetched_or_read_where_it_is() {
+    let root = TempDir::new().unwrap();
+    let repo = TestRepo::new(root.path().join("app.git"));
+    let first = repo.commit("main", &[("one.yaml", "1")]);
+    repo.tag("v1", &first);
+    repo.commit("main", &[("two.yaml", "2")]);
+    let fetch = Fetch::new(root.path().join("cache"));
+    let local = root.path().join("app.git").display().to_string();
+    assert_eq!(files(fetch.open(&tagged(&local, "v1")).unwrap().as_ref()), ["one.yaml"]);
+    assert!(fetch.open(&tagged(&local, "main")).is_err(), "a branch is no tag");
+    if has_git() {
+        let server = Server::start(root.path().to_owned());
+        let tree = fetch.open(&tagged(&format!("{}/app.git", server.address), "v1")).unwrap();
+        assert_eq!(files(tree.as_ref()), ["one.yaml"]);
+    }
+}
+
 #[test]
 fn what_the_server_does_not_have_is_said() {
     if !has_git() {
@@ -241,6 +263,8 @@ fn what_the_server_does_not_have_is_said() {
     let error = fetch.open(&Request::new(&url, "nope", None)).unwrap_err();
     assert_eq!(error.to_string(), format!("{url} could not be fetched"));
     assert_eq!(error.hint().unwrap(), "there is no branch `nope` there");
+    let error = fetch.open(&tagged(&url, "v9")).unwrap_err();
+    assert_eq!(error.hint().unwrap(), "there is no tag `v9` there");
 
     let url = format!("{}/none.git", server.address);
     let error = fetch.open(&Request::new(&url, "main", None)).unwrap_err();

@@ -119,6 +119,22 @@ fn lookups_follow_the_commit_then_the_branch_then_the_only_entry() {
 }
 
 #[test]
+fn a_tag_is_looked_for_in_the_git_repositories() {
+    let root = folder(&[("p/f.yaml", "")]);
+    let repo = TestRepo::new(root.path().join("git"));
+    let first = repo.commit("main", &[("one.yaml", "1")]);
+    repo.tag("v1", &first);
+    repo.commit("main", &[("two.yaml", "2")]);
+    let text = "sources:\n- {repo: https://h/a, branch: dev, path: p}\n- {repo: https://h/a, path: git}\n";
+    let sources = Sources::parse(text.as_bytes(), "sources.yaml", root.path()).unwrap();
+    let tagged = |tag: &str| Request { tag: Some(tag.to_owned()), ..Request::new("https://h/a", "", None) };
+    assert_eq!(sources.find(&tagged("v1")).unwrap().line, 3);
+    assert!(sources.open(&tagged("v1")).unwrap().entry("one.yaml").is_ok());
+    let error = sources.open(&tagged("v9")).unwrap_err();
+    assert!(error.to_string().contains("v9"), "{error}");
+}
+
+#[test]
 fn a_repository_without_an_entry_says_which_lines_to_add() {
     let sources = parse("sources: []").unwrap();
     let error = sources.open(&Request::new("https://h/app", "main", None)).unwrap_err();

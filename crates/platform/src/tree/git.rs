@@ -23,6 +23,7 @@ const SUBJECT_LIMIT: usize = 200;
 
 /// Where branches are: our own, and those that a clone knows of.
 const BRANCHES: [&str; 2] = ["refs/heads/", "refs/remotes/origin/"];
+const TAGS: &str = "refs/tags/";
 
 /// An open repository, bare or not. Reads no configuration but its own.
 #[derive(Debug)]
@@ -129,7 +130,7 @@ impl GitRepository {
         if revision == "HEAD" {
             return self.head();
         }
-        if let Some(found) = self.named(revision, &[BRANCHES[0], BRANCHES[1], "refs/tags/"]) {
+        if let Some(found) = self.named(revision, &[BRANCHES[0], BRANCHES[1], TAGS]) {
             return Ok(found);
         }
         let parsed = self.repo.rev_parse_single(revision).ok().and_then(|id| id.object().ok());
@@ -143,6 +144,11 @@ impl GitRepository {
     /// letters isn't what was meant.
     pub fn branch(&self, name: &str) -> Result<Revision, GitError> {
         self.named(name, &BRANCHES).ok_or_else(|| self.missing("branch", name))
+    }
+
+    /// A tag, and nothing else.
+    pub fn tag(&self, name: &str) -> Result<Revision, GitError> {
+        self.named(name, &[TAGS]).ok_or_else(|| self.missing("tag", name))
     }
 
     /// A commit by its full id, which a branch can't hide, or else as `resolve` finds it.

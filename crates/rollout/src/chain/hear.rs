@@ -19,7 +19,7 @@ pub fn hear_promotion(chain: &Chain, environment: &str, commit: Option<&str>, wo
         let message = format!("the branch of {environment} has not been read yet");
         return Err(Refused::new("NotReadYet", message));
     };
-    let commit = match commit.or_else(|| subject(&standing)) {
+    let commit = match commit.or_else(|| standing.subject()) {
         Some(commit) => commit.to_owned(),
         None => return Err(Refused::new("NothingWaits", format!("nothing waits to enter {environment}"))),
     };
@@ -74,10 +74,12 @@ pub fn hear_promotion(chain: &Chain, environment: &str, commit: Option<&str>, wo
     Ok(with(chain, environment, standing, promotion))
 }
 
-/// The newest that waits, else what is in force.
-fn subject(standing: &Standing) -> Option<&str> {
-    let waiting = standing.promotions.iter().find(|promotion| promotion.phase == PromotionPhase::Waiting);
-    waiting.map(|promotion| promotion.commit.as_str()).or(standing.current.as_deref())
+impl Standing {
+    /// What a word is about that names no commit: the newest that waits, else what is in force.
+    pub fn subject(&self) -> Option<&str> {
+        let waiting = self.promotions.iter().find(|promotion| promotion.phase == PromotionPhase::Waiting);
+        waiting.map(|promotion| promotion.commit.as_str()).or(self.current.as_deref())
+    }
 }
 
 fn approve(promotion: &Promotion, rule: Option<&Approval>, ring: Option<&str>, word: &Word) -> Result<(), Refused> {

@@ -33,6 +33,7 @@ pub(super) fn settle(standing: &mut Standing, rules: &EnvironmentPolicy, outcome
     };
     promotion.rollout = outcome.rollout.or(promotion.rollout);
     promotion.empty = false;
+    promotion.remark.clone_from(&outcome.remark);
     match &outcome.state {
         OutcomeState::Complete { late_failed } => {
             promotion.late_failed = *late_failed;

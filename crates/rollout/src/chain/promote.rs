@@ -61,6 +61,7 @@ impl Gatekeeper<'_> {
         }
         let (rules, facts, now) = (self.rules, self.facts, self.now);
         self.change(|standing| settle(standing, rules, facts.outcome.as_ref(), now));
+        self.forget_gone();
         for commit in self.candidates() {
             self.expect(&commit);
         }
@@ -70,6 +71,21 @@ impl Gatekeeper<'_> {
         self.change(|standing| {
             standing.refused = refused;
             standing.trim();
+        });
+    }
+
+    /// What waits and was taken off main can't come in any more, whoever approved it.
+    fn forget_gone(&mut self) {
+        let order = self.order;
+        let Some(head) = order.main.first() else { return };
+        self.change(|standing| {
+            for promotion in &mut standing.promotions {
+                // Only what main had was ever described.
+                let gone = !promotion.author.is_empty() && !order.places.contains_key(promotion.commit.as_str());
+                if gone && promotion.phase == PromotionPhase::Waiting {
+                    promotion.leave(PromotionPhase::Superseded { by: head.commit.clone() });
+                }
+            }
         });
     }
 
@@ -93,6 +109,7 @@ impl Gatekeeper<'_> {
                     .filter(|promotion| promotion.phase == PromotionPhase::Passed)
                     .map(|promotion| &promotion.commit)
                     .filter(|commit| self.newer(commit) && self.chain.permits(&self.rules.name, commit))
+                    .filter(|commit| self.rules.after.iter().all(|before| self.of_this_main(before, commit)))
                     .min_by_key(|commit| self.order.place(commit))
                     .cloned()
             }
@@ -236,10 +253,26 @@ impl Gatekeeper<'_> {
         self.chain.environments.get(&self.rules.name)?.current.as_deref()
     }
 
-    /// Never back: only what main has after the commit in force.
+    /// Never back: only what main has after the commit in force. Where people rewrote main and took that one off it: the newest
+    /// that both have, and what comes after.
     fn newer(&self, commit: &str) -> bool {
-        let current = self.current().map_or(usize::MAX, |current| self.order.place(current));
-        self.order.place(commit) < current
+        let Some(place) = self.order.places.get(commit) else { return false };
+        let Some(standing) = self.chain.environments.get(&self.rules.name) else { return true };
+        match standing.current.as_deref().map(|current| self.order.places.get(current)) {
+            Some(Some(current)) => place < current,
+            Some(None) => standing.shared_with(self.order).is_none_or(|shared| *place <= shared),
+            None => true,
+        }
+    }
+
+    /// Whether an environment let the commit in after the last one that people took off main since: what it passed before that
+    /// belongs to the main that was, and was replaced there.
+    fn of_this_main(&self, environment: &str, commit: &str) -> bool {
+        let Some(standing) = self.chain.environments.get(environment) else { return true };
+        let gone = |known: &&Promotion| !self.order.places.contains_key(known.commit.as_str());
+        let gone = standing.promotions.iter().filter(gone).filter_map(|known| known.entered_at).max();
+        let entered = standing.promotion(commit).and_then(|known| known.entered_at);
+        gone.is_none_or(|gone| entered.is_none_or(|entered| entered >= gone))
     }
 
     fn change(&mut self, change: impl FnOnce(&mut Standing)) {
@@ -259,6 +292,13 @@ impl Standing {
     fn waiting(&mut self, commit: &str) -> Option<&mut Promotion> {
         let mut all = self.promotions.iter_mut();
         all.find(|promotion| promotion.commit == commit && promotion.phase == PromotionPhase::Waiting)
+    }
+
+    /// The newest commit of main that has been here, or was taken over on the way. None: nothing of it is known to have been.
+    fn shared_with(&self, order: &Order<'_>) -> Option<usize> {
+        let been = self.promotions.iter().filter(|promotion| promotion.phase != PromotionPhase::Waiting);
+        let commits = been.flat_map(|promotion| std::iter::once(&promotion.commit).chain(&promotion.skipped));
+        commits.filter_map(|commit| order.places.get(commit.as_str()).copied()).min()
     }
 
     /// What lies after this place is taken over: the newest commit that passed here; if none did, what came before everything that

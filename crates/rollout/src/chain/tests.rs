@@ -44,7 +44,7 @@ impl World {
     }
 
     fn outcome(&mut self, environment: &str, commit: &str, state: OutcomeState) -> &mut World {
-        let outcome = Outcome { commit: commit.to_owned(), rollout: Some(RolloutId(1)), state };
+        let outcome = Outcome { commit: commit.to_owned(), rollout: Some(RolloutId(1)), state, remark: None };
         self.facts.environments.get_mut(environment).unwrap().outcome = Some(outcome);
         self
     }
@@ -310,4 +310,110 @@ fn a_promotion_is_not_paused_and_its_list_is_bounded() {
     assert!(kept.iter().any(|promotion| promotion.commit == "a"));
     let text = serde_json::to_string(&world.chain).unwrap();
     assert_eq!(serde_json::from_str::<Chain>(&text).unwrap(), world.chain);
+}
+
+#[test]
+fn who_contains_a_break_answers_for_it_until_a_commit_with_it_has_passed() {
+    let mut world = World::new(policy());
+    world.commit("p").go(0).outcome("dev", "p", COMPLETE).go(1);
+    world.commit("broken").go(2).outcome("dev", "broken", failed()).go(3);
+    world.commit("readme").go(4).commit("more").go(5);
+    let dev = &world.chain.environments["dev"];
+    assert!(dev.answers_for("more", "broken", at(2)) && dev.answers_for("more", "readme", at(4)));
+    assert!(!dev.answers_for("more", "p", at(0)), "what passed isn't looked at again");
+    // A person says that it counts as passed: those that come later begin there.
+    world.say("dev", Some("more"), "ben", Say::Override { ring: None }).unwrap();
+    world.go(6).commit("next").go(7);
+    let dev = &world.chain.environments["dev"];
+    assert_eq!(dev.current.as_deref(), Some("next"));
+    assert!(!dev.answers_for("next", "broken", at(2)) && !dev.answers_for("next", "more", at(5)));
+    assert!(!dev.answers_for("next", "forgotten", at(3)) && dev.answers_for("next", "forgotten", at(8)));
+}
+
+#[test]
+fn what_others_broke_stays_with_the_promotion_that_passes_all_the_same() {
+    let mut world = World::new(policy());
+    world.commit("a").go(0).outcome("dev", "a", COMPLETE);
+    let facts = world.facts.environments.get_mut("dev").unwrap();
+    facts.outcome.as_mut().unwrap().remark = Some("1 assignment is in quarantine".to_owned());
+    world.go(1);
+    assert_eq!(world.phase("dev", "a"), &PromotionPhase::Passed);
+    assert_eq!(world.chain.environments["dev"].promotions[0].remark.as_deref(), Some("1 assignment is in quarantine"));
+}
+
+/// Main as it is after a force-push: the newest first.
+fn rewrite(world: &mut World, commits: &[&str]) {
+    world.facts.main.clear();
+    for commit in commits.iter().rev() {
+        world.commit(commit);
+    }
+}
+
+/// dev, stage and prod, one behind the other; the last asks for two approvals.
+fn line() -> PromotionPolicy {
+    let after = |name: &str| vec![name.to_owned()];
+    let mut prod = EnvironmentPolicy::new("prod", after("stage"));
+    prod.rings[0].approval = Some(Approval { people: 2, role: ApproverRole::Platform, not_author: true });
+    let environments = vec![EnvironmentPolicy::new("dev", vec![]), EnvironmentPolicy::new("stage", after("dev")), prod];
+    PromotionPolicy { promoter: Promoter::Kedge, environments }
+}
+
+#[test]
+fn after_main_was_rewritten_nothing_older_than_its_new_head_comes_anywhere() {
+    let mut world = World::new(line());
+    let mut second = 0;
+    for commit in ["a", "b", "c", "d"] {
+        for environment in ["dev", "stage"] {
+            second += 1;
+            world.go(second);
+            if environment == "dev" {
+                world.commit(commit).go(second);
+            }
+            world.outcome(environment, commit, COMPLETE).go(second);
+        }
+    }
+    assert_eq!((world.current("stage"), world.phase("prod", "d")), (Some("d"), &PromotionPhase::Waiting));
+    assert_eq!(world.phase("prod", "a"), &PromotionPhase::Superseded { by: "b".to_owned() });
+
+    rewrite(&mut world, &["b", "a"]);
+    world.go(20);
+    assert_eq!((world.current("dev"), world.current("stage"), world.current("prod")), (Some("b"), Some("d"), None));
+    assert_eq!(world.phase("dev", "b"), &PromotionPhase::Entered, "it is gated once more");
+    let prod = &world.chain.environments["prod"];
+    assert_eq!(world.phase("prod", "d"), &PromotionPhase::Superseded { by: "b".to_owned() });
+    assert_eq!(prod.subject(), None, "nobody is asked for a commit that was superseded");
+
+    world.outcome("dev", "b", COMPLETE).go(21);
+    assert_eq!((world.current("stage"), world.current("prod")), (Some("b"), None));
+    world.outcome("stage", "b", COMPLETE).go(22);
+    assert_eq!(world.chain.environments["prod"].subject(), Some("b"));
+}
+
+#[test]
+fn a_commit_on_top_of_a_rewritten_main_is_waited_for() {
+    let mut world = World::new(line());
+    for (second, commit) in (0..).step_by(10).zip(["a", "b", "d"]) {
+        world.commit(commit).go(second).outcome("dev", commit, COMPLETE).go(second + 1);
+        world.outcome("stage", commit, COMPLETE).go(second + 2);
+    }
+    rewrite(&mut world, &["x", "b", "a"]);
+    world.go(40);
+    assert_eq!((world.current("dev"), world.current("stage")), (Some("x"), Some("d")));
+    world.outcome("dev", "x", failed()).go(41);
+    assert_eq!(world.current("stage"), Some("d"), "what dev passed of the main that was doesn't count");
+    world.commit("y").go(42).outcome("dev", "y", COMPLETE).go(43);
+    assert_eq!(world.current("stage"), Some("y"));
+}
+
+#[test]
+fn a_branch_that_names_what_was_superseded_does_not_bring_it_back_when_main_is_rewritten() {
+    let mut world = World::new(line());
+    for (second, commit) in (0..).step_by(10).zip(["a", "b", "d"]) {
+        world.commit(commit).go(second).outcome("dev", commit, COMPLETE).go(second + 1);
+    }
+    // The branch lags behind what was let in.
+    world.name("stage", "a", 5);
+    rewrite(&mut world, &["b", "a"]);
+    world.go(40).outcome("dev", "b", COMPLETE).go(41);
+    assert_eq!(world.current("stage"), Some("b"));
 }

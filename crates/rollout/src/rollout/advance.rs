@@ -36,6 +36,9 @@ pub fn advance(rollout: &Rollout, facts: &Facts, now: Timestamp) -> Option<Rollo
     if matches!(next.phase, Phase::Complete { .. }) {
         look_back(&mut next, facts, now);
     }
+    if matches!(next.phase, Phase::RolledBack { .. }) {
+        go_back(&mut next, facts);
+    }
     (next != *rollout).then_some(next)
 }
 
@@ -291,6 +294,23 @@ fn look_back(next: &mut Rollout, facts: &Facts, now: Timestamp) {
         && let Some((ring, why, _)) = failing(next, facts).into_iter().next()
     {
         stop(next, facts, ring, format!("{why}, after it was complete"), now);
+    }
+}
+
+/// After it was rolled back: a ring has gone back when nobody in it reports the new content any more.
+fn go_back(next: &mut Rollout, facts: &Facts) {
+    for place in 0..next.rings.len() {
+        let ring = &next.rings[place];
+        if ring.state != RingState::Returned {
+            continue;
+        }
+        let Some(counts) = facts.rings.get(&ring.ring).map(|facts| &facts.counts) else { continue };
+        let have = counts.iter().map(Counts::reached).max().unwrap_or_default();
+        next.rings[place].waits_for = match have {
+            0 => Vec::new(),
+            1 => vec!["1 cluster has not taken the rollback yet".to_owned()],
+            more => vec![format!("{more} clusters have not taken the rollback yet")],
+        };
     }
 }
 

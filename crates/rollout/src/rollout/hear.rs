@@ -187,7 +187,7 @@ fn ended(rollout: &Rollout, say: &Say) -> Refused {
         Phase::RolledBack { why, .. } => format!("was rolled back: {why}"),
         Phase::Aborted { by, .. } => format!("was aborted by {by}"),
         Phase::Superseded { by, .. } => {
-            return Refused::new("Superseded", format!("rollout {by} took its place: {} that one", say.verb()));
+            return Refused::new("Superseded", format!("superseded by rollout {by}: {} that one", say.verb()));
         }
         Phase::Active | Phase::Paused { .. } | Phase::Stopped { .. } => "goes on".to_owned(),
     };

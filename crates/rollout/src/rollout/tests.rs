@@ -33,10 +33,9 @@ fn item(cluster_type: &str, workload: &str) -> Item {
 
 fn rollout(policy: EnvironmentPolicy, items: &[Item]) -> Rollout {
     let cause = Cause {
-        commit: "c1".to_owned(),
-        main: None,
         subject: "change".to_owned(),
         author: "Anna Berg <anna@example.com>".to_owned(),
+        ..Cause::of_commit("c1")
     };
     Rollout::new(RolloutId(1), "prod", Lane::Platform, cause, Arc::new(policy), items.into(), at(0))
 }
@@ -227,7 +226,7 @@ fn a_ring_begins_with_its_approvals_inside_its_window() {
     assert_eq!(
         first.rings[0].waits_for,
         [
-            "approved by 0 of 2 of the role platform, not its author",
+            "needs 2 approvals from the platform team, not from its author",
             "outside its time windows; it opens 2026-11-16T13:00:00Z"
         ]
     );
@@ -276,6 +275,8 @@ fn pausing_holds_everything_but_failures() {
     assert_eq!(states(&paused)[0], RingState::Rolling);
     assert_eq!(paused.rings[0].waits_for, ["paused by ben since 2026-11-16T12:00:01Z"]);
     assert!(!paused.yields());
+    assert_eq!(paused.halted_by().as_deref(), Some("ben: because"));
+    assert_eq!(first.halted_by(), None);
     assert!(matches!(step(&paused, &facts(BAD, IDLE), at(71)).phase, Phase::Stopped { .. }));
     let resumed = step(&say(&paused, "ben", Say::Resume).unwrap(), &facts(DONE, IDLE), at(72));
     assert_eq!(states(&resumed), [RingState::Passed, RingState::Rolling]);
@@ -319,7 +320,7 @@ fn words_that_do_not_fit_the_phase_are_refused() {
     let superseded = first.superseded(RolloutId(7), at(1)).unwrap();
     assert_eq!(
         say(&superseded, "ben", Say::Rollback).unwrap_err().message,
-        "rollout 7 took its place: rollback that one"
+        "superseded by rollout 7: rollback that one"
     );
     assert_eq!(back.superseded(RolloutId(7), at(1)), None);
 }

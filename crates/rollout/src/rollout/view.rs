@@ -10,6 +10,13 @@ use crate::chain::OutcomeState;
 use crate::gate::{Counts, Sight};
 use crate::word::Say;
 
+impl Progress {
+    /// Its states have the old content again, and its clusters haven't all got them.
+    pub fn is_going_back(&self) -> bool {
+        self.state == RingState::Returned && !self.waits_for.is_empty()
+    }
+}
+
 impl Rollout {
     /// Whether newer content may take its place: it has ended or stopped, or is in its first ring still and nobody paused it.
     pub fn yields(&self) -> bool {
@@ -54,6 +61,11 @@ impl Rollout {
         }
     }
 
+    /// Whether it was rolled back and some cluster has its content still, as far as was looked.
+    pub fn is_going_back(&self) -> bool {
+        matches!(self.phase, Phase::RolledBack { .. }) && self.rings.iter().any(Progress::is_going_back)
+    }
+
     /// How it stands, for the main commit that caused it.
     pub fn outcome(&self) -> OutcomeState {
         match &self.phase {
@@ -63,8 +75,22 @@ impl Rollout {
             Phase::Stopped { why, .. } => OutcomeState::Failed { why: why.clone() },
             Phase::RolledBack { why, .. } => OutcomeState::Failed { why: format!("rolled back: {why}") },
             Phase::Aborted { by, .. } => OutcomeState::Failed { why: format!("aborted by {by}") },
-            Phase::Superseded { by, .. } => OutcomeState::Failed { why: format!("rollout {by} took its place") },
+            Phase::Superseded { by, .. } => OutcomeState::Failed { why: format!("superseded by rollout {by}") },
         }
+    }
+
+    /// Who paused or aborted it, with the reason that was given.
+    pub fn halted_by(&self) -> Option<String> {
+        let (by, wanted) = match &self.phase {
+            Phase::Paused { by, .. } => (by, Say::Pause),
+            Phase::Aborted { by, .. } => (by, Say::Abort),
+            _ => return None,
+        };
+        let word = self.words.iter().rev().find(|word| word.say == wanted && word.who == *by);
+        Some(match word.map(|word| word.reason.trim()).filter(|reason| !reason.is_empty()) {
+            Some(reason) => format!("{by}: {reason}"),
+            None => by.clone(),
+        })
     }
 
     /// Windows and freezes, unless a person said `Now`.

@@ -1,14 +1,17 @@
 //! Two renderings of one file: with an application's texts, and with harmless ones in their place. They must have the
 //! same documents, keys and types; in what Kedge itself applies the texts may reach a few fields only.
 
-use kedge_goyaml::node::{self, Node, NodeValue, Style};
+use kedge_goyaml::node::{self, Node, NodeValue, Notes, Style};
 use kedge_goyaml::{Limits, Value};
 
-use super::shell::{first_difference, plain_skeleton, shell_skeleton};
+use super::shell::{self, first_difference, plain_skeleton, shell_skeleton};
 use super::word::reads_as_text;
 
 /// A rendering is bounded by its budget; this is above it.
 const LIMITS: Limits = Limits { bytes: 8 << 20, nodes: 400_000, depth: 100 };
+
+/// A text that is longer may be longer than a key can be (1,024 characters).
+const LONG: usize = 500;
 
 /// Where the renderings differ, by the line of the one with the application's texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,12 +21,16 @@ pub struct Mismatch {
 }
 
 /// What both renderings call the namespace, and what is asked of a HostNamespace.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Rules<'a> {
     pub namespace: &'a str,
     pub harmless_namespace: &'a str,
     /// Names are as written in both: then the spec of a HostNamespace has to be the same.
     pub names_kept: bool,
+    /// A text of the application could begin a comment.
+    pub may_comment: bool,
+    /// Characters of the longest text of the application.
+    pub longest: usize,
 }
 
 /// A kind that Kedge applies by itself.
@@ -41,23 +48,41 @@ struct Walk<'a> {
     path: Vec<String>,
 }
 
+/// What is wrong with a text in a file of a language that nobody knows.
+pub const UNKNOWN_LANGUAGE: &str = "the text has characters that may mean something";
+
 pub fn shell(actual: &str, harmless: &str) -> Result<(), Mismatch> {
-    match first_difference(&shell_skeleton(actual), &shell_skeleton(harmless)) {
+    let doubt = shell::doubt(harmless);
+    let skeleton = |text: &str| shell_skeleton(text, doubt.is_none());
+    let differs = first_difference(&skeleton(actual), &skeleton(harmless));
+    let Some(line) = differs.or_else(|| shell::moved_end(actual, harmless)) else { return Ok(()) };
+    let why = match doubt {
+        None => "a shell would read more than a value there".to_owned(),
+        Some(doubt) => format!("a shell would read more than a value there, or may do so: {doubt}"),
+    };
+    Err(Mismatch { line, why })
+}
+
+/// A file that isn't YAML: what it is made for knows.
+fn unknown(actual: &str, harmless: &str) -> Result<(), Mismatch> {
+    let differs = first_difference(&plain_skeleton(actual), &plain_skeleton(harmless));
+    match differs.or_else(|| shell::moved_end(actual, harmless)) {
         None => Ok(()),
-        Some(line) => Err(Mismatch { line, why: "a shell would read more than a value there".to_owned() }),
+        Some(line) => Err(Mismatch { line, why: UNKNOWN_LANGUAGE.to_owned() }),
     }
 }
 
 pub fn yaml(actual: &str, harmless: &str, rules: Rules<'_>) -> Result<(), Mismatch> {
-    let (actual_nodes, harmless_nodes) = match (node::parse(actual, &LIMITS), node::parse(harmless, &LIMITS)) {
+    let both = (node::parse_noting(actual, &LIMITS), node::parse_noting(harmless, &LIMITS));
+    let ((actual_nodes, actual_notes), (harmless_nodes, harmless_notes)) = match both {
         (Ok(actual), Ok(harmless)) => (actual, harmless),
-        // No YAML either way: what it is made for knows.
-        (Err(_), Err(_)) => {
-            return match first_difference(&plain_skeleton(actual), &plain_skeleton(harmless)) {
-                None => Ok(()),
-                Some(line) => Err(Mismatch { line, why: "the text has characters that may mean something".to_owned() }),
-            };
+        // As long as a harmless text is, it may be the length that no reader takes.
+        (Err(error), Err(_)) if rules.longest > LONG => {
+            let why =
+                format!("the file isn't YAML, which the length of a text may be the reason for: {}", error.message);
+            return Err(Mismatch { line: error.line, why });
         }
+        (Err(_), Err(_)) => return unknown(actual, harmless),
         (Err(error), Ok(_)) => {
             return Err(Mismatch { line: error.line, why: format!("the file isn't YAML any more: {}", error.message) });
         }
@@ -66,12 +91,40 @@ pub fn yaml(actual: &str, harmless: &str, rules: Rules<'_>) -> Result<(), Mismat
             return Err(Mismatch { line: error.line, why });
         }
     };
+    notes(&actual_notes, &harmless_notes, rules)?;
+    // To YAML the lines of most other languages are one long scalar.
+    let is_scalar = |document: &Node| matches!(document.value, NodeValue::Scalar { .. });
+    if actual_nodes.iter().chain(&harmless_nodes).any(is_scalar) {
+        unknown(actual, harmless)?;
+    }
     if actual_nodes.len() != harmless_nodes.len() {
         let line = actual_nodes.get(harmless_nodes.len()).map_or(1, |extra| extra.line);
         let why = format!("the file has {} documents instead of {}", actual_nodes.len(), harmless_nodes.len());
         return Err(Mismatch { line, why });
     }
     actual_nodes.iter().zip(&harmless_nodes).try_for_each(|(actual, harmless)| document(actual, harmless, rules))
+}
+
+/// A comment cuts off what the template wrote behind a text; an anchor or an alias takes another value's place.
+fn notes(actual: &Notes<'_>, harmless: &Notes<'_>, rules: Rules<'_>) -> Result<(), Mismatch> {
+    let comments = actual.comments.iter().map(Some).chain([None]).zip(harmless.comments.iter().map(Some).chain([None]));
+    for (found, wanted) in comments {
+        let fits = match (found, wanted) {
+            (None, None) => true,
+            (Some((_, found)), Some((_, wanted))) => found == wanted || !rules.may_comment,
+            _ => false,
+        };
+        if !fits {
+            let line = found.or(wanted).map_or(1, |(line, _)| *line);
+            return Err(Mismatch { line, why: "the text begins a comment, which cuts off what follows".to_owned() });
+        }
+    }
+    if actual.references.len() != harmless.references.len() {
+        let differs = actual.references.iter().zip(&harmless.references).find(|(one, other)| one != other);
+        let line = differs.map(|(one, _)| one).or(actual.references.last()).copied().unwrap_or(1);
+        return Err(Mismatch { line, why: "the text becomes an anchor or an alias".to_owned() });
+    }
+    Ok(())
 }
 
 /// The line of a field of ours that holds this text though the application mustn't reach it.
@@ -85,8 +138,7 @@ fn probe_document(document: &Node, probe: &str) -> Option<u32> {
         return items.iter().find_map(|item| probe_document(item, probe));
     }
     let own = own_kind(document)?;
-    let walk =
-        Walk { rules: Rules { namespace: "", harmless_namespace: "", names_kept: true }, own: Some(own), path: vec![] };
+    let walk = Walk { rules: Rules { names_kept: true, ..Rules::default() }, own: Some(own), path: vec![] };
     walk.find(document, probe)
 }
 
@@ -157,6 +209,12 @@ impl Walk<'_> {
     }
 
     fn scalar(&self, actual: &Node, harmless: &Node) -> Result<(), Mismatch> {
+        if is_block(actual) && !is_block(harmless) {
+            return Err(self.mismatch(actual, "the text begins a block of lines"));
+        }
+        if ends_open(actual) && !ends_open(harmless) {
+            return Err(self.mismatch(actual, "the text ends with `:`, so that some readers take it as a key"));
+        }
         let (text, other) = (actual.text().unwrap_or_default(), harmless.text().unwrap_or_default());
         let both_text = is_text(actual) && is_text(harmless);
         if text == other && (both_text || actual.resolve() == harmless.resolve()) {
@@ -240,6 +298,15 @@ fn is_text(node: &Node) -> bool {
     }
 }
 
+/// `[a:]`, which is text to some readers and a map to others.
+fn ends_open(node: &Node) -> bool {
+    matches!(&node.value, NodeValue::Scalar { text, style: Style::Plain } if text.ends_with(':'))
+}
+
+fn is_block(node: &Node) -> bool {
+    matches!(node.value, NodeValue::Scalar { style: Style::Literal | Style::Folded, .. })
+}
+
 fn type_of(node: &Node) -> &'static str {
     match node.resolve() {
         Some(Value::Null) => "nothing",
@@ -262,7 +329,13 @@ fn shape(value: &NodeValue) -> &'static str {
 mod tests {
     use super::*;
 
-    const RULES: Rules<'_> = Rules { namespace: "dev-ct-w-t", harmless_namespace: "dev-ct-g-h", names_kept: false };
+    const RULES: Rules<'_> = Rules {
+        namespace: "dev-ct-w-t",
+        harmless_namespace: "dev-ct-g-h",
+        names_kept: false,
+        may_comment: true,
+        longest: 10,
+    };
 
     fn why(actual: &str, harmless: &str) -> String {
         match yaml(actual, harmless, RULES) {
@@ -300,6 +373,14 @@ mod tests {
             ("a: [x, y]", "a: [g]", "1: at `a` the list has 2 items instead of 1"),
             ("a: !!binary eA==", "a: g", "1: at `a` the text becomes a tag"),
             ("a: \"", "a: g", "the file isn't YAML any more"),
+            ("a: \"\"x\"\"", "a: \"ggg\"", "the file isn't YAML any more"),
+            ("a: ''x''", "a: 'ggg'", "the file isn't YAML any more"),
+            ("a: [x:]", "a: [gg]", "1: at `a[0]` the text ends with `:`"),
+            ("x; y", "gggg", "1: the text has characters"),
+            ("export A=x\nexport B=\"; y\"", "export A=g\nexport B=\"ggg\"", "2: the text has characters"),
+            ("a = -x", "a = gg", "1: the text has characters"),
+            ("a = 1--", "a = 1gg", "1: the text has characters"),
+            ("a = <<EOF\nEOF\nEOF", "a = <<EOF\nggg\nEOF", "2: the text has characters"),
             ("no: yaml: {x", "no: yaml: g", "1: the text has characters"),
         ] {
             assert!(why(actual, harmless).contains(expected), "{actual}: {}", why(actual, harmless));

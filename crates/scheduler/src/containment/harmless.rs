@@ -7,8 +7,12 @@ use kedge_model::{AssignmentId, Labels};
 
 use crate::target::Target;
 
-/// No version of YAML makes another type of these.
-const LETTERS: &[u8; 9] = b"ghjkmpqvw";
+/// Letters that a harmless text is made of.
+pub type Letters = [u8; 3];
+
+/// No version of YAML makes another type of these. No two have a letter in common, so that hardly a condition is true of texts of
+/// each.
+pub const LETTERS: [Letters; 3] = [*b"ghj", *b"kmp", *b"qvw"];
 
 /// One text that the application chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,9 +36,9 @@ pub struct Harmless {
 
 impl Harmless {
     /// Replaces the texts that are chosen, and leaves the others as they are written.
-    pub fn of(id: &AssignmentId, target: &Target, chosen: impl Fn(Text<'_>) -> bool) -> Harmless {
+    pub fn of(id: &AssignmentId, target: &Target, letters: &Letters, chosen: impl Fn(Text<'_>) -> bool) -> Harmless {
         let change = |which: Text<'_>, text: &str| match chosen(which) {
-            true => harmless(text),
+            true => harmless(text, letters),
             false => text.to_owned(),
         };
         let workload = change(Text::Workload, &target.workload);
@@ -83,7 +87,7 @@ impl std::fmt::Display for Text<'_> {
 
 /// Letters for letters and digits; separators stay where they stand between words, so that what is cut by them has as
 /// many parts; anything else becomes a letter. The same text gives the same one.
-pub fn harmless(text: &str) -> String {
+pub fn harmless(text: &str, letters: &Letters) -> String {
     let seed = text.bytes().fold(0usize, |seed, byte| seed.wrapping_mul(31).wrapping_add(usize::from(byte)));
     let chars: Vec<char> = text.chars().collect();
     let is_word = |at: Option<usize>| at.and_then(|at| chars.get(at)).is_some_and(|c| c.is_alphanumeric());
@@ -103,14 +107,14 @@ pub fn harmless(text: &str) -> String {
                 '-' | '@' | '+' | '%' => is_word(before) && is_word(after),
                 _ => false,
             };
-            if stays { *c } else { letter(seed.wrapping_add(at.wrapping_mul(7)), *c) }
+            if stays { *c } else { letter(seed.wrapping_add(at.wrapping_mul(7)), letters, *c) }
         })
         .collect()
 }
 
 /// A letter other than the one that was there.
-fn letter(seed: usize, not: char) -> char {
-    let pick = |seed: usize| char::from(LETTERS[seed % LETTERS.len()]);
+fn letter(seed: usize, letters: &Letters, not: char) -> char {
+    let pick = |seed: usize| char::from(letters[seed % letters.len()]);
     let found = pick(seed);
     if found.eq_ignore_ascii_case(&not) { pick(seed.wrapping_add(1)) } else { found }
 }
@@ -123,21 +127,22 @@ mod tests {
     #[test]
     fn a_harmless_text_has_the_shape_of_the_other_and_none_of_its_letters() {
         for text in ["https://h/team/app.git", "./apps/hello", "main", "1.0", "true", "a b", "git@h:x/y"] {
-            let other = harmless(text);
+            let other = harmless(text, &LETTERS[0]);
             assert_eq!(other.chars().count(), text.chars().count());
             assert!(!text.chars().zip(other.chars()).any(|(a, b)| a.is_alphanumeric() && a == b), "{text} {other}");
             assert!(reads_as_text(&other), "{other}");
             assert_eq!(text.matches('/').count(), other.matches('/').count());
         }
-        assert_eq!(harmless(""), "");
-        assert_eq!(harmless("main"), harmless("main"));
+        assert_eq!(harmless("", &LETTERS[0]), "");
+        assert_eq!(harmless("main", &LETTERS[1]), harmless("main", &LETTERS[1]));
+        assert_ne!(harmless("main", &LETTERS[1]), harmless("main", &LETTERS[2]));
     }
 
     #[test]
     fn nothing_that_means_something_is_left() {
         for text in ["x, y: {a}", "---", "...", "- a", "a: b", "a #b", "&a", "*a", "!a", "\"'`", "$(x)", "{", " ", "a:"]
         {
-            let other = harmless(text);
+            let other = harmless(text, &LETTERS[2]);
             assert!(is_word(&other), "{text}: {other}");
         }
     }

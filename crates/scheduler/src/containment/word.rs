@@ -67,17 +67,56 @@ pub fn is_word(text: &str) -> bool {
 /// Whether every reader of YAML takes a plain scalar as text, not as a number, a date, a boolean or nothing.
 pub fn reads_as_text(text: &str) -> bool {
     let bytes = text.as_bytes();
-    if bytes.iter().any(|byte| is(*byte, TEXT)) || text == "." {
+    if bytes.iter().any(|byte| is(*byte, TEXT)) {
         return true;
     }
     match bytes.first() {
         Some(first) if first.is_ascii_alphabetic() || *first == b'_' => {
             !RESERVED.iter().any(|word| text.eq_ignore_ascii_case(word))
         }
-        // `1.2.3` is no number and no date.
-        Some(_) => bytes.iter().filter(|byte| **byte == b'.').count() > 1 && !bytes.contains(&b':'),
+        Some(_) => !matches!(text, "~" | "=" | "<<") && !is_number(text) && !is_date(text),
         None => false,
     }
+}
+
+/// Whether some reader takes it as a number: `8080`, `1_0.5`, `1e3`, `0x1F`, `.inf`, and `1:30`, which counts in sixties.
+fn is_number(text: &str) -> bool {
+    // Readers leave these out before they look.
+    let written: String = text.chars().filter(|c| !matches!(c, '_' | ',')).map(|c| c.to_ascii_lowercase()).collect();
+    let number = written.strip_prefix(['+', '-']).unwrap_or(&written);
+    if matches!(number, ".inf" | ".nan") {
+        return true;
+    }
+    for (prefix, radix) in [("0x", 16), ("0o", 8), ("0b", 2)] {
+        if let Some(digits) = number.strip_prefix(prefix) {
+            return !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
+        }
+    }
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (number, exponent) = number.split_once('e').unwrap_or((number, "0"));
+    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    let mut parts = whole.split(':');
+    let first = parts.next().unwrap_or_default();
+    let is_sixtieth = |part: &str| matches!(part.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9']);
+    !exponent.is_empty()
+        && [exponent, first, fraction].into_iter().all(is_digits)
+        && !(first.is_empty() && fraction.is_empty())
+        && parts.all(is_sixtieth)
+}
+
+/// `2001-01-01`, alone or with a time behind it.
+fn is_date(text: &str) -> bool {
+    let mut parts = text.strip_prefix(['+', '-']).unwrap_or(text).splitn(3, '-');
+    let (Some(year), Some(month), Some(rest)) = (parts.next(), parts.next(), parts.next()) else { return false };
+    let is_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (day, time) = rest.split_at(rest.bytes().take_while(u8::is_ascii_digit).count());
+    year.len() == 4
+        && matches!(month.len(), 1 | 2)
+        && is_digits(year)
+        && is_digits(month)
+        && matches!(day.len(), 1 | 2)
+        && (time.is_empty() || time.starts_with(['T', 't', ' ']))
 }
 
 /// Whether each place of a YAML text is in a line `key: scalar` or `- scalar`, in the scalar, and all of it is a word, and
@@ -147,7 +186,30 @@ mod tests {
 
     #[test]
     fn what_some_version_of_yaml_reads_as_another_type_is_no_text() {
-        for text in ["a", "main", "1.2.3", "./x", ".", "v1", "0xzz/", "nullable", "a, b"] {
+        for text in [
+            "a",
+            "main",
+            "1.2.3",
+            "./x",
+            ".",
+            "v1",
+            "0xzz/",
+            "nullable",
+            "a, b",
+            "3scale",
+            "4x4",
+            "1234abc",
+            "1-2",
+            "0x",
+            "0xfeel",
+            "1e",
+            "1ee3",
+            "10.0.0.1:80",
+            "8080:80",
+            "2024-01-01-beta",
+            "2024-001-01",
+            "1.2.3-4",
+        ] {
             assert!(reads_as_text(text), "{text}");
         }
         for text in [
@@ -172,6 +234,19 @@ mod tests {
             "+1",
             "2024-01-01",
             "2024-01-01T00:00:00Z",
+            "2024-1-1 1:2:3",
+            "0b101",
+            "-0x_1f",
+            "1e3",
+            "1E-3",
+            "1_0.5",
+            "1.",
+            "+.5e+1",
+            "-.INF",
+            ".NaN",
+            "1,000",
+            "0_x1F",
+            "1:30:59.5",
             "<<",
             "=",
         ] {

@@ -60,6 +60,11 @@ fn ordinary_text_is_written_as_it_is() {
         ("{{ if .Manifests.x }}a: b{{ end }}", "x: hello", "a: b\n"),
         ("{{ if .Manifests.x }}a: b{{ end }}", "x: ''", "\n"),
         ("a: {{ .Manifests.x }}", "x: ''", "a: \n"),
+        ("a: {{ .Manifests.x }}", "x: 3scale", "a: 3scale\n"),
+        ("a: {{ .Manifests.x }}", "x: 4x4", "a: 4x4\n"),
+        ("a: {{ .Manifests.x }}", "x: 1234abc", "a: 1234abc\n"),
+        ("a: [{{ .Manifests.x }}]", "x: '1-2'", "a: [1-2]\n"),
+        ("a: {{ .Manifests.x | quote }}", "x: '\"b\"'", "a: \"\\\"b\\\"\"\n"),
         ("{{ toYaml .Manifests }}", "x: 'a: b', y: 'true'", "x: 'a: b'\n\"y\": \"true\"\n"),
         ("# {{ .Manifests.x }}\na: b", "x: 'a: {b', y: z", "# a: {b\na: b\n"),
         ("a: |\n  {{ .Manifests.x }}", "x: 'b: c'", "a: |\n  b: c\n"),
@@ -82,17 +87,21 @@ fn text_that_would_be_more_than_a_scalar_is_refused() {
         ("a: {{ .Manifests.x }}", "x: '- b'", "reconciler.yaml:1:"),
         ("a: {{ .Manifests.x }}", "x: '{b: c}'", "it is a map instead of a value"),
         ("a: {{ .Manifests.x }}", "x: '[b]'", "it is a list instead of a value"),
-        ("a: {{ .Manifests.x }}", "x: '#b'", "it is nothing instead of text"),
+        ("a: {{ .Manifests.x }}", "x: '#b'", "begins a comment"),
         ("a: {{ .Manifests.x }}", "x: '!!int 1'", "the text becomes a tag"),
         ("a: &b c\nd: {{ .Manifests.x }}", "x: '*b'", ""),
-        ("a: &b {c: d}\ne: {{ .Manifests.x }}", "x: '*b'", "it is a map instead of a value"),
+        ("a: &b {c: d}\ne: {{ .Manifests.x }}", "x: '*b'", "an anchor or an alias"),
         ("a: {{ .Manifests.x }}", "x: '\"'", "the file isn't YAML any more"),
         ("a: \"{{ .Manifests.x }}\"", "x: 'b\", \"c'", "the file isn't YAML any more"),
         ("{a: \"{{ .Manifests.x }}\"}", "x: 'b\", \"c\": \"d'", "the map has 2 keys instead of 1"),
         ("{a: {{ .Manifests.x }}}", "x: 'b, scope: cluster'", "the map has 2 keys instead of 1"),
         ("[{{ .Manifests.x }}]", "x: 'b, c'", "the list has 2 items instead of 1"),
         ("[{{ .Manifests.x }}]", "x: 'b,c'", "the list has 2 items instead of 1"),
+        ("[{{ .Manifests.x }}]", "x: 'b:'", "the text ends with `:`"),
         ("a: 'x{{ .Manifests.x }}'", "x: \"'\"", "the file isn't YAML any more"),
+        ("a: \"{{ .Manifests.x }}\"", "x: '\"b\"'", "the file isn't YAML any more"),
+        ("a: '{{ .Manifests.x }}'", "x: \"'b'\"", "the file isn't YAML any more"),
+        ("a {{ .Manifests.x }}\nb", "x: 'b; c'", "the text has characters that may mean something"),
         ("a: {{ .Manifests.x }}", "x: 'true'", "a boolean instead of text"),
         ("a: {{ .Manifests.x }}", "x: '8080'", "a number instead of text"),
         ("a: {{ .Manifests.x }}", "x: '~'", "nothing instead of text"),
@@ -119,6 +128,49 @@ fn text_that_would_be_more_than_a_scalar_is_refused() {
             continue;
         }
         refused(manifest, target, why);
+    }
+}
+
+#[test]
+fn a_comment_in_a_text_cuts_nothing_off() {
+    let cut = "begins a comment";
+    refused("cmd: run --team {{ .Manifests.x }} --sandbox=on", "x: 'x #'", cut);
+    refused("cmd: run --team {{ .Manifests.x }} --sandbox=on # on purpose", "x: 'x #'", cut);
+    refused("image: {{ .Manifests.x }}:1.2.3-hardened", "x: 'evil/img:latest #'", cut);
+    refused("a: {{ .Manifests.x }}", "x: 'x #y'", cut);
+    refused("a: {{ .Manifests.x }}", "x: '\"b\" # c'", cut);
+    refused("a: {{ .Manifests.x | replace \"_\" \" \" }} b", "x: 'c_ #'", cut);
+    refused("a: {{ .Manifests.x }}", "x: '&b c'", "an anchor or an alias");
+    refused("a: &b c\nd: {{ .Manifests.x }}", "x: '*b'", "an anchor or an alias");
+    refused("a: {{ .Manifests.x }}", "x: '|'", "a block of lines");
+    refused("a: {{ .Manifests.x }}", "x: '>-'", "a block of lines");
+    for (manifest, target, expected) in [
+        ("a: {{ .Manifests.x | quote }} # why", "x: 'Team #1'", "a: \"Team #1\" # why\n"),
+        ("a: |\n  {{ .Manifests.x }}", "x: 'Team #1'", "a: |\n  Team #1\n"),
+        ("a: {{ .Manifests.x }}", "x: 'C#'", "a: C#\n"),
+        ("a: {{ toYaml .Manifests.x }}", "x: 'a #b'", "a: 'a #b'\n"),
+        ("# of {{ .Manifests.x }}\na: b", "x: 'R&D'", "# of R&D\na: b\n"),
+    ] {
+        assert_eq!(rendered(manifest, target).as_deref(), Ok(expected), "{manifest} with {target}");
+    }
+}
+
+#[test]
+fn a_text_that_is_too_long_for_a_key_is_refused() {
+    let long = "a".repeat(1030);
+    let reason = rendered("{{ .Manifests.x }}: v\nw: z", &format!("x: {long}")).unwrap_err();
+    assert!(reason.contains("the length of a text may be the reason"), "{reason}");
+}
+
+#[test]
+fn a_condition_that_harmless_texts_meet_by_chance_is_refused_for_every_text() {
+    for condition in
+        ["contains \"g\" .Manifests.x", "regexMatch \"^[a-m]\" .Manifests.x", "gt (.Manifests.x | first) 110"]
+    {
+        for text in ["gold", "goldx", "king", "silver"] {
+            let found = rendered(&format!("{{{{ if {condition} }}}}adm: 1\n{{{{ end }}}}b: c"), &format!("x: {text}"));
+            assert!(found.is_err(), "{condition} with {text}: {found:?}");
+        }
     }
 }
 
@@ -294,4 +346,129 @@ fn what_a_shell_would_act_on_is_refused() {
         assert!(found.as_ref().is_err_and(|why| why.contains("a shell would read more")), "{value}: {found:?}");
     }
     assert!(with("export X={{ .Manifests.x }}", "a b").is_err());
+}
+
+#[test]
+fn a_here_document_stays_as_long_as_it_was_written() {
+    let with = |value: &str| {
+        let target = format!("labels: {{purpose: test}}, manifests: {{x: '{value}'}}");
+        let mut platform = platform("a: b", "", &target, &[]);
+        let template = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata: {name: cfg}\nspec:\n  type: config\n  contentType: sh\n  manifests:\n  - |\n    cat > motd <<EOF\n    {{ .Manifests.x }}\n    rm -rf all\n    EOF\n    export A=1\n";
+        read(&mut platform, "cfg.yaml", template, None);
+        let schedule = schedule(&platform);
+        match &schedule.assignments[&id("drone", "hello-test")].outcome {
+            Outcome::Rendered(_) => Ok(()),
+            Outcome::Quarantined(reasons) => Err(reasons[0].message.clone()),
+        }
+    };
+    assert_eq!(with("payments"), Ok(()));
+    for value in ["$(touch PWNED)", "''$(touch PWNED)''", "EOF", "`x`"] {
+        let found = with(value);
+        assert!(found.as_ref().is_err_and(|why| why.contains("a shell would read more")), "{value}: {found:?}");
+    }
+}
+
+/// What becomes of a configuration of this type with this label, or why it is stopped and what helps.
+fn configuration(content_type: &str, manifest: &str, label: &str) -> Result<String, (String, String)> {
+    let target = format!("labels: {{purpose: test, x: '{}'}}, manifests: {{}}", label.replace('\'', "''"));
+    let mut platform = platform("a: b", "", &target, &[]);
+    let text: String = manifest.lines().map(|line| format!("    {line}\n")).collect();
+    let template = format!(
+        "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata: {{name: cfg}}\nspec:\n  type: config\n  contentType: {content_type}\n  manifests:\n  - |\n{text}"
+    );
+    read(&mut platform, "cfg.yaml", &template, None);
+    match &schedule(&platform).assignments[&id("drone", "hello-test")].outcome {
+        Outcome::Rendered(files) => Ok(files.config.as_ref().map(|(_, text)| text.to_string()).unwrap_or_default()),
+        Outcome::Quarantined(reasons) => {
+            Err((format!("{}: {}", reasons[0].code, reasons[0].message), format!("{:?}", reasons[0].hint)))
+        }
+    }
+}
+
+#[test]
+fn a_shell_that_is_hard_to_read_gets_words_alone() {
+    for (manifest, label) in [
+        ("# Made by the platform; don't edit.\nexport TEAM={{ .Labels.x }}", "$(touch MARK)"),
+        ("HOST=\"$(echo {{ .Labels.x }} | tr A-Z a-z)\"", "a;touch MARK"),
+        ("A=\"$(printf %s '{{ .Labels.x }}')\"", "';touch MARK;'"),
+        ("A=\"$(echo \"it's\")\"\nB={{ .Labels.x }}\nC=\"it's\"", "$(touch MARK)"),
+        ("SIZE=$((1<<20))\nexport TEAM={{ .Labels.x }}", "a;touch MARK"),
+        ("N=$(( {{ .Labels.x }} + 1 ))", "'$(touch MARK)'"),
+        ("A=$'it\\'s'\nB={{ .Labels.x }}", "$(touch MARK)"),
+        ("A=\"${B:-\"{{ .Labels.x }}\"}\"", "'$(touch MARK)'"),
+        ("sh -c \"deploy {{ .Labels.x }}\"", "a; touch MARK"),
+        ("export {{ .Labels.x }}", "PATH=/tmp"),
+        ("deploy {{ .Labels.x | lower }}", "--force"),
+    ] {
+        let (message, hint) = configuration("sh", manifest, label).unwrap_err();
+        assert!(
+            message.starts_with("TextBecomesStructure: template `cfg` makes more than text of `.Labels.x`"),
+            "{message}"
+        );
+        assert!(message.contains("a shell would read more"), "{message}");
+        assert!(!hint.contains("quote }}") && hint.contains("export NAME='{{ "), "{hint}");
+        let expected = manifest.replace("{{ .Labels.x }}", "blue/v1.2").replace("{{ .Labels.x | lower }}", "blue/v1.2");
+        assert_eq!(configuration("sh", manifest, "blue/v1.2"), Ok(expected + "\n"));
+    }
+}
+
+#[test]
+fn what_the_hint_says_about_a_shell_is_so() {
+    for (manifest, label) in [
+        ("export TEAM='{{ .Labels.x }}'", "R&D $(x) `y` \"z\""),
+        (
+            "# Made by the platform.\nexport TEAM=\"{{ .Labels.x }}\" HOME=\"${HOME}\"\necho \"$TEAM\"",
+            "it's R&D; (a team)",
+        ),
+    ] {
+        let expected = manifest.replace("{{ .Labels.x }}", label) + "\n";
+        assert_eq!(configuration("sh", manifest, label), Ok(expected));
+    }
+}
+
+#[test]
+fn a_file_that_is_one_scalar_to_yaml_is_no_yaml() {
+    for (content_type, manifest, label) in [
+        ("env", "export TEAM={{ .Labels.x }}\nexport E=dev", "a; touch MARK"),
+        ("tfvars", "team = \"{{ .Labels.x }}\"", "${file(\"secret\")}"),
+        ("terraform", "team = {{ .Labels.x }} # why", "1--"),
+        ("sql", "SELECT a FROM t WHERE b = '{{ .Labels.x }}'", "x' OR 'y"),
+        ("nginx", "server_name {{ .Labels.x }};", "a; return 200"),
+        ("xml", "<team>{{ .Labels.x }}</team>", "a</team><b/><team>"),
+    ] {
+        let (message, hint) = configuration(content_type, manifest, label).unwrap_err();
+        assert!(message.contains("the text has characters that may mean something"), "{message}");
+        assert!(!hint.contains("quote }}"), "{hint}");
+        let expected = manifest.replace("{{ .Labels.x }}", "blue-1") + "\n";
+        assert_eq!(configuration(content_type, manifest, "blue-1"), Ok(expected));
+    }
+}
+
+#[test]
+fn a_script_is_read_as_one_whatever_its_type() {
+    let manifest = "#!/bin/sh\nexport TEAM=\"{{ .Labels.x }}\"\nexport E=dev";
+    let expected = manifest.replace("{{ .Labels.x }}", "two words") + "\n";
+    assert_eq!(configuration("env", manifest, "two words"), Ok(expected));
+    let (message, _) = configuration("env", manifest, "$(touch MARK)").unwrap_err();
+    assert!(message.contains("a shell would read more"), "{message}");
+    let (message, _) = configuration("env", "{{ .Labels.x }}\nb", "#!/bin/sh").unwrap_err();
+    assert!(message.contains("a shell would read more"), "{message}");
+    // Nor does such a line hide a Delivery.
+    refused(&format!("#!x\n{}", delivery("x", "ns1", "  scope: {{ .Manifests.x }}\n")), "x: cluster", "spec.scope");
+}
+
+#[test]
+fn a_namespace_for_kubernetes_is_yaml() {
+    let manifest = delivery("x", "{{ .Namespace }}", "").replace("to: host", "to: kubernetes");
+    let with = |name: &str| {
+        let mut platform = platform(&manifest, "", "labels: {purpose: test}, manifests: {}", &[]);
+        let namespace = format!(
+            "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: Template\nmetadata: {{name: ns}}\nspec:\n  type: namespace\n  manifests:\n  - |\n    kind: Namespace\n    name: {name}\n"
+        );
+        read(&mut platform, "ns.yaml", &namespace, None);
+        outcome(&platform)
+    };
+    assert!(with("\"a\"").is_ok(), "{:?}", with("\"a\""));
+    let reason = with("\"a\"b").unwrap_err();
+    assert!(reason.starts_with("NotYaml: namespace.yaml can't be read as YAML: "), "{reason}");
 }

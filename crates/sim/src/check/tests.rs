@@ -15,7 +15,7 @@ fn world() -> World {
     world.lead().unwrap();
     let mut policy = EnvironmentPolicy::new("dev", Vec::new());
     policy.rings = vec![Ring::new("r0", Members::Share(1)), Ring::new("r1", Members::Rest)];
-    let cause = Cause { commit: "c".to_owned(), main: None, subject: String::new(), author: String::new() };
+    let cause = Cause::of_commit("c");
     let policy = Arc::new(policy);
     let rollout = Rollout::new(RolloutId(9), "dev", Lane::Platform, cause, policy, Arc::new([]), Timestamp(0));
     let (to, before) = (Vec::new(), vec![None, None]);
@@ -93,6 +93,6 @@ fn too_many_that_change_at_once_are_noticed() {
         let row = &mut world.db.clusters[cluster];
         (row.ring, row.promise, row.served) = (0, 10, Some((world.plan.stream(0, kind, 0), 1)));
     }
-    assert!(world.check_slots(0, 0, 10, 0).is_ok());
-    assert!(world.check_slots(0, 0, 9, 0).is_err());
+    assert!(world.check_permits(0, 0, 10, 0).is_ok());
+    assert!(world.check_permits(0, 0, 9, 0).is_err());
 }

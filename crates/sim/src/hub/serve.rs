@@ -1,6 +1,6 @@
-//! Polls: documents are taken and acknowledged, states are served as far as the slots go.
+//! Polls: documents are taken and acknowledged, states are served as far as the permits go.
 
-use kedge_rollout::slots;
+use kedge_rollout::permits;
 
 use crate::agent::{Answer, Offer, Request};
 use crate::database::Condition;
@@ -49,10 +49,10 @@ impl World {
         Ok(Some(Answer { acknowledged, membership, state }))
     }
 
-    /// A slot ends with a final condition of what was served last, or when its cluster goes away.
+    /// A permit ends with a final condition of what was served last, or when its cluster goes away.
     fn free(&mut self, environment: usize, ring: usize, now: i64) {
         let (plan, clusters) = (&self.plan, &mut self.db.clusters);
-        let Some(taken) = self.db.slots.get_mut(&(environment, ring)) else { return };
+        let Some(taken) = self.db.permits.get_mut(&(environment, ring)) else { return };
         taken.retain(|cluster, generation| {
             let row = &mut clusters[*cluster];
             let stream = plan.stream(environment, plan.fleet[*cluster].cluster_type, ring);
@@ -82,16 +82,16 @@ impl World {
             return Ok(false);
         }
         let members = self.db.members.get(&(environment, ring)).copied().unwrap_or_default();
-        let limit = slots(rules.max_unavailable, members);
+        let limit = permits(rules.max_unavailable, members);
         let stream = self.plan.stream(environment, kind, ring);
         let newest = self.db.states[stream].len() as u64;
-        let taken = self.db.slots.entry((environment, ring)).or_default();
+        let taken = self.db.permits.entry((environment, ring)).or_default();
         if !taken.contains_key(&cluster) && taken.len() as u64 >= limit {
             return Ok(false);
         }
         taken.insert(cluster, newest);
         self.db.clusters[cluster].served = Some((stream, newest));
-        self.check_slots(environment, ring, limit, now)?;
+        self.check_permits(environment, ring, limit, now)?;
         Ok(true)
     }
 }

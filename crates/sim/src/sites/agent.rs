@@ -27,7 +27,7 @@ pub(super) struct Agent {
     pub online: bool,
     /// Which part of a split site it is in.
     pub part: u8,
-    pub liar: Option<Liar>,
+    pub misbehaving: Option<Misbehaving>,
     pub disk: Disk,
     pub said: Timestamp,
     /// Documents that wait for the hub.
@@ -36,9 +36,9 @@ pub(super) struct Agent {
     pub requests: u64,
 }
 
-/// How a liar lies.
+/// How a misbehaving peer misbehaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Liar {
+pub(super) enum Misbehaving {
     /// In every way there is.
     Loud,
     /// It only says that it reaches the hub, and swallows what it is given.
@@ -94,7 +94,14 @@ impl Disk {
 }
 
 impl Agent {
-    pub fn new(key: SigningKey, id: ClusterId, site: usize, online: bool, liar: Option<Liar>, disk: Disk) -> Agent {
+    pub fn new(
+        key: SigningKey,
+        id: ClusterId,
+        site: usize,
+        online: bool,
+        misbehaving: Option<Misbehaving>,
+        disk: Disk,
+    ) -> Agent {
         Agent {
             key,
             id,
@@ -104,7 +111,7 @@ impl Agent {
             token: 0,
             online,
             part: 0,
-            liar,
+            misbehaving,
             disk,
             said: Timestamp(i64::MIN),
             uploads: Vec::new(),
@@ -112,11 +119,11 @@ impl Agent {
         }
     }
 
-    /// Takes the own stream's state from the shelf as an agent's memory does: never an older generation, and the same only after a move.
+    /// Takes the own stream's state from the store as an agent's memory does: never an older generation, and the same only after a move.
     pub fn run_newest(&mut self) {
         let name = Name::State(self.disk.stream.clone());
-        let Some(shelf) = self.node.as_ref().map(Node::shelf) else { return };
-        let (Some(version), Some(envelope)) = (shelf.version(&name), shelf.get(&name)) else { return };
+        let Some(store) = self.node.as_ref().map(Node::store) else { return };
+        let (Some(version), Some(envelope)) = (store.version(&name), store.get(&name)) else { return };
         let last = self.disk.generations.get(&self.disk.stream).copied().unwrap_or_default();
         if version.0 > last || (version.0 == last && self.disk.state.is_none()) {
             self.disk.state = Some(envelope.clone());
@@ -132,7 +139,7 @@ impl Agent {
 
     pub fn start(&mut self, site: &str, seed: u64, now: Timestamp) {
         self.life += 1;
-        if self.liar.is_some() {
+        if self.misbehaving.is_some() {
             return;
         }
         let seed = seed.wrapping_add(self.life);

@@ -8,7 +8,7 @@ mod tests;
 use std::collections::BTreeMap;
 
 use kedge_model::wire::{ClusterId, DesiredState, Stream};
-use kedge_peer::{Lie, Name, Node, Shelf, Version};
+use kedge_peer::{DocumentStore, Misbehavior, Name, Node, Version};
 
 use super::hub::read;
 use super::world::World;
@@ -18,7 +18,7 @@ use crate::Broken;
 #[derive(Default)]
 pub(super) struct Notes {
     /// What each running agent held after its last step.
-    shelves: BTreeMap<usize, BTreeMap<Name, Version>>,
+    stores: BTreeMap<usize, BTreeMap<Name, Version>>,
     /// The newest generation that each agent ran of each stream; a restart changes nothing.
     ran: BTreeMap<(usize, Stream), u64>,
     /// What living agents had when the faults ended, by site.
@@ -28,44 +28,44 @@ pub(super) struct Notes {
 impl Notes {
     /// Its power was cut: what wasn't on disk is gone.
     pub fn forget(&mut self, agent: usize) {
-        self.shelves.remove(&agent);
+        self.stores.remove(&agent);
     }
 }
 
 impl World {
     /// After every step of an agent.
-    pub fn check_shelf(&mut self, agent: usize) -> Result<(), Broken> {
-        let Some(shelf) = self.agents[agent].node.as_ref().map(Node::shelf) else { return Ok(()) };
-        let before = self.notes.shelves.entry(agent).or_default();
+    pub fn check_store(&mut self, agent: usize) -> Result<(), Broken> {
+        let Some(store) = self.agents[agent].node.as_ref().map(Node::store) else { return Ok(()) };
+        let before = self.notes.stores.entry(agent).or_default();
         if before
             .iter()
             .map(|(name, version)| (name, *version))
-            .eq(shelf.documents().map(|(name, version, _)| (name, version)))
+            .eq(store.documents().map(|(name, version, _)| (name, version)))
         {
             return Ok(());
         }
         let before = std::mem::take(before);
-        for (name, version, _) in shelf.documents().filter(|(name, version, _)| before.get(name) != Some(version)) {
-            self.check_taken(agent, shelf, name)?;
+        for (name, version, _) in store.documents().filter(|(name, version, _)| before.get(name) != Some(version)) {
+            self.check_taken(agent, store, name)?;
             if let Some(was) = before.get(name).filter(|was| **was > version) {
                 return Err(Broken(format!("agent {agent} went back with {name} from {was:?} to {version:?}")));
             }
         }
-        for name in before.keys().filter(|name| shelf.version(name).is_none()) {
-            if !self.may_vanish(agent, shelf, &before, name) {
+        for name in before.keys().filter(|name| store.version(name).is_none()) {
+            if !self.may_vanish(agent, store, &before, name) {
                 return Err(Broken(format!("agent {agent} lost {name}, and nobody signed that it is over")));
             }
         }
-        let now = shelf.documents().map(|(name, version, _)| (name.clone(), version)).collect();
-        self.notes.shelves.insert(agent, now);
+        let now = store.documents().map(|(name, version, _)| (name.clone(), version)).collect();
+        self.notes.stores.insert(agent, now);
         Ok(())
     }
 
-    fn check_taken(&self, agent: usize, shelf: &Shelf, name: &Name) -> Result<(), Broken> {
-        if !shelf.get(name).is_some_and(|envelope| self.hub.was_signed(envelope)) {
+    fn check_taken(&self, agent: usize, store: &DocumentStore, name: &Name) -> Result<(), Broken> {
+        if !store.get(name).is_some_and(|envelope| self.hub.was_signed(envelope)) {
             return Err(Broken(format!("agent {agent} took {name}, which its owner never signed")));
         }
-        if let (Name::State(stream), Some(own)) = (name, shelf.member(&self.agents[agent].id))
+        if let (Name::State(stream), Some(own)) = (name, store.member(&self.agents[agent].id))
             && !own.relay
             && own.stream != *stream
         {
@@ -75,23 +75,23 @@ impl World {
     }
 
     /// Nothing goes because somebody doesn't have it: a signed document says so.
-    fn may_vanish(&self, agent: usize, shelf: &Shelf, before: &BTreeMap<Name, Version>, name: &Name) -> bool {
+    fn may_vanish(&self, agent: usize, store: &DocumentStore, before: &BTreeMap<Name, Version>, name: &Name) -> bool {
         match name {
-            Name::Keys(version) => version + kedge_peer::pace::MAX_KEY_SETS as u64 <= shelf.keys().version,
+            Name::Keys(version) => version + kedge_peer::pace::MAX_KEY_SETS as u64 <= store.keys().version,
             Name::Membership(_) => false,
             // A membership says that it, or the last one that it relayed for, follows another stream; the next may say otherwise again.
             Name::State(_) => {
                 let (me, relay) =
-                    (self.agents[agent].id, shelf.member(&self.agents[agent].id).is_some_and(|own| own.relay));
+                    (self.agents[agent].id, store.member(&self.agents[agent].id).is_some_and(|own| own.relay));
                 let counts = |name: &Name| matches!(name, Name::Membership(cluster) if relay || *cluster == me);
-                let mut changed = shelf.documents().filter(|(name, version, _)| before.get(*name) != Some(version));
+                let mut changed = store.documents().filter(|(name, version, _)| before.get(*name) != Some(version));
                 changed.any(|(name, ..)| counts(name))
             }
             Name::Turn(cluster) | Name::Status(cluster) => self.is_retired(cluster),
             Name::Holds { of, by } => {
                 let writer = self.agents.iter().find(|agent| agent.id.key_id() == *by);
                 // The hub is one writer, whichever of its keys signs.
-                let replaced = writer.is_none() && shelf.documents().any(|(name, ..)| self.is_hubs_hold(name, of));
+                let replaced = writer.is_none() && store.documents().any(|(name, ..)| self.is_hubs_hold(name, of));
                 replaced || self.is_retired(of) || writer.is_some_and(|writer| self.is_retired(&writer.id))
             }
         }
@@ -116,9 +116,9 @@ impl World {
         Ok(())
     }
 
-    pub fn check_drop(&self, agent: usize, peer: &ClusterId, why: &Lie) -> Result<(), Broken> {
+    pub fn check_drop(&self, agent: usize, peer: &ClusterId, why: &Misbehavior) -> Result<(), Broken> {
         match self.places.get(peer).map(|place| &self.agents[*place]) {
-            Some(other) if other.liar.is_some() => Ok(()),
+            Some(other) if other.misbehaving.is_some() => Ok(()),
             _ => Err(Broken(format!("agent {agent} dropped {peer}, which is honest: {why}"))),
         }
     }

@@ -11,7 +11,7 @@ use kedge_model::wire::{ClusterId, Membership, Sequence, Stream, Timestamp};
 use kedge_peer::{Message, Node};
 
 use super::Report;
-use super::agent::{Agent, Disk, Liar};
+use super::agent::{Agent, Disk, Misbehaving};
 use super::check::Notes;
 use super::hub::{Hub, key};
 use crate::Broken;
@@ -58,7 +58,7 @@ pub(super) enum Moment {
     },
     Poll(usize),
     Start(usize),
-    Lie(usize),
+    Misbehave(usize),
     /// Of a site.
     Fault(usize),
     /// In a site.
@@ -71,7 +71,7 @@ pub(super) enum Moment {
 
 /// Faults and changes end.
 pub(super) const CALM: i64 = 40 * MINUTE;
-/// Long enough for the longest back-off, for liars, and for signs of life.
+/// Long enough for the longest back-off, for misbehaving peers, and for signs of life.
 pub(super) const END: i64 = CALM + 45 * MINUTE;
 /// The last minutes are for counting what rest costs.
 pub(super) const COUNTED: i64 = 10 * MINUTE;
@@ -119,8 +119,8 @@ impl World {
             let late = self.chance.between(0, MINUTE);
             self.at(late, Moment::Start(agent));
             self.at(late + SECOND, Moment::Poll(agent));
-            if self.agents[agent].liar.is_some() {
-                self.at(late, Moment::Lie(agent));
+            if self.agents[agent].misbehaving.is_some() {
+                self.at(late, Moment::Misbehave(agent));
             }
         }
         for site in 0..self.sites {
@@ -154,11 +154,14 @@ impl World {
         self.hub.admit(membership)?;
         let (keys, first) = self.hub.chain[0].clone();
         let disk = Disk::new(keys, first, self.hub.memberships[&id].1.clone(), stream);
-        let liar = self.chance.permille(120).then(|| if self.chance.permille(500) { Liar::Loud } else { Liar::Quiet });
-        self.report.liars += usize::from(liar.is_some());
+        let misbehaving = self
+            .chance
+            .permille(120)
+            .then(|| if self.chance.permille(500) { Misbehaving::Loud } else { Misbehaving::Quiet });
+        self.report.misbehaving += usize::from(misbehaving.is_some());
         self.places.insert(id, number);
         let online = self.chance.permille(400);
-        self.agents.push(Agent::new(key, id, site, online, liar, disk));
+        self.agents.push(Agent::new(key, id, site, online, misbehaving, disk));
         Ok(())
     }
 
@@ -219,7 +222,7 @@ impl World {
                 self.at(next, Moment::Poll(agent));
             }
             Moment::Start(agent) => self.start(agent)?,
-            Moment::Lie(agent) => self.say_a_lie(agent)?,
+            Moment::Misbehave(agent) => self.misbehave(agent)?,
             Moment::Fault(site) if self.now < CALM => {
                 self.fault(site)?;
                 let next = self.now + self.chance.between(SECOND, 2 * MINUTE);
@@ -242,7 +245,7 @@ impl World {
         Ok(())
     }
 
-    /// Something with a running node; its shelf is looked at, and its next wake is set anew.
+    /// Something with a running node; its store is looked at, and its next wake is set anew.
     fn with<T>(&mut self, agent: usize, act: impl FnOnce(&mut Node, Timestamp) -> T) -> Result<Option<T>, Broken> {
         let now = self.time();
         let Some(node) = self.agents[agent].node.as_mut() else { return Ok(None) };
@@ -251,7 +254,7 @@ impl World {
         self.agents[agent].token += 1;
         let token = self.agents[agent].token;
         self.at(wake, Moment::Wake { agent, token });
-        self.check_shelf(agent)?;
+        self.check_store(agent)?;
         Ok(Some(done))
     }
 }

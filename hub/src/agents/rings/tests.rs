@@ -17,7 +17,7 @@ fn policy(environment: &str) -> PromotionPolicy {
     PromotionPolicy { promoter: Promoter::Kedge, environments: vec![environment] }
 }
 
-/// What the promotion room does when a policy comes into force.
+/// What the promotion module does when a policy comes into force.
 async fn enforce(store: &Store, policies: &Policies, policy: Option<&PromotionPolicy>) {
     let body = policy.map(|policy| serde_json::to_string(policy).unwrap()).unwrap_or_default();
     let mut tx = store.write().await.unwrap();
@@ -116,7 +116,7 @@ async fn a_ring_without_a_state_yet_takes_nothing_away() {
         restarts: &std::collections::BTreeMap::new(),
     };
     let envelope = world.fleet.sign(&plan::next(None, &inputs)).unwrap().to_json().unwrap();
-    world.board.show(&stream, Issued::of(Generation(1), envelope.into()));
+    world.desired_states.show(&stream, Issued::of(Generation(1), envelope.into()));
     enforce(&world.store, &world.policies, Some(&policy("dev"))).await;
     assert_eq!(pass(&world.fleet, &world.store, &world.policies.all(), Term(0)).await.unwrap(), Pass::Done(1));
     let envelope = Envelope::from_json(&row(&world.store, &drone).await.membership).unwrap();

@@ -117,3 +117,52 @@ async fn a_revoked_key_stays_out_and_a_retired_one_comes_back() {
     let refused = sign(&world, &host.signed("m"), order("robot")).await;
     assert!(matches!(refused, Err(SignError::Fleet(FleetError::WrongState(ClusterState::Revoked)))));
 }
+
+#[tokio::test]
+async fn a_host_joins_under_a_name_that_means_nothing_in_a_shell() {
+    let (world, host) = (fleet().await, host());
+    for name in ["$(id)", "a; touch PWNED #", "--help", "..", "-", "0123456789abcdef0123456789abcdef"] {
+        let named = SignOrder { name: Some(name.to_owned()), ..order("press") };
+        assert!(matches!(sign(&world, &host.signed("m"), named).await, Err(SignError::Request(_))), "{name}");
+    }
+    let named = SignOrder { name: Some("press-7.hall.example.com".to_owned()), ..order("press") };
+    assert!(sign(&world, &host.signed("m"), named).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_stolen_agent_speaks_for_its_host_alone_and_fills_no_history() {
+    use kedge_model::wire::{HoldDocument, HoldEntry};
+
+    use crate::agents::take_hold;
+    use crate::status::TakeError;
+
+    let (world, host) = (fleet().await, host());
+    let cluster = sign(&world, &host.signed("m"), order("press")).await.unwrap().cluster;
+    let document = |sequence, names: Vec<String>| {
+        let hold = |assignment| HoldEntry {
+            assignment,
+            by: "platform team".to_owned(),
+            reason: String::new(),
+            since: Timestamp(sequence as i64),
+        };
+        let holds = names.into_iter().map(hold).collect();
+        let document = HoldDocument { cluster, sequence, written_at: now(), holds };
+        Envelope::sign(&document, &host.key).unwrap()
+    };
+    let bad = take_hold(&world.store, &document(1, vec!["x;touch${IFS}/tmp/PWNED".to_owned()])).await;
+    assert!(matches!(bad, Err(TakeError::Malformed(_))), "{bad:?}");
+    let many = (0..60).map(|number| format!("invented-{number}")).collect();
+    let many = take_hold(&world.store, &document(1, many)).await;
+    assert!(matches!(many, Err(TakeError::TooLarge(_))), "{many:?}");
+    let mut taken = 0;
+    for sequence in 1..=150 {
+        let names = (0..16).map(|number| format!("invented-{number}")).collect();
+        match take_hold(&world.store, &document(sequence, names)).await {
+            Ok(_) => taken += 1,
+            Err(error) => assert!(matches!(error, TakeError::TooOften { seconds, .. } if seconds > 0), "{error}"),
+        }
+    }
+    assert!(taken <= 8, "{taken} documents");
+    let holds = world.store.hold_documents(&cluster).await.unwrap();
+    assert_eq!(holds[0].1.holds[0].by, "platform team@press-7");
+}

@@ -10,6 +10,7 @@ use super::states::{self, Opened, Published};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
+use crate::api::names;
 use crate::api::page::moment;
 use crate::catalog::StoredValue;
 use crate::compare::rendered::{self, Hidden, Rendered};
@@ -18,6 +19,7 @@ use crate::compare::{Place, Side, SideName, Value, Values, Workload};
 use crate::pack::Delivered;
 use crate::store::StoreError;
 use crate::store::api::compare::AssignmentLine;
+use crate::store::api::names::NameKind;
 use crate::store::catalog::{Kind, Visible};
 use crate::store::tokens::Role;
 
@@ -43,7 +45,7 @@ impl Known {
         let (environment, visible) = (name.environment.as_str(), caller.visible());
         let found = state.store.catalog_row(Kind::Environment, &visible, environment, environment).await?;
         if found.is_none() {
-            return Err(ApiError::not_found(format!("environment {environment}")));
+            return Err(names::absent(state, &visible, NameKind::Environment, environment, None).await);
         }
         match name.at {
             None => Known::now(state, &visible, name).await,
@@ -56,7 +58,8 @@ impl Known {
         if let Some(cluster_type) = cluster_type
             && state.store.catalog_row(Kind::ClusterType, visible, environment, cluster_type).await?.is_none()
         {
-            return Err(ApiError::not_found(format!("cluster type {cluster_type} in {environment}")));
+            let kind = NameKind::ClusterType;
+            return Err(names::absent(state, visible, kind, cluster_type, Some(environment)).await);
         }
         let lines = state.store.assignment_lines(visible, environment, cluster_type).await?;
         let whose = Whose::of(state, visible, environment).await?;
@@ -109,6 +112,16 @@ impl Known {
             cluster_type: self.name.cluster_type.clone(),
             at: self.name.at.map(|at| moment(at.0.0)),
             commit: source.filter(|_| caller.role != Role::Application).map(|source| source.commit.clone()),
+        }
+    }
+
+    /// Where clusters report now that somebody changed what they run of these workloads.
+    pub async fn changed(&self, state: &ApiState, names: &BTreeSet<String>) -> Result<Vec<String>, ApiError> {
+        let own = self.workloads.iter().filter(|(name, _)| names.contains(*name));
+        let targets: Vec<String> = own.flat_map(|(_, targets)| targets.iter().cloned()).collect();
+        match self.name.at {
+            None => reported::changed(state, &self.name, targets).await,
+            Some(_) => Ok(Vec::new()),
         }
     }
 
@@ -223,7 +236,7 @@ impl Known {
             let all = places.iter().flat_map(|(_, whence)| &whence.published);
             all.filter_map(platform_package).take(MAX_FILES).collect()
         };
-        let delivered = state.rooms.delivered(&packages).await?;
+        let delivered = state.services.delivered(&packages).await?;
         let read = |one: &Published| match delivered.get(&platform_package(one)?)? {
             Delivered::Read(file) => Some(file.clone()),
             Delivered::Gone | Delivered::Unreadable(_) => None,
@@ -267,7 +280,7 @@ impl Known {
         let Some((repo, branch)) = self.branch(state).await? else { return Ok(texts) };
         for (commit, folders) in wanted {
             let folders: Vec<String> = folders.into_iter().collect();
-            if let Some(found) = state.rooms.rendered(&repo, &branch, &commit, &folders).await? {
+            if let Some(found) = state.services.rendered(&repo, &branch, &commit, &folders).await? {
                 texts.insert(commit, found);
             }
         }

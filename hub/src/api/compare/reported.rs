@@ -19,6 +19,10 @@ pub(super) struct Reported {
     contents: BTreeMap<String, Content>,
 }
 
+/// So many clusters are named, and so many assignments.
+const CHANGED_ON: usize = 5;
+const NOTES: usize = 20;
+
 /// Of these targets, which the caller may see.
 pub(super) async fn of(state: &ApiState, side: &SideName, assignments: Vec<String>) -> Result<Reported, ApiError> {
     if assignments.is_empty() {
@@ -42,6 +46,41 @@ pub(super) async fn of(state: &ApiState, side: &SideName, assignments: Vec<Strin
     let desired = state.desired.streams(&state.store).await?;
     reported.contents = contents(state, &packages, &desired).await?;
     Ok(reported)
+}
+
+/// Of these targets: on which clusters somebody changed what runs, in a sentence each.
+pub(super) async fn changed(
+    state: &ApiState,
+    side: &SideName,
+    assignments: Vec<String>,
+) -> Result<Vec<String>, ApiError> {
+    if assignments.is_empty() {
+        return Ok(Vec::new());
+    }
+    let filter = MemberFilter {
+        environment: Some(side.environment.clone()),
+        cluster_type: side.cluster_type.clone(),
+        assignments: Some(assignments),
+        ..MemberFilter::default()
+    };
+    let mut places: BTreeMap<(String, String), (u64, Vec<String>)> = BTreeMap::new();
+    for sum in state.store.drift_sums(&Visible::All, &filter).await? {
+        let named = state.store.drifted_on(&sum.stream, &sum.assignment, &sum.running, CHANGED_ON).await?;
+        let place = places.entry((sum.stream.cluster_type, sum.assignment)).or_default();
+        place.0 += sum.count;
+        place.1.extend(named);
+    }
+    let note = |((cluster_type, target), (count, mut names)): ((String, String), (u64, Vec<String>))| {
+        names.truncate(CHANGED_ON);
+        let more = if count > names.len() as u64 { ", …" } else { "" };
+        let clusters = if count == 1 { "cluster" } else { "clusters" };
+        format!(
+            "{cluster_type}/{target} of {} was changed on {count} {clusters} ({}{more}): the values there aren't known",
+            side.environment,
+            names.join(", ")
+        )
+    };
+    Ok(places.into_iter().take(NOTES).map(note).collect())
 }
 
 impl Reported {

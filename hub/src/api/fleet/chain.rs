@@ -32,6 +32,12 @@ impl Order {
     pub fn place(&self, name: &str) -> (usize, String) {
         (self.0.iter().position(|known| known == name).unwrap_or(self.0.len()), name.to_owned())
     }
+
+    /// `dev, stage, prod`
+    pub fn listed(&self, mut names: Vec<String>) -> String {
+        names.sort_by_cached_key(|name| self.place(name));
+        names.join(", ")
+    }
 }
 
 /// In the order in which a commit reaches them; those that no policy names come last.
@@ -57,14 +63,15 @@ pub(super) async fn along_the_chain(
         };
         environment.rings.sort_by_key(place);
         environment.types.iter_mut().for_each(|found| found.rings.sort_by_key(place));
-        if let Some(row) = rows.get(&environment.name) {
+        let row = rows.get(&environment.name);
+        if let Some(row) = row {
             environment.promote(row);
         }
         let rings: Vec<String> = match rules {
             Some(rules) => rules.rings.iter().map(|ring| ring.name.clone()).collect(),
             None => vec![Stream::ALL.to_owned()],
         };
-        environment.stand(state, visible, &rings, workload).await?;
+        environment.stand(state, visible, &rings, workload, row).await?;
     }
     Ok(found)
 }

@@ -4,30 +4,18 @@
 use std::collections::BTreeSet;
 
 use kedge_rollout::rollout::stop_words;
-use kedge_rollout::{Phase, RingState, RolloutId};
+use kedge_rollout::{Phase, RolloutId};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::FleetEnvironment;
+use super::{FleetEnvironment, reported};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::page::moment;
 use crate::catalog::view::EnvironmentView;
 use crate::store::catalog::Visible;
+use crate::store::promotion::PromotionRow;
 use crate::store::rollout::{RolloutFilter, StoredRollout};
-
-/// A commit of `main` that rings run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RunningCommit {
-    /// Empty: what they had before the oldest rollout that is known.
-    pub commit: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub subject: String,
-    /// The rings that run it; empty: all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rings: Vec<String>,
-}
 
 /// Why an environment doesn't run what Git says, or might not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
@@ -86,6 +74,7 @@ impl FleetEnvironment {
         visible: &Visible,
         rings: &[String],
         workload: Option<&str>,
+        row: Option<&PromotionRow>,
     ) -> Result<(), ApiError> {
         let own = Own::of(state, visible, &self.name, workload).await?;
         let mut blocked: BTreeSet<RolloutId> = BTreeSet::new();
@@ -116,10 +105,12 @@ impl FleetEnvironment {
                 limit: LOOKED_AT,
                 ..RolloutFilter::default()
             };
-            let rollouts: Vec<Passage> = state.store.rollouts(&filter).await?.into_iter().map(Passage::from).collect();
+            let rollouts = state.store.rollouts(&filter).await?;
             let compared = state.store.compared_head(&self.name).await?.map(|head| head.main);
             let base = compared.filter(|main| !main.is_empty()).or_else(|| self.promoted_commit.clone());
-            self.running = running(&rollouts, &blocked, rings, base.as_deref());
+            let standing = row.map(|row| &row.standing);
+            self.running =
+                reported::commits(state, &self.name, rollouts, &blocked, rings, base.as_deref(), standing).await?;
             for one in &mut self.running {
                 if Some(&one.commit) == self.promoted_commit.as_ref() {
                     one.subject = self.promoted_subject.clone().unwrap_or_default();
@@ -175,15 +166,16 @@ impl Own {
 /// What became of a rollout that isn't complete; nothing while it moves. `whole`: with the reason, which may be about other teams.
 fn ended(stored: &StoredRollout, whole: bool) -> Option<StandingNotice> {
     let rollout = &stored.rollout;
+    let halted_by = |by: &String| rollout.halted_by().filter(|_| whole).unwrap_or_else(|| by.clone());
     let (kind, what, at) = match &rollout.phase {
         Phase::RolledBack { why, at } if whole => ("rolledBack", format!("was rolled back: {why}"), at),
         Phase::RolledBack { at, .. } => ("rolledBack", "was rolled back".to_owned(), at),
-        Phase::Aborted { by, at } => ("aborted", format!("was aborted by {by}"), at),
+        Phase::Aborted { by, at } => ("aborted", format!("was aborted by {}", halted_by(by)), at),
         Phase::Stopped { ring, why, at } => ("stopped", format!("stopped: {}", stop_words(ring, why)), at),
-        Phase::Paused { by, at } => ("paused", format!("is paused by {by}"), at),
+        Phase::Paused { by, at } => ("paused", format!("is paused by {}", halted_by(by)), at),
         Phase::Active | Phase::Complete { .. } | Phase::Superseded { .. } => return None,
     };
-    let commit = rollout.cause.main.as_deref().unwrap_or(&rollout.cause.commit);
+    let commit = rollout.cause.named();
     Some(StandingNotice {
         kind: kind.to_owned(),
         text: format!("{} “{}” {what}", commit.get(..10).unwrap_or(commit), rollout.cause.subject),
@@ -201,122 +193,4 @@ async fn held(state: &ApiState, environment: &str, own: &Own) -> Result<Option<S
         several => format!("{several} holds, the first: {} on {} by {}", first.assignment, first.cluster, first.by),
     };
     Ok(Some(StandingNotice { kind: "held".to_owned(), text, ..StandingNotice::default() }))
-}
-
-/// A rollout, as far as it says what rings run.
-struct Passage {
-    id: RolloutId,
-    main: Option<String>,
-    subject: String,
-    phase: Phase,
-    rings: Vec<(String, RingState)>,
-}
-
-impl From<StoredRollout> for Passage {
-    fn from(stored: StoredRollout) -> Passage {
-        let rollout = stored.rollout;
-        Passage {
-            id: rollout.id,
-            main: rollout.cause.main,
-            subject: rollout.cause.subject,
-            phase: rollout.phase,
-            rings: rollout.rings.into_iter().map(|progress| (progress.ring, progress.state)).collect(),
-        }
-    }
-}
-
-/// The commit of each ring. Rollouts come the newest first; `base` is the commit whose files were last compared with all rings.
-fn running(
-    rollouts: &[Passage],
-    blocked: &BTreeSet<RolloutId>,
-    rings: &[String],
-    base: Option<&str>,
-) -> Vec<RunningCommit> {
-    let mut found: Vec<RunningCommit> = Vec::new();
-    for ring in rings {
-        let commit = of_ring(rollouts, blocked, ring, base);
-        let (commit, subject) = commit.unwrap_or_default();
-        match found.iter_mut().find(|known| known.commit == commit) {
-            Some(known) => known.rings.push(ring.clone()),
-            None => found.push(RunningCommit { commit, subject, rings: vec![ring.clone()] }),
-        }
-    }
-    if let [only] = found.as_mut_slice() {
-        only.rings.clear();
-    }
-    found
-}
-
-fn of_ring(
-    rollouts: &[Passage],
-    blocked: &BTreeSet<RolloutId>,
-    ring: &str,
-    base: Option<&str>,
-) -> Option<(String, String)> {
-    let mut behind = false;
-    for rollout in rollouts {
-        let Some((_, reached)) = rollout.rings.iter().find(|(name, _)| name == ring) else { continue };
-        let main = rollout.main.clone();
-        if matches!(reached, RingState::Rolling | RingState::Passed | RingState::Stopped) {
-            match (behind, main) {
-                // What came after it changed nothing.
-                (false, main) => {
-                    let commit = base.map(str::to_owned).or(main.clone())?;
-                    let subject = if main.as_ref() == Some(&commit) { rollout.subject.clone() } else { String::new() };
-                    return Some((commit, subject));
-                }
-                (true, Some(main)) => return Some((main, rollout.subject.clone())),
-                // A change of the environment's own branch: main stood where it was.
-                (true, None) => continue,
-            }
-        }
-        // The ring doesn't have it: it waits, or went back. What Git doesn't ask for any more, nobody lacks.
-        behind |= match &rollout.phase {
-            Phase::RolledBack { .. } | Phase::Aborted { .. } => blocked.contains(&rollout.id),
-            Phase::Superseded { .. } => false,
-            Phase::Active | Phase::Paused { .. } | Phase::Stopped { .. } | Phase::Complete { .. } => true,
-        };
-    }
-    if behind { None } else { base.map(|base| (base.to_owned(), String::new())) }
-}
-
-#[cfg(test)]
-mod tests {
-    use kedge_model::wire::Timestamp;
-
-    use super::*;
-
-    const RINGS: [&str; 2] = ["canary", "rest"];
-
-    /// A rollout of a main commit, with the state of each ring.
-    fn rollout(id: u64, main: &str, states: [RingState; 2], phase: Phase) -> Passage {
-        let rings = RINGS.into_iter().zip(states).map(|(ring, state)| (ring.to_owned(), state)).collect();
-        Passage { id: RolloutId(id), main: Some(main.to_owned()), subject: format!("Say {main}"), phase, rings }
-    }
-
-    fn said(rollouts: &[Passage], blocked: &[u64], base: &str) -> String {
-        let rings: Vec<String> = RINGS.map(str::to_owned).to_vec();
-        let blocked: BTreeSet<RolloutId> = blocked.iter().map(|id| RolloutId(*id)).collect();
-        let found = running(rollouts, &blocked, &rings, Some(base));
-        let one = |one: &RunningCommit| format!("{}{:?}", one.commit, one.rings);
-        found.iter().map(one).collect::<Vec<_>>().join(" ")
-    }
-
-    #[test]
-    fn the_commit_that_runs_is_the_one_that_a_ring_was_given_and_kept() {
-        use RingState::{Passed, Returned, Rolling, Waiting};
-        let at = Timestamp(1);
-        let old = || rollout(1, "old", [Passed, Passed], Phase::Complete { at });
-        let back = || Phase::RolledBack { why: "customers".to_owned(), at };
-        assert_eq!(said(&[old()], &[], "old"), "old[]");
-        assert_eq!(said(&[old()], &[], "newer"), "newer[]", "it changed nothing");
-        let moving = rollout(2, "new", [Rolling, Waiting], Phase::Active);
-        assert_eq!(said(&[moving, old()], &[], "new"), r#"new["canary"] old["rest"]"#);
-        let returned = || rollout(2, "new", [Returned, Waiting], back());
-        assert_eq!(said(&[returned(), old()], &[2], "new"), "old[]");
-        assert_eq!(said(&[returned(), old()], &[], "reverted"), "reverted[]", "Git asks for what runs again");
-        let fixed = rollout(3, "fix", [Passed, Waiting], Phase::Paused { by: "otto".to_owned(), at });
-        assert_eq!(said(&[fixed, returned(), old()], &[], "fix"), r#"fix["canary"] old["rest"]"#);
-        assert_eq!(said(&[returned()], &[2], "new"), "[]", "nobody knows what it had before");
-    }
 }

@@ -1,6 +1,7 @@
-//! What is wrong with changes: rollouts that stopped, were paused or rolled back, and decisions that somebody owes.
+//! What is wrong with changes: rollouts that stopped, were paused, aborted or rolled back, and decisions that somebody owes.
 
-use kedge_rollout::approval::asks_people;
+use kedge_model::command::Command;
+use kedge_rollout::approval::can_approve;
 use kedge_rollout::{Phase, PromotionPhase, RingState};
 
 use super::fold::Found;
@@ -9,6 +10,7 @@ use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
 use crate::api::page::moment;
+use crate::api::promotions::policy_approvals;
 use crate::api::rollouts::{self, view::RolloutView};
 use crate::store::rollout::{RolloutFilter, StoredRollout};
 use crate::web::links;
@@ -22,11 +24,12 @@ const SHORT: usize = 7;
 pub async fn rollouts(state: &ApiState, caller: &Caller, found: &mut Found) -> Result<(), ApiError> {
     let filter = RolloutFilter { unfinished: true, limit: MOST, ..RolloutFilter::default() };
     let mut stored = state.store.rollouts(&filter).await?;
-    for id in state.store.rolled_back().await? {
+    for id in state.store.halted_rollouts().await? {
         stored.extend(state.store.rollout(id).await?);
     }
     for one in stored {
-        let halted = matches!(one.rollout.phase, Phase::Stopped { .. } | Phase::RolledBack { .. });
+        let halted =
+            matches!(one.rollout.phase, Phase::Stopped { .. } | Phase::RolledBack { .. } | Phase::Aborted { .. });
         if !halted && !matches!(one.rollout.phase, Phase::Paused { .. }) && approval(&one).is_none() {
             continue;
         }
@@ -64,15 +67,14 @@ pub async fn promotions(state: &ApiState, found: &mut Found) -> Result<(), ApiEr
                 hint: Some(
                     "the hub tries again by itself; its credential must be allowed to write the branch".to_owned(),
                 ),
-                command: format!("kedge promote {environment}"),
+                command: Command::new("kedge promote").names(&[&environment]).into(),
                 link: links::promotion(&environment),
                 ..ProblemSummary::default()
             });
         }
         let open = row.standing.promotions.iter().find(|promotion| {
             matches!(promotion.phase, PromotionPhase::Waiting | PromotionPhase::Entered)
-                && !promotion.waits_for.is_empty()
-                && promotion.waits_for.iter().all(|why| asks_people(why))
+                && can_approve(&promotion.waits_for)
         });
         if let Some(promotion) = open {
             let commit = short(&promotion.commit);
@@ -89,7 +91,7 @@ pub async fn promotions(state: &ApiState, found: &mut Found) -> Result<(), ApiEr
                     promotion.waits_for.join("; ")
                 ),
                 hint: Some("look at what it changes, then approve it".to_owned()),
-                command: format!("kedge promote approve {environment}"),
+                command: Command::new("kedge promote approve").names(&[&environment]).into(),
                 link: links::promotion(&environment),
                 since: Some(moment(promotion.created_at.0)),
                 ..ProblemSummary::default()
@@ -98,14 +100,15 @@ pub async fn promotions(state: &ApiState, found: &mut Found) -> Result<(), ApiEr
     }
     let policies = state.store.policies().await?;
     if let Some(waiting) = &policies.waiting {
+        let given = policy_approvals(&policies).map(|given| format!("; {given}")).unwrap_or_default();
         found.problems.retain(|problem| problem.code != "PolicyLoosened");
         found.add(ProblemSummary {
             id: format!("approvals/policy/{}", waiting.commit),
             kind: ProblemKind::Approvals,
             severity: ProblemSeverity::Waiting,
-            code: "PolicyWaiting".to_owned(),
+            code: "PolicyLoosened".to_owned(),
             count: 1,
-            message: format!("a looser promotion policy waits for an approval: {}", waiting.reasons.join("; ")),
+            message: format!("a looser promotion policy waits for an approval: {}{given}", waiting.reasons.join("; ")),
             hint: Some("the policy before it stays in force until somebody of the platform team agrees".to_owned()),
             command: "kedge policy --approve --reason TEXT".to_owned(),
             link: "/policy".to_owned(),
@@ -116,11 +119,10 @@ pub async fn promotions(state: &ApiState, found: &mut Found) -> Result<(), ApiEr
     Ok(())
 }
 
-/// The ring that waits for nothing but people, and what is missing.
+/// The ring that waits for people and at most for its time, and what is missing.
 fn approval(stored: &StoredRollout) -> Option<(String, String)> {
     let ring = stored.rollout.rings.iter().find(|ring| ring.state != RingState::Passed)?;
-    let only_people = !ring.waits_for.is_empty() && ring.waits_for.iter().all(|why| asks_people(why));
-    only_people.then(|| (ring.ring.clone(), ring.waits_for.join("; ")))
+    can_approve(&ring.waits_for).then(|| (ring.ring.clone(), ring.waits_for.join("; ")))
 }
 
 fn waits(view: &RolloutView, ring: &str, lacks: &str) -> ProblemSummary {
@@ -152,6 +154,15 @@ fn ended(view: &RolloutView) -> ProblemSummary {
             ProblemSeverity::Error,
             format!("{} was rolled back: {why}", name(view)),
             "what ran before it runs again; fix the change and push: a new rollout takes its place".to_owned(),
+        ),
+        "Aborted" => (
+            "RolloutAborted",
+            ProblemSeverity::Error,
+            format!("{} was {why}", name(view)),
+            format!(
+                "clusters that were reached keep what they have; fix the change and push, or start it again as \
+                 `kedge rollout show {id}` says"
+            ),
         ),
         _ => (
             "RolloutStopped",
@@ -186,7 +197,7 @@ fn of_rollout(view: &RolloutView) -> ProblemSummary {
 }
 
 fn name(view: &RolloutView) -> String {
-    let commit = short(&view.cause.commit);
+    let commit = short(view.cause.named());
     let subject = if view.cause.subject.is_empty() { String::new() } else { format!(" “{}”", view.cause.subject) };
     format!("rollout {} of {commit}{subject} in {}", view.id, view.environment)
 }

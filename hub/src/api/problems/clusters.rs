@@ -1,6 +1,7 @@
 //! What is wrong with clusters: assignments that Failed, clusters that are offline or cloned, certificates that aren't renewed,
 //! drift and holds. All of it from counts and from indexes of the few.
 
+use kedge_model::command::{Command, quote};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold::Found;
@@ -8,12 +9,13 @@ use super::{ProblemExample, ProblemKind, ProblemSeverity, ProblemSummary};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::page::moment;
+use crate::status::tally::Presence;
+use crate::store::agents::holds::HoldWriter;
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::fleet::{FleetFilter, TypeSum};
 use crate::store::api::problems::{ClusterSum, Held};
 use crate::store::catalog::Visible;
 use crate::store::now;
-use crate::truth::tally::Presence;
 use crate::web::links;
 
 pub const FAILED: &str = "AssignmentFailed";
@@ -32,7 +34,7 @@ pub async fn failed(state: &ApiState, visible: &Visible, found: &mut Found) -> R
             count,
             message: format!("{assignment} is Failed on {}", counted(count, "cluster")),
             hint: Some("the agent tries again by itself; fix the cause there, or push a version that works".to_owned()),
-            command: format!("kedge get conditions -e {environment} --condition Failed"),
+            command: Command::new("kedge get conditions").option("-e", environment).then("--condition Failed").into(),
             link: links::query("/conditions", &pairs),
             examples: vec![ProblemExample { assignment: Some(assignment), ..ProblemExample::default() }],
             ..of_clusters(environment, ProblemSeverity::Error)
@@ -74,7 +76,7 @@ pub async fn offline(state: &ApiState, visible: &Visible, found: &mut Found) -> 
                 "look at the hosts and their network; `kedge-agent doctor` on a host says what keeps it from the hub"
                     .to_owned(),
             ),
-            command: format!("kedge get clusters -e {environment} --condition Unknown"),
+            command: Command::new("kedge get clusters").option("-e", &environment).then("--condition Unknown").into(),
             link: links::query("/clusters", &pairs),
             since: first.get(&environment).copied().map(moment),
             ..of_clusters(&environment, ProblemSeverity::Error)
@@ -92,12 +94,15 @@ pub async fn identities(state: &ApiState, visible: &Visible, found: &mut Found) 
             id: format!("clusters/{environment}/ClusterCloned/{cluster_type}"),
             code: "ClusterCloned".to_owned(),
             count,
-            message: format!("two hosts use the identity of {} of {cluster_type}", counted(count, "cluster")),
+            message: format!(
+                "two hosts use the identity of {} of {cluster_type}, or a disk was put back to an earlier state",
+                counted(count, "cluster")
+            ),
             hint: Some(
                 "stop the copy and wipe its /var/lib/kedge, then let the real host join anew: kedge cluster replace NAME"
                     .to_owned(),
             ),
-            command: format!("kedge get clusters -e {environment} --cluster-type {cluster_type}"),
+            command: of_type(&environment, &cluster_type).into(),
             link: links::query("/clusters", &pairs),
             since: Some(moment(first)),
             ..of_clusters(&environment, ProblemSeverity::Error)
@@ -126,7 +131,7 @@ pub async fn identities(state: &ApiState, visible: &Visible, found: &mut Found) 
                  `kedge cluster readmit NAME`; `kedge cluster replace NAME` lets a host join anew"
                     .to_owned(),
             ),
-            command: format!("kedge get clusters -e {environment} --cluster-type {cluster_type} -o wide"),
+            command: of_type(&environment, &cluster_type).then("-o wide").into(),
             link: links::query("/clusters", &pairs),
             ..of_clusters(&environment, if ended { ProblemSeverity::Error } else { ProblemSeverity::Warning })
         });
@@ -159,13 +164,13 @@ pub async fn touched(state: &ApiState, visible: &Visible, found: &mut Found) -> 
                 counted(count, "assignment")
             ),
             hint: Some("take the change back there, or put it into Git".to_owned()),
-            command: format!("kedge drift {environment}"),
+            command: Command::new("kedge drift").names(&[&environment]).into(),
             link: links::query("/drift", &[("environment", &environment)]),
             ..of_clusters(&environment, ProblemSeverity::Warning)
         });
     }
     let mut held: BTreeMap<String, Vec<Held>> = BTreeMap::new();
-    for hold in state.store.held(visible).await? {
+    for hold in state.store.held(visible, None).await? {
         if is_own(&hold.environment, &hold.cluster_type, &hold.assignment) {
             held.entry(hold.environment.clone()).or_default().push(hold);
         }
@@ -174,7 +179,7 @@ pub async fn touched(state: &ApiState, visible: &Visible, found: &mut Found) -> 
         holds.sort_by(|one, other| (&one.cluster, &one.assignment).cmp(&(&other.cluster, &other.assignment)));
         let count = holds.len() as u64;
         let first = holds.iter().min_by_key(|hold| hold.since);
-        let command = first.map(|hold| format!("kedge unhold {} {}", hold.cluster, hold.assignment));
+        let (command, hint) = first.map(end_of).unwrap_or_default();
         let since = first.map(|hold| moment(hold.since.0));
         found.add(ProblemSummary {
             id: format!("clusters/{environment}/Held"),
@@ -185,8 +190,8 @@ pub async fn touched(state: &ApiState, visible: &Visible, found: &mut Found) -> 
                 counted(count, "assignment"),
                 if count == 1 { "is" } else { "are" }
             ),
-            hint: Some("end a hold that isn't needed any more".to_owned()),
-            command: command.unwrap_or_default(),
+            hint: Some(hint),
+            command,
             link: links::query("/clusters", &[("environment", &environment), ("state", "active")]),
             since,
             examples: holds.into_iter().take(TOLD).map(hold_told).collect(),
@@ -194,6 +199,27 @@ pub async fn touched(state: &ApiState, visible: &Visible, found: &mut Found) -> 
         });
     }
     Ok(())
+}
+
+fn of_type(environment: &str, cluster_type: &str) -> Command {
+    Command::new("kedge get clusters").option("-e", environment).option("--cluster-type", cluster_type)
+}
+
+/// What ends a hold: only who made it can, or whoever may speak for them.
+fn end_of(hold: &Held) -> (String, String) {
+    let (cluster, assignment) = (hold.cluster.as_str(), hold.assignment.as_str());
+    let unneeded = "end a hold that isn't needed any more";
+    match hold.writer {
+        HoldWriter::Hub => (Command::new("kedge unhold").names(&[cluster, assignment]).into(), unneeded.to_owned()),
+        HoldWriter::Peer(_) => (
+            Command::new("kedge unhold").then("--peers --reason TEXT").names(&[cluster, assignment]).into(),
+            format!("{unneeded}; this one was made at another cluster of the site"),
+        ),
+        HoldWriter::Cluster => (
+            format!("{} # on {}", Command::new("kedge-agent unhold").names(&[assignment]), quote(cluster)),
+            format!("{unneeded}; this one was made on the host itself, and is ended there"),
+        ),
+    }
 }
 
 fn hold_told(hold: Held) -> ProblemExample {
@@ -206,7 +232,7 @@ fn hold_told(hold: Held) -> ProblemExample {
     }
 }
 
-fn of_clusters(environment: &str, severity: ProblemSeverity) -> ProblemSummary {
+pub(super) fn of_clusters(environment: &str, severity: ProblemSeverity) -> ProblemSummary {
     ProblemSummary {
         kind: ProblemKind::Clusters,
         severity,
@@ -216,7 +242,7 @@ fn of_clusters(environment: &str, severity: ProblemSeverity) -> ProblemSummary {
 }
 
 /// `1 cluster`, `3 clusters`
-fn counted(count: u64, what: &str) -> String {
+pub(super) fn counted(count: u64, what: &str) -> String {
     format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 

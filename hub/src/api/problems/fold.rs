@@ -1,5 +1,6 @@
 //! Which problems are consequences of others, and in which order the rest is told. Pure.
 
+use kedge_model::command::Command;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{ProblemKind, ProblemSeverity, ProblemSummary};
@@ -50,9 +51,10 @@ pub fn fold(mut found: Found, order: &Order) -> Vec<ProblemSummary> {
     spread(&mut kept, found.stale, told, stale);
     for problem in &mut kept {
         problem.brings.extend(brought.remove(&problem.id).unwrap_or_default());
+        problem.environments.sort_by_cached_key(|name| order.place(name));
     }
     kept.sort_by_cached_key(|one| {
-        let place = one.environments.iter().map(|name| order.place(name)).min();
+        let place = one.environments.first().map(|name| order.place(name));
         (one.kind, one.severity, place, one.environments.clone(), one.code.clone(), one.id.clone())
     });
     kept
@@ -93,7 +95,10 @@ fn together(problems: Vec<ProblemSummary>) -> Vec<ProblemSummary> {
                 one.environments.extend(problem.environments);
                 one.since = one.since.take().into_iter().chain(problem.since).min();
                 one.link = crate::web::links::query("/problems", &[("code", &one.code)]);
-                one.command = "kedge get findings".to_owned();
+                one.command = Command::new("kedge get findings")
+                    .option("-l", &format!("code={}", one.code))
+                    .then("-o wide")
+                    .into();
             }
             None => kept.push(problem),
         }
@@ -109,14 +114,16 @@ fn spread(
     told: impl Fn(u64) -> String,
     alone: impl Fn(&str) -> ProblemSummary,
 ) {
+    // One problem of several environments is told the sum once.
+    let mut caused: BTreeMap<usize, u64> = BTreeMap::new();
     for (environment, count) in counts.into_iter().filter(|(_, count)| *count > 0) {
-        let causes = |one: &&mut ProblemSummary| {
+        let causes = |one: &ProblemSummary| {
             matches!(one.kind, ProblemKind::Schedule | ProblemKind::Delivery | ProblemKind::Git)
                 && one.severity == ProblemSeverity::Error
                 && one.environments.contains(&environment)
         };
-        match kept.iter_mut().find(causes) {
-            Some(cause) => cause.brings.push(told(count)),
+        match kept.iter().position(causes) {
+            Some(cause) => *caused.entry(cause).or_default() += count,
             None => {
                 let message = told(count);
                 kept.push(ProblemSummary {
@@ -128,6 +135,9 @@ fn spread(
             }
         }
     }
+    for (cause, count) in caused {
+        kept[cause].brings.push(told(count));
+    }
 }
 
 fn quarantined(environment: &str) -> ProblemSummary {
@@ -137,7 +147,10 @@ fn quarantined(environment: &str) -> ProblemSummary {
         kind: ProblemKind::Schedule,
         severity: ProblemSeverity::Error,
         code: "Quarantined".to_owned(),
-        command: format!("kedge get assignments -e {environment} --state quarantined -o wide"),
+        command: Command::new("kedge get assignments")
+            .option("-e", environment)
+            .then("--state quarantined -o wide")
+            .into(),
         link: crate::web::links::query("/problems", &pairs),
         ..ProblemSummary::default()
     }
@@ -149,7 +162,7 @@ fn stale(environment: &str) -> ProblemSummary {
         kind: ProblemKind::Git,
         severity: ProblemSeverity::Warning,
         code: "Stale".to_owned(),
-        command: format!("kedge get cluster-types -e {environment} -o wide"),
+        command: Command::new("kedge get cluster-types").option("-e", environment).then("-o wide").into(),
         link: crate::web::links::environment(environment),
         ..ProblemSummary::default()
     }

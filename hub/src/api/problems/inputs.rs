@@ -1,5 +1,6 @@
 //! What comes from Git: repositories that can't be read, findings about what they hold, and publishes that don't go through.
 
+use kedge_model::command::Command;
 use std::collections::BTreeMap;
 
 use super::fold::Found;
@@ -64,7 +65,8 @@ pub async fn findings(state: &ApiState, visible: &Visible, found: &mut Found) ->
             count => format!("{count} findings of {code}"),
         };
         let kind = kind_of(&first.finding.stage, &code);
-        let of = if environment.is_empty() { String::new() } else { format!(" -e {environment}") };
+        let command = Command::new("kedge get findings");
+        let command = if environment.is_empty() { command } else { command.option("-e", &environment) };
         found.add(ProblemSummary {
             id: format!("{}/{environment}/{}/{code}", kind.as_str(), severity.as_str()),
             kind,
@@ -73,7 +75,7 @@ pub async fn findings(state: &ApiState, visible: &Visible, found: &mut Found) ->
             count: sum.count,
             message,
             hint: first.finding.hint.clone().or_else(|| way_out(kind)),
-            command: format!("kedge get findings{of} -l code={code} -o wide"),
+            command: command.option("-l", &format!("code={code}")).then("-o wide").into(),
             link: links::query("/problems", &pairs),
             since: Some(moment(sum.since)),
             examples: views.into_iter().map(example).collect(),
@@ -113,7 +115,7 @@ pub async fn environments(state: &ApiState, visible: &Visible, found: &mut Found
                     publish.confirmed
                 ),
                 hint: Some("confirm it if it is meant; else bring the files back in Git".to_owned()),
-                command: format!("kedge publish confirm {name} {kind}"),
+                command: Command::new("kedge publish confirm").names(&[name, kind]).into(),
                 link: links::confirm(name, kind),
                 since: Some(moment(row.updated_at)),
                 ..ProblemSummary::default()
@@ -172,7 +174,7 @@ fn published(name: &str, publish: &PublishView) -> Option<ProblemSummary> {
         count: 1,
         message,
         hint: Some(hint),
-        command: format!("kedge describe environment {name}"),
+        command: Command::new("kedge describe environment").names(&[name]).into(),
         link: links::environment(name),
         ..ProblemSummary::default()
     })

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex;
 
-use super::{ProblemSummary, changes, clusters, fold, inputs};
+use super::{ProblemSummary, changes, clusters, fold, hub, inputs, warnings};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
@@ -69,6 +69,9 @@ fn key(caller: &Caller) -> Option<Vec<String>> {
 async fn made(state: &ApiState, caller: &Caller) -> Result<Vec<ProblemSummary>, ApiError> {
     let visible = caller.visible();
     let mut found = fold::Found::default();
+    if visible == Visible::All {
+        hub::database(&mut found);
+    }
     inputs::repositories(state, &visible, &mut found).await?;
     inputs::findings(state, &visible, &mut found).await?;
     inputs::environments(state, &visible, &mut found).await?;
@@ -80,6 +83,7 @@ async fn made(state: &ApiState, caller: &Caller) -> Result<Vec<ProblemSummary>, 
     clusters::offline(state, &visible, &mut found).await?;
     clusters::identities(state, &visible, &mut found).await?;
     clusters::touched(state, &visible, &mut found).await?;
+    warnings::warnings(state, &visible, &mut found).await?;
     let order = Order::of(state).await?;
     Ok(fold::fold(found, &order))
 }

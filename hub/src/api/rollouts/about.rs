@@ -122,7 +122,7 @@ async fn newest(
             continue;
         }
         let rings = rollout.rings.iter().filter(|progress| ring.is_none_or(|ring| ring == progress.ring));
-        let rings = rings.map(|progress| format!("{} {}", progress.ring, ring_word(progress.state)));
+        let rings = rings.map(|progress| format!("{} {}", progress.ring, ring_word(progress)));
         shown.push(AboutView {
             rollout: rollout.id.0,
             settled: is_settled(state_word(&rollout.phase), rollout.id, &blocked),

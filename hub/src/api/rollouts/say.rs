@@ -84,7 +84,8 @@ pub(super) async fn tell(
     let detail = json!({"reason": word.reason, "ring": ring, "lane": rollout.lane.to_string(), "word": number});
     tx.audit(&caller.did(&action, &format!("rollout {id}"), &rollout.environment, detail)).await?;
     tx.commit().await?;
-    state.rooms.spoken();
+    caller.asked.audited();
+    state.services.spoken();
     taken(state, number).await
 }
 

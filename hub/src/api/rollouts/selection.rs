@@ -35,14 +35,15 @@ pub struct Selector {
 pub struct Selection {
     /// Assignments of streams, as their newest state has them.
     pub streams: BTreeMap<Stream, BTreeSet<String>>,
-    pub unfit: Vec<Unfit>,
+    pub unfit: Vec<NotApplicable>,
     pub held: Vec<HeldView>,
 }
 
 /// A part of a selector that can't be done, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Unfit {
+#[schema(as = Unfit)]
+pub struct NotApplicable {
     pub cluster_type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ring: Option<String>,
@@ -119,7 +120,7 @@ impl Selector {
                         let chosen = selection.streams.entry(seen.stream.clone()).or_default();
                         chosen.insert(entry.assignment.clone());
                     }
-                    Mode::Observe(_) => selection.unfit.push(Unfit {
+                    Mode::Observe(_) => selection.unfit.push(NotApplicable {
                         cluster_type: cluster_type.clone(),
                         ring: Some(ring.clone()),
                         assignment: Some(entry.assignment.clone()),
@@ -130,7 +131,7 @@ impl Selector {
             }
         }
         for (cluster_type, ring) in stateless {
-            selection.unfit.push(Unfit {
+            selection.unfit.push(NotApplicable {
                 cluster_type,
                 ring: Some(ring),
                 assignment: None,

@@ -1,6 +1,8 @@
 //! Bulk: start content again where it was stopped or went back, put a version where a selector says (in Git, because it should
 //! last), restart, re-apply, and let rollouts begin outside their windows.
 
+use std::collections::BTreeSet;
+
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
@@ -13,13 +15,13 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::say;
-use super::selection::{ChosenView, HeldView, Selection, Selector, Unfit};
+use super::selection::{ChosenView, HeldView, NotApplicable, Selection, Selector};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
+use crate::status::tally::Word as Condition;
 use crate::store::now;
-use crate::store::rollout::RolloutFilter;
-use crate::truth::tally::Word as Condition;
+use crate::store::rollout::{BlockedRow, RolloutFilter};
 
 /// What should be started, where.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -76,7 +78,7 @@ pub struct BulkAnswer {
     /// Whole streams.
     pub streams: Vec<ChosenView>,
     /// What the selector names and can't be done.
-    pub unfit: Vec<Unfit>,
+    pub unfit: Vec<NotApplicable>,
     /// Clusters that keep what they have, because a person holds it.
     pub held: Vec<HeldView>,
     /// Rollouts that were told to go on.
@@ -113,6 +115,8 @@ pub async fn start_rollout(
     body: Result<Json<StartBody>, JsonRejection>,
 ) -> Result<(StatusCode, Json<BulkAnswer>), ApiError> {
     let body = body?.0;
+    let action = if body.version.is_some() || body.commit.is_some() { "rollout.pin" } else { "rollout.start" };
+    caller.asked.set(action, &body.workload, &body.environment);
     caller.platform("starting rollouts")?;
     need_reason(&body.reason)?;
     let selector = Selector {
@@ -143,6 +147,13 @@ pub async fn operate(
     body: Result<Json<OperationBody>, JsonRejection>,
 ) -> Result<(StatusCode, Json<BulkAnswer>), ApiError> {
     let OperationBody { kind, selector, now: at_once, reason } = body?.0;
+    let verb = match kind {
+        OperationKind::Restart => "restart",
+        OperationKind::Reapply => "reapply",
+        OperationKind::Now => "now",
+    };
+    let object = selector.workload.as_deref().unwrap_or("*");
+    caller.asked.set(&format!("operation.{verb}"), object, &selector.environment);
     caller.platform("bulk operations")?;
     say::check_reason(&reason)?;
     let mut selection = selector.resolve(&state).await?;
@@ -155,10 +166,10 @@ pub async fn operate(
             return Err(ApiError::conflict("NothingWaits", "no rollout that the selector names waits for its window"));
         }
         OperationKind::Now => format!("{} may begin now", counted(rollouts.len(), "rollout")),
-        OperationKind::Restart => raise(&state, &caller, &selector, &selection, "restart", &reason).await?,
+        OperationKind::Restart => raise(&state, &caller, &selector, &selection, verb, &reason).await?,
         OperationKind::Reapply => {
             keep_failed(&state, &selector, &mut selection).await?;
-            raise(&state, &caller, &selector, &selection, "reapply", &reason).await?
+            raise(&state, &caller, &selector, &selection, verb, &reason).await?
         }
     };
     Ok((StatusCode::ACCEPTED, Json(told(&state, &selector.environment, selection, done, rollouts, None).await?)))
@@ -180,6 +191,13 @@ async fn again(
             rollouts.push(rollout.id.0);
         }
     }
+    let blocked = state.store.rollouts_blocked(&body.environment).await?;
+    let fits = |row: &&BlockedRow| {
+        row.workload == body.workload && body.cluster_type.as_ref().is_none_or(|wanted| *wanted == row.cluster_type)
+    };
+    // Of both lanes together: an assignment counts once.
+    let places: BTreeSet<(String, String)> =
+        blocked.iter().filter(fits).map(|row| (row.cluster_type.clone(), row.assignment.clone())).collect();
     let mut tx = state.store.write().await?;
     let unblocked = tx.unblock(&body.environment, body.cluster_type.as_deref(), Some(&body.workload)).await?;
     if unblocked == 0 && rollouts.is_empty() {
@@ -192,17 +210,30 @@ async fn again(
     let detail = json!({"clusterType": body.cluster_type, "ring": body.ring, "reason": body.reason});
     tx.audit(&caller.did("rollout.start", &body.workload, &body.environment, detail)).await?;
     tx.commit().await?;
-    state.rooms.spoken();
+    state.services.spoken();
     let done = match rollouts.len() {
-        0 => format!(
-            "{} of {} starts again",
-            counted(usize::try_from(unblocked).unwrap_or_default(), "assignment"),
-            body.workload
-        ),
-        more => format!("{} of {} goes on", counted(more, "rollout"), body.workload),
+        0 => {
+            let verb = if places.len() == 1 { "starts" } else { "start" };
+            format!("{} of {} {verb} again", counted(places.len(), "assignment"), body.workload)
+        }
+        more => {
+            let verb = if more == 1 { "goes" } else { "go" };
+            format!("{} of {} {verb} on", counted(more, "rollout"), body.workload)
+        }
     };
     // What others apply was never stopped: it isn't left out.
-    let selection = Selection { unfit: Vec::new(), ..selection };
+    let mut selection = Selection { unfit: Vec::new(), ..selection };
+    if rollouts.is_empty() {
+        let starts = |stream: &Stream, name: &str| places.contains(&(stream.cluster_type.clone(), name.to_owned()));
+        for (stream, names) in &mut selection.streams {
+            names.retain(|name| starts(stream, name));
+        }
+        selection.streams.retain(|_, names| !names.is_empty());
+    }
+    let done = match (rollouts.len(), selection.streams.len()) {
+        (0, rings @ 1..) => format!("{done}, ring by ring, in {}", counted(rings, "stream")),
+        _ => done,
+    };
     told(state, &body.environment, selection, done, rollouts, None).await
 }
 
@@ -245,7 +276,7 @@ async fn pin(
     let file = format!("pins/{name}.yaml");
     let subject = format!("Pin {} to {key} {value}", body.workload);
     let message = format!("{subject}\n\n{}\n\nAsked for by {} through the hub.\n", body.reason, caller.name);
-    let written = state.rooms.write_branch(&body.environment, &file, &text, &message).await?;
+    let written = state.services.write_branch(&body.environment, &file, &text, &message).await?;
     let detail = json!({
         key: value, "clusterType": body.cluster_type, "ring": body.ring, "until": until, "reason": body.reason,
         "file": written.file, "commit": written.commit,
@@ -314,14 +345,14 @@ async fn raise(
     let object = selector.workload.as_deref().unwrap_or("*");
     tx.audit(&caller.did(&format!("operation.{action}"), object, &selector.environment, detail)).await?;
     tx.commit().await?;
-    state.rooms.spoken();
+    state.services.spoken();
     let streams = counted(selection.streams.len(), "stream");
     Ok(format!("{action} asked for {} in {streams}", counted(placements, "assignment")))
 }
 
 /// Only where something failed is there something to try again.
 async fn keep_failed(state: &ApiState, selector: &Selector, selection: &mut Selection) -> Result<(), ApiError> {
-    let filter = crate::store::truth::counts::CountFilter {
+    let filter = crate::store::status::counts::CountFilter {
         environment: &selector.environment,
         cluster_type: selector.cluster_type.as_deref(),
         ring: selector.ring.as_deref(),

@@ -1,7 +1,9 @@
 //! The one question: how many of those that should have it do? Answered from counts, by the exact packages of what changed; its
 //! cost follows streams and changed assignments, never clusters.
 
+mod commit;
 mod gather;
+mod inputs;
 mod text;
 
 use std::collections::BTreeMap;
@@ -19,6 +21,7 @@ use super::view::{CauseView, CountsView, RingProgress};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
+use crate::api::names::{self, Mentioned};
 use crate::api::page::moment;
 
 /// What the question is about; what isn't named is all of it.
@@ -49,10 +52,10 @@ pub struct RolloutStatus {
     pub headline: String,
     /// Everybody who should have it has it, and every ring's gate has passed.
     pub complete: bool,
-    /// It will not become complete by itself: stopped, rolled back, aborted, taken over.
+    /// It will not become complete by itself: stopped, rolled back, aborted, superseded, failed, or no longer on `main`.
     pub over: bool,
     /// `Complete`, `Active`, `Paused`, `Stopped`, `RolledBack`, `Aborted`, `Superseded`; `Unseen` for a commit that the hub hasn't
-    /// met; `Settled` or `Moving` where no policy governs
+    /// met; `Failed` and `Gone` (no longer on `main`) of a commit; `Settled` or `Moving` where no rollout says it
     pub state: String,
     /// What is counted: `clusters`, or `placements` (an assignment on a cluster) when some run several.
     pub unit: &'static str,
@@ -63,6 +66,9 @@ pub struct RolloutStatus {
     #[serde(flatten)]
     pub counts: CountsView,
     pub not_targeted: u64,
+    /// A Pin keeps them on other content than the one that is asked for: neither targeted nor among those that aren't.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pinned: u64,
     /// The most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_reasons: Vec<ReasonView>,
@@ -107,6 +113,9 @@ pub struct LineView {
     /// Rings that a Pin holds on other content.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<String>,
+    /// So many clusters of those rings aren't targeted, because other content was asked for by its name.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub pinned_apart: u64,
     /// Rings that had it and follow other content by now.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub replaced: Vec<String>,
@@ -145,6 +154,11 @@ struct Found {
     passed: bool,
     over: bool,
     state: Option<&'static str>,
+    /// The commit that was asked for is known, whether or not a rollout brought it.
+    judged: bool,
+    /// What keeps environments from having all that Git says.
+    broken: Vec<String>,
+    is_quarantined: bool,
     notes: Vec<String>,
 }
 
@@ -171,34 +185,70 @@ pub async fn rollout_status(
         }
     }
     let found = gather::gather(&state, &caller, &query).await?;
+    if found.is_about_nobody() {
+        names::check(&state, &caller, &query.mentioned()).await?;
+    }
     Ok(Json(found.told()))
 }
 
+impl StatusQuery {
+    /// A commit may be about to bring a workload that nobody has yet.
+    fn mentioned(&self) -> Mentioned<'_> {
+        let of_commit = self.source_commit.is_some() || self.main_commit.is_some();
+        Mentioned {
+            environment: self.environment.as_deref(),
+            cluster_type: self.cluster_type.as_deref(),
+            ring: self.ring.as_deref(),
+            workload: self.workload.as_deref().filter(|_| !of_commit),
+            ..Mentioned::default()
+        }
+    }
+}
+
+impl Line {
+    /// Who should have it, will have its turn, or has a Pin instead.
+    fn all(&self) -> u64 {
+        self.counts.members() + self.view.not_yet + self.view.pinned_apart
+    }
+}
+
 impl Found {
+    /// Nobody should have what is asked about: that may be because a name is mistyped.
+    fn is_about_nobody(&self) -> bool {
+        self.lines.iter().all(|line| line.all() == 0)
+    }
+
     fn told(self) -> RolloutStatus {
         let counts = self.lines.iter().fold(Counts::default(), |sum, line| plus(sum, line.counts));
         let unit = if self.is_per_cluster() { "clusters" } else { "placements" };
         let of = match unit {
             "clusters" => self.members.values().sum(),
-            _ => self.lines.iter().map(|line| line.counts.members() + line.view.not_yet).sum(),
+            _ => self.lines.iter().map(Line::all).sum(),
         };
+        let pinned: u64 = self.lines.iter().map(|line| line.view.pinned_apart).sum();
         let offline = if self.strict { Offline::Incomplete } else { Offline::Complete };
         let reasons: Vec<(String, u64)> = self.reasons.clone().into_iter().collect();
-        let mut answer = Answer::new(of, counts, offline).with_reasons(reasons).with_offline_since(self.offline_since);
-        let settled = answer.complete;
+        let mut answer = Answer::new(of, counts, offline)
+            .with_reasons(reasons)
+            .with_offline_since(self.offline_since)
+            .with_pinned(pinned);
+        let settled = answer.complete || self.only_removes();
         answer.complete = (settled || self.is_replaced()) && self.passed;
         let headline = text::headline(&answer, settled, &self, unit);
+        // As long as the Pins are there, nobody gets it.
+        let over = self.over || (pinned > 0 && self.lines.iter().all(|line| line.all() == line.view.pinned_apart));
         let state = self.state.unwrap_or(if answer.complete { "Settled" } else { "Moving" });
         RolloutStatus {
             headline,
             complete: answer.complete,
-            over: self.over && !answer.complete,
+            over: over && !answer.complete,
             state: state.to_owned(),
             unit,
             targeted: answer.targeted,
             of: answer.of,
             counts: CountsView::default().plus(&counts),
             not_targeted: answer.not_targeted,
+            pinned: answer.pinned,
             failed_reasons: text::reasons(&answer),
             offline_since: self.offline_since.map(|at| moment(at.0)),
             offline_leaves_complete: !self.strict,
@@ -212,6 +262,12 @@ impl Found {
     fn is_replaced(&self) -> bool {
         let gone = |line: &Line| line.counts.members() == 0 && !line.view.replaced.is_empty();
         !self.lines.is_empty() && self.lines.iter().all(gone)
+    }
+
+    /// Nobody should have it, and that is what it is about.
+    fn only_removes(&self) -> bool {
+        let complete = |rollout: &RolloutBrief| rollout.state == "Complete";
+        self.lines.is_empty() && !self.rollouts.is_empty() && self.rollouts.iter().all(complete)
     }
 
     /// No cluster runs two of the assignments: then clusters are counted.

@@ -9,6 +9,7 @@ use kedge_rollout::{Cause, Counts, Item, Phase, Progress, RingState, Rollout, Ro
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use super::ways::WayOut;
 use crate::api::page::moment;
 use crate::rollout::running::state_word;
 use crate::store::rollout::{StoredItem, StoredRollout, Waiting};
@@ -23,7 +24,7 @@ pub struct RolloutView {
     pub lane: String,
     /// `Active`, `Paused`, `Stopped`, `Complete`, `RolledBack`, `Aborted`, `Superseded`
     pub state: String,
-    /// Who paused or aborted it, why it stopped, what took its place.
+    /// Who paused or aborted it, why it stopped, what superseded it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// It was rolled back or aborted, and Git doesn't ask for its content any more: there is nothing left to do.
@@ -55,6 +56,10 @@ pub struct CauseView {
     /// Of the control plane's `main`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub main: Option<String>,
+    /// The commit that wrote the subject, where it is neither `main` nor `commit`: such as an application's that changed what the
+    /// platform's files say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subject_of: Option<String>,
     pub subject: String,
     pub author: String,
 }
@@ -64,7 +69,7 @@ pub struct CauseView {
 #[serde(rename_all = "camelCase")]
 pub struct RingProgress {
     pub ring: String,
-    /// `waiting`, `rolling`, `passed`, `stopped`, `returned`
+    /// `waiting`, `rolling`, `passed`, `stopped`, `returning` (not all its clusters have the old content yet), `returned`
     pub state: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub started_at: Option<String>,
@@ -100,7 +105,7 @@ pub struct RolloutWhole {
     #[serde(flatten)]
     pub rollout: RolloutView,
     pub items: Vec<ItemView>,
-    /// Commits that waited and were taken over, the newest first.
+    /// Commits that waited and were superseded, the newest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<CauseView>,
     /// Newer content that waits behind it.
@@ -108,6 +113,12 @@ pub struct RolloutWhole {
     pub next: Option<CauseView>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub words: Vec<WordView>,
+    /// What can be done, when it was rolled back or aborted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ways_out: Vec<WayOut>,
+    /// Workloads that a person can start again.
+    #[serde(skip)]
+    pub again: BTreeSet<String>,
 }
 
 /// What moves.
@@ -161,7 +172,7 @@ impl RolloutView {
             environment: rollout.environment.clone(),
             lane: rollout.lane.to_string(),
             state: state_word(&rollout.phase).to_owned(),
-            why: why(&rollout.phase),
+            why: why(rollout),
             settled: false,
             cause: CauseView::of(&rollout.cause),
             moves,
@@ -186,6 +197,12 @@ impl RolloutView {
         if self.state == "Stopped" {
             "more failed than the policy allows".clone_into(&mut self.why);
         }
+        // Who did it may be told; what was written about it may be about others.
+        if matches!(self.state.as_str(), "Paused" | "Aborted")
+            && let Some((who, _)) = self.why.split_once(": ")
+        {
+            self.why = who.to_owned();
+        }
         narrow_rings(&mut self.rings);
     }
 }
@@ -200,7 +217,11 @@ pub fn narrow_rings(rings: &mut [RingProgress]) {
     for ring in rings {
         ring.counts = None;
         if !ring.waits_for.is_empty() {
-            ring.waits_for = vec!["its gate, which looks at other teams' workloads too".to_owned()];
+            let why = match ring.state.as_str() {
+                "returning" => "clusters that have not taken the rollback yet",
+                _ => "its gate, which looks at other teams' workloads too",
+            };
+            ring.waits_for = vec![why.to_owned()];
         }
     }
 }
@@ -223,6 +244,8 @@ impl RolloutWhole {
             skipped: stored.skipped.iter().map(CauseView::of).collect(),
             next: next.map(|waiting| CauseView::of(&waiting.cause)),
             words: stored.rollout.words.iter().map(WordView::of).collect(),
+            ways_out: Vec::new(),
+            again: BTreeSet::new(),
         }
     }
 }
@@ -261,9 +284,15 @@ impl CauseView {
         CauseView {
             commit: cause.commit.clone(),
             main: cause.main.clone(),
+            subject_of: cause.subject_of.clone(),
             subject: cause.subject.clone(),
             author: cause.author.clone(),
         }
+    }
+
+    /// The commit that people know it by.
+    pub fn named(&self) -> &str {
+        self.subject_of.as_deref().or(self.main.as_deref()).unwrap_or(&self.commit)
     }
 }
 
@@ -272,7 +301,7 @@ impl RingProgress {
         let total = progress.counts.iter().fold(CountsView::default(), |sum, counts| sum.plus(counts));
         RingProgress {
             ring: progress.ring.clone(),
-            state: ring_word(progress.state).to_owned(),
+            state: ring_word(progress).to_owned(),
             started_at: progress.started_at.map(|at| moment(at.0)),
             steady_since: progress.steady_since.map(|at| moment(at.0)),
             passed_at: progress.passed_at.map(|at| moment(at.0)),
@@ -318,24 +347,26 @@ impl WordView {
     }
 }
 
-pub fn ring_word(state: RingState) -> &'static str {
-    match state {
+pub fn ring_word(progress: &Progress) -> &'static str {
+    match progress.state {
         RingState::Waiting => "waiting",
         RingState::Rolling => "rolling",
         RingState::Passed => "passed",
         RingState::Stopped => "stopped",
+        RingState::Returned if progress.is_going_back() => "returning",
         RingState::Returned => "returned",
     }
 }
 
-fn why(phase: &Phase) -> String {
-    match phase {
+fn why(rollout: &Rollout) -> String {
+    let by = || rollout.halted_by().unwrap_or_default();
+    match &rollout.phase {
         Phase::Active | Phase::Complete { .. } => String::new(),
-        Phase::Paused { by, .. } => format!("paused by {by}"),
+        Phase::Paused { .. } => format!("paused by {}", by()),
         Phase::Stopped { ring, why, .. } => stop_words(ring, why),
         Phase::RolledBack { why, .. } => why.clone(),
-        Phase::Aborted { by, .. } => format!("aborted by {by}"),
-        Phase::Superseded { by, .. } => format!("rollout {by} took its place"),
+        Phase::Aborted { .. } => format!("aborted by {}", by()),
+        Phase::Superseded { by, .. } => format!("superseded by rollout {by}"),
     }
 }
 
@@ -344,9 +375,10 @@ pub fn waits_for(rollout: &Rollout) -> Vec<String> {
     let current = rollout.rings.iter().find(|ring| ring.state != RingState::Passed);
     let ring = current.map(|ring| ring.waits_for.iter().map(|why| stop_words(&ring.ring, why)));
     let told: Vec<String> = ring.into_iter().flatten().collect();
-    match why(&rollout.phase) {
+    match why(rollout) {
         why if why.is_empty() => told,
-        why => std::iter::once(why).chain(told).collect(),
+        // A ring that stopped says the same as its rollout.
+        why => std::iter::once(why.clone()).chain(told.into_iter().filter(|told| *told != why)).collect(),
     }
 }
 

@@ -3,18 +3,19 @@
 mod fleet;
 mod lists;
 mod numbers;
+mod order;
 mod problems;
 #[cfg(feature = "figures")]
 mod scale;
 mod search;
 
 use kedge_model::wire::{ClusterId, Digest, Generation, PackagesKey, SigningKey, Stream, Timestamp};
-use kedge_status::{Condition, Nonce, Report, StatusDocument};
+use kedge_status::{Condition, Nonce, Report, Severity, StatusDocument, Warning};
 use serde_json::Value;
 
 use super::fixture::Hub;
+use crate::status::prepared::Prepared;
 use crate::store::now;
-use crate::truth::prepared::Prepared;
 
 pub const HELLO: &str = "hello-functional-test";
 pub const SPY: &str = "spy-functional-test";
@@ -66,6 +67,11 @@ pub fn report(condition: Condition, running: &str) -> Report {
 
 /// A member in the streams of `dev`.
 pub async fn join(hub: &Hub, new: Newcomer<'_>) -> ClusterId {
+    join_warning(hub, new, &[]).await
+}
+
+/// The same, and its agent warns of something.
+pub async fn join_warning(hub: &Hub, new: Newcomer<'_>, warnings: &[(&str, Severity, &str)]) -> ClusterId {
     let key = SigningKey::from_seed(&[new.number; 32]).unwrap();
     let id = ClusterId::of_public_key(key.public().as_bytes());
     let mut tx = hub.store.write().await.unwrap();
@@ -91,6 +97,11 @@ pub async fn join(hub: &Hub, new: Newcomer<'_>) -> ClusterId {
         let mut document = StatusDocument::new(key.public(), 1, Nonce([new.number; 16]));
         for (assignment, report) in told {
             document.set_report(assignment, report).unwrap();
+        }
+        for (code, severity, message) in warnings {
+            let since = Timestamp(SILENT_SINCE + i64::from(new.number));
+            let warning = Warning { severity: *severity, message: (*message).to_owned(), since, clock: 0 };
+            document.set_warning(code, &warning).unwrap();
         }
         let envelope = document.seal(&key, now(), None).unwrap();
         let prepared = Prepared::read(&[envelope], now(), Some(id)).unwrap();

@@ -54,7 +54,7 @@ async fn an_earlier_time_is_read_from_states_and_published_files(hub: Hub) {
     hub.state_of("dev", "drone", 1, 1_000_000, &json!([one, entry("spy-functional-test", "1", "c1")])).await;
     hub.state_of("dev", "drone", 2, 9_000_000, &json!([two])).await;
     {
-        let mut rendered = hub.rooms.rendered.lock().unwrap();
+        let mut rendered = hub.services.rendered.lock().unwrap();
         rendered.insert("c1".to_owned(), "REGION: south\nDB_PASSWORD: hunter1\nPIN: \"0815\"\n".to_owned());
         rendered.insert("c2".to_owned(), "REGION: west\nDB_PASSWORD: hunter2\nPIN: \"4711\"\n".to_owned());
     }
@@ -127,7 +127,7 @@ async fn plans_are_for_those_who_may_see_what_they_show(hub: Hub) {
     for token in [&hub.viewer, &hub.team] {
         hub.post(token, "/plan", pasted.clone()).await.refused(403, "Forbidden");
     }
-    let asked = hub.rooms.asked();
+    let asked = hub.services.asked();
     assert_eq!(asked[0], "plan dev Some(\"feature\") Some(Main) []");
     assert_eq!(asked[3], "plan dev None None [\"a.yaml\", \"b.yaml\"]");
     hub.post(&hub.platform, "/plan", json!({"environment": "dev"})).await.refused(400, "NothingToPlan");

@@ -23,7 +23,7 @@ use tower::ServiceExt as _;
 use crate::airgap::{Export, Import, Imported, Order, Outcome, What};
 use crate::api::{
     ApiError, ApiState, Caller, ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
-    Rooms, SignWish, SignedRequest, TruthSeen, WrittenView, router,
+    ReportedStatus, Services, SignWish, SignedRequest, WrittenView, router,
 };
 use crate::catalog::testing;
 use crate::catalog::{self, CatalogNotes};
@@ -32,15 +32,15 @@ use crate::config;
 use crate::connections::proxies::Proxies;
 use crate::metrics::Metrics;
 use crate::pack::Delivered;
+use crate::preview::view::PlanView;
+use crate::preview::{Audience, Wish};
 use crate::store::tokens::Role;
-use crate::store::{Store, Term, Tx, trial};
-use crate::trial::view::PlanView;
-use crate::trial::{Audience, Wish};
+use crate::store::{Store, Term, Tx, test_database};
 
 pub struct Hub {
     pub store: Store,
     pub router: Router,
-    pub rooms: Arc<FakeRooms>,
+    pub services: Arc<FakeServices>,
     pub stop: watch::Sender<bool>,
     pub platform: String,
     pub administrator: String,
@@ -59,14 +59,16 @@ pub struct Answer {
 
 /// Remembers what was asked of it.
 #[derive(Default)]
-pub struct FakeRooms {
+pub struct FakeServices {
     pub asked: Mutex<Vec<String>>,
     /// What every cluster says, instead of that all is well.
-    pub told: Mutex<Option<TruthSeen>>,
+    pub told: Mutex<Option<ReportedStatus>>,
     /// What every assignment's configuration was in a commit.
     pub rendered: Mutex<BTreeMap<String, String>>,
     /// The configuration inside platform packages, by their digests.
     pub delivered: Mutex<BTreeMap<Digest, String>>,
+    /// Whether the one commit is the other one's ancestor.
+    pub behind: Mutex<BTreeMap<(String, String), bool>>,
 }
 
 impl Hub {
@@ -80,19 +82,19 @@ impl Hub {
 
     /// With other settings of its listener.
     pub async fn with(change: impl FnOnce(&mut config::Api)) -> Hub {
-        let (folder, store) = trial::sqlite().await;
+        let (folder, store) = test_database::sqlite().await;
         Hub::over(store, Some(folder), change).await
     }
 
     /// None, and the test says that it is skipped, where there is no PostgreSQL.
     pub async fn on_postgres() -> Option<Hub> {
-        Some(Hub::over(trial::postgres().await?, None, |_| {}).await)
+        Some(Hub::over(test_database::postgres().await?, None, |_| {}).await)
     }
 
     async fn over(store: Store, folder: Option<TempDir>, change: impl FnOnce(&mut config::Api)) -> Hub {
         let scheduler = testing::scheduler();
         catalog::update(&store, Term(0), "dev", &scheduler, None, &testing::notes()).await.unwrap();
-        let rooms = Arc::new(FakeRooms::default());
+        let services = Arc::new(FakeServices::default());
         let (stop, shutdown) = watch::channel(false);
         let mut config = config::Api {
             listen: SocketAddr::from(([127, 0, 0, 1], 0)),
@@ -104,7 +106,7 @@ impl Hub {
             trusted_proxies: Proxies::default(),
         };
         change(&mut config);
-        let state = ApiState::new(store.clone(), rooms.clone(), Arc::new(Metrics::new()), &config, shutdown);
+        let state = ApiState::new(store.clone(), services.clone(), Arc::new(Metrics::new()), &config, shutdown);
         let token = async |name: &str, role, workspaces: &[String]| {
             store.add_api_token(name, role, workspaces, None).await.unwrap().1
         };
@@ -113,7 +115,7 @@ impl Hub {
         let viewer = token("victor", Role::Viewer, &[]).await;
         let team = token("harbour", Role::Application, &["harbour".to_owned()]).await;
         let router = router(state.clone()).merge(crate::web::router(state));
-        Hub { router, store, rooms, stop, platform, administrator, viewer, team, _folder: folder }
+        Hub { router, store, services, stop, platform, administrator, viewer, team, _folder: folder }
     }
 
     pub async fn get(&self, token: &str, path: &str) -> Answer {
@@ -245,7 +247,7 @@ impl Answer {
     }
 }
 
-impl FakeRooms {
+impl FakeServices {
     fn note(&self, text: String) {
         self.asked.lock().unwrap().push(text);
     }
@@ -256,7 +258,7 @@ impl FakeRooms {
 }
 
 #[async_trait]
-impl Rooms for FakeRooms {
+impl Services for FakeServices {
     async fn create_join_token(&self, _: &mut Tx, wish: JoinWish) -> Result<MadeToken, ApiError> {
         self.note(format!("join token for {} {} x{}", wish.environment, wish.cluster_type, wish.uses));
         Ok(MadeToken { id: "j1".to_owned(), text: "kedge-join-1.secret".to_owned() })
@@ -357,7 +359,10 @@ impl Rooms for FakeRooms {
             count,
         };
         let all = vec![count("hello-functional-test", "Converged", 73), count("spy-functional-test", "Failed", 27)];
-        let wanted = |seen: &CountSeen| query.assignment.as_ref().is_none_or(|wanted| *wanted == seen.assignment);
+        let is = |wanted: &Option<String>, seen: &str| wanted.as_ref().is_none_or(|wanted| wanted == seen);
+        let wanted = |seen: &CountSeen| {
+            query.environment == "dev" && is(&query.ring, &seen.ring) && is(&query.assignment, &seen.assignment)
+        };
         Ok(all.into_iter().filter(wanted).collect())
     }
 
@@ -383,7 +388,7 @@ impl Rooms for FakeRooms {
         Ok(assignment == "hello-functional-test")
     }
 
-    async fn truth(&self, _: &ClusterId) -> Result<TruthSeen, ApiError> {
+    async fn reported_status(&self, _: &ClusterId) -> Result<ReportedStatus, ApiError> {
         if let Some(told) = self.told.lock().unwrap().clone() {
             return Ok(told);
         }
@@ -401,10 +406,13 @@ impl Rooms for FakeRooms {
             drift: None,
         };
         let conditions = vec![seen("hello-functional-test"), seen("spy-functional-test")];
-        Ok(TruthSeen { conditions, ..TruthSeen::default() })
+        Ok(ReportedStatus { conditions, ..ReportedStatus::default() })
     }
 
     async fn confirm_publish(&self, caller: &Caller, environment: &str, cluster_type: &str) -> Result<(), ApiError> {
+        if cluster_type != "drone" {
+            return Err(ApiError::new(StatusCode::NOT_FOUND, "NothingWaits", "nothing waits"));
+        }
         self.note(format!("{} confirms {environment}/{cluster_type}", caller.name));
         Ok(())
     }
@@ -437,6 +445,10 @@ impl Rooms for FakeRooms {
         let Some(text) = texts.get(commit) else { return Ok(None) };
         let file = |folder: &String| (folder.clone(), Some(Rendered { file: ConfigFile::Yaml, text: text.clone() }));
         Ok(Some(folders.iter().map(file).collect()))
+    }
+
+    async fn is_behind(&self, _: &str, older: &str, newer: &str) -> Result<Option<bool>, ApiError> {
+        Ok(self.behind.lock().unwrap().get(&(older.to_owned(), newer.to_owned())).copied())
     }
 
     async fn delivered(&self, packages: &BTreeSet<Digest>) -> Result<BTreeMap<Digest, Delivered>, ApiError> {

@@ -116,7 +116,7 @@ async fn writes_are_for_those_they_belong_to(hub: Hub) {
             assert_eq!(answer.status.as_u16(), status, "{method} {path}: {}", answer.text);
         }
     }
-    let asked = hub.rooms.asked();
+    let asked = hub.services.asked();
     assert!(asked.iter().any(|line| line == "anna confirms dev/drone"), "{asked:?}");
 }
 

@@ -12,7 +12,7 @@ use crate::store::now;
 
 pub const COMMIT: &str = "1f0e0d0c0b0a09080706050403020100f0e0d0c0";
 
-fn rules(offline: Offline) -> EnvironmentPolicy {
+pub fn rules(offline: Offline) -> EnvironmentPolicy {
     let rings =
         vec![Ring::new("canary", Members::Selected("size=small".parse().unwrap())), Ring::new("rest", Members::Rest)];
     EnvironmentPolicy { rings, offline, ..EnvironmentPolicy::new("dev", Vec::new()) }
@@ -36,7 +36,7 @@ pub async fn govern(hub: &Hub, offline: Offline) {
     govern_by(hub, rules(offline)).await;
 }
 
-async fn govern_by(hub: &Hub, rules: EnvironmentPolicy) {
+pub async fn govern_by(hub: &Hub, rules: EnvironmentPolicy) {
     let policy = PromotionPolicy { promoter: Promoter::Kedge, environments: vec![rules] };
     let body = serde_json::to_string(&policy).unwrap();
     let sql = "INSERT INTO policies (slot, body, digest, commit_id, subject, author, reasons, words, since) \
@@ -46,12 +46,8 @@ async fn govern_by(hub: &Hub, rules: EnvironmentPolicy) {
 
 /// Moves hello's functional test on drones: in `canary` since a while, `rest` waits.
 pub async fn rolls(hub: &Hub, offline: Offline, change: impl FnOnce(&mut Rollout)) {
-    let cause = Cause {
-        commit: COMMIT.to_owned(),
-        main: None,
-        subject: "faster".to_owned(),
-        author: "Ada <ada@example.org>".to_owned(),
-    };
+    let cause =
+        Cause { subject: "faster".to_owned(), author: "Ada <ada@example.org>".to_owned(), ..Cause::of_commit(COMMIT) };
     let lane = Lane::Source { repo: "https://git.example/app".to_owned(), reference: "main".to_owned() };
     let mut rollout =
         Rollout::new(RolloutId(7), "dev", lane, cause, Arc::new(rules(offline)), Arc::from([]), Timestamp(1000));
@@ -189,7 +185,7 @@ async fn a_commit_that_nobody_knows_or_that_was_taken_over_is_said_so(hub: Hub) 
         (&taken["state"], &taken["over"], &taken["complete"]),
         (&json!("Superseded"), &json!(true), &json!(false))
     );
-    assert_eq!(taken["notes"][0], "0123456789 was taken over by 1f0e0d0c0b in dev before its turn");
+    assert_eq!(taken["notes"][0], "0123456789 was superseded by 1f0e0d0c0b in dev before its turn");
     hub.get(&hub.viewer, "/rollout-status?sourceCommit=nonsense").await.refused(400, "BadCommit");
 }
 
@@ -233,7 +229,7 @@ async fn words_are_for_the_platform_team_and_are_in_the_audit_log(hub: Hub) {
     hub.post(&hub.platform, "/rollouts/7/pause", json!({"ring": "rest"})).await.refused(400, "BadBody");
     hub.post(&hub.platform, "/rollouts/7/resume", json!({})).await.refused(409, "NothingToResume");
     hub.post(&hub.platform, "/rollouts/7/pause", json!({"reason": "line 4"})).await.ok();
-    assert!(hub.rooms.asked().contains(&"spoken".to_owned()));
+    assert!(hub.services.asked().contains(&"spoken".to_owned()));
     let audit = hub.get(&hub.viewer, "/audit?action=rollout.").await.ok().body;
     let entry = &audit["items"][0];
     assert_eq!(
@@ -241,6 +237,14 @@ async fn words_are_for_the_platform_team_and_are_in_the_audit_log(hub: Hub) {
         (&json!("rollout.pause"), &json!("anna"), &json!("rollout 7"))
     );
     assert_eq!(entry["detail"]["reason"], "line 4");
+    let tried: Vec<&str> =
+        audit["items"].as_array().unwrap().iter().map(|item| item["action"].as_str().unwrap()).collect();
+    assert_eq!(
+        tried,
+        ["rollout.pause", "rollout.resume", "rollout.pause", "rollout.override", "rollout.dance", "rollout.pause"]
+    );
+    let of_dev = hub.get(&hub.viewer, "/audit?action=rollout.&environment=dev").await.ok().body;
+    assert_eq!(of_dev["items"], audit["items"], "refused or not, a write has its environment");
     leads.abort();
     let leads = leader(&hub, Some("the leader knows better"));
     let refused = hub.post(&hub.platform, "/rollouts/7/pause", json!({})).await.refused(409, "Refused");
@@ -314,7 +318,7 @@ async fn a_version_that_should_last_is_written_to_git(hub: Hub) {
         "until": "2999-12-01", "reason": "the driver: \"x\" #1"});
     let done = hub.post(&hub.platform, "/rollouts", body.clone()).await.ok().body;
     assert_eq!(done["written"]["commit"], "c0ffee");
-    let asked = hub.rooms.asked().join("\n");
+    let asked = hub.services.asked().join("\n");
     let file = done["written"]["file"].as_str().unwrap();
     assert!(file.starts_with("pins/hello-") && file.ends_with(".yaml"), "{file}");
     let text = asked.split_once(".yaml\n").unwrap().1;
@@ -341,7 +345,31 @@ async fn a_version_that_should_last_is_written_to_git(hub: Hub) {
     run(&hub, sql, &[]).await;
     let again = json!({"environment": "dev", "workload": "hello", "reason": "mended"});
     let done = hub.post(&hub.platform, "/rollouts", again).await.ok().body;
-    assert_eq!(done["done"], "1 assignment of hello starts again");
+    let said = done["done"].as_str().unwrap();
+    assert!(said.starts_with("1 assignment of hello starts again"), "{said}");
+    for (lane, cluster_type) in [("platform", "drone"), ("https://h/app@main", "drone"), ("platform", "large")] {
+        let sql = format!(
+            "INSERT INTO rollout_blocked (environment, lane, cluster_type, assignment, workload, fingerprint, rollout) \
+             VALUES ('dev', '{lane}', '{cluster_type}', 'hello-functional-test', 'hello', 'f', 7)"
+        );
+        run(&hub, &sql, &[]).await;
+    }
+    let again = json!({"environment": "dev", "workload": "hello", "reason": "mended"});
+    let done = hub.post(&hub.platform, "/rollouts", again).await.ok().body;
+    let said = done["done"].as_str().unwrap();
+    assert!(said.starts_with("2 assignments of hello start again"), "of two lanes it counts once: {said}");
+}
+
+/// Takes words on promotions as the leader does.
+fn promotion_leader(hub: &Hub) -> tokio::task::JoinHandle<()> {
+    let store = hub.store.clone();
+    tokio::spawn(async move {
+        loop {
+            let sql = "UPDATE promotion_words SET taken_at = 1 WHERE taken_at IS NULL";
+            sqlx::query(sql).execute(store.pool()).await.unwrap();
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    })
 }
 
 async fn promotions_and_evidence_are_shown_and_words_need_a_role_and_a_reason(hub: Hub) {
@@ -354,7 +382,19 @@ async fn promotions_and_evidence_are_shown_and_words_need_a_role_and_a_reason(hu
     hub.post(&hub.viewer, "/promotions/dev", json!({})).await.refused(403, "Forbidden");
     hub.post(&hub.platform, "/promotions/dev", json!({"override": true})).await.refused(400, "ReasonNeeded");
     hub.post(&hub.platform, "/promotions/dev", json!({"commit": "nonsense"})).await.refused(400, "BadCommit");
+    hub.post(&hub.platform, "/promotions/dev/approve", json!({})).await.refused(409, "NothingWaits");
     hub.post(&hub.platform, "/policy/approve", json!({})).await.refused(409, "NothingWaits");
+    // Who names no commit means the one that waits, and the log says which that was.
+    let promotion = |commit: &str, phase: &str| json!({"commit": commit, "subject": "s", "author": "a", "phase": {"phase": phase}, "createdAt": 1});
+    let standing = json!({"current": "old", "promotions": [promotion(COMMIT, "waiting"), promotion("old", "passed")]});
+    let sql = "INSERT INTO promotions (environment, body, updated_at, tick) VALUES ('dev', $1, 1, 1)";
+    run(&hub, sql, &[&standing.to_string()]).await;
+    let leads = promotion_leader(&hub);
+    hub.post(&hub.platform, "/promotions/dev/approve", json!({"reason": "fine"})).await.ok();
+    leads.abort();
+    let entry =
+        hub.get(&hub.viewer, "/audit?action=promotion.&environment=dev&limit=1").await.ok().body["items"][0].clone();
+    assert_eq!((&entry["object"], &entry["detail"]["commit"]), (&json!(COMMIT), &json!(COMMIT)), "{entry:#}");
     let statement = json!({"_type": "https://in-toto.io/Statement/v1"});
     use base64::Engine as _;
     let payload = base64::engine::general_purpose::STANDARD.encode(statement.to_string());
@@ -369,7 +409,7 @@ async fn promotions_and_evidence_are_shown_and_words_need_a_role_and_a_reason(hu
     hub.get(&hub.team, "/evidence").await.refused(403, "Forbidden");
 }
 
-async fn pages_of_clusters_and_assignments_tell_of_rings_rollouts_and_slots(hub: Hub) {
+async fn pages_of_clusters_and_assignments_tell_of_rings_rollouts_and_permits(hub: Hub) {
     govern(&hub, Offline::Complete).await;
     rolls(&hub, Offline::Complete, |_| {}).await;
     let id: ClusterId = hub.cluster(1, "drone-1", "drone", "{}").await;
@@ -400,5 +440,5 @@ on_each_database!(
     a_restart_is_for_whole_streams_and_says_what_does_not_fit,
     a_version_that_should_last_is_written_to_git,
     promotions_and_evidence_are_shown_and_words_need_a_role_and_a_reason,
-    pages_of_clusters_and_assignments_tell_of_rings_rollouts_and_slots,
+    pages_of_clusters_and_assignments_tell_of_rings_rollouts_and_permits,
 );

@@ -134,7 +134,13 @@ async fn what_cannot_be_understood_is_named(hub: Hub) {
     let big = json!({"person": "anna", "name": "x".repeat(100_000), "role": "viewer"});
     hub.post(&hub.administrator, "/access-tokens", big).await.refused(413, "TooLarge");
     let wrong = json!({"environment": "dev", "clusterType": "dron"});
-    hub.post(&hub.platform, "/join-tokens", wrong).await.refused(422, "UnknownClusterType");
+    let answer = hub.post(&hub.platform, "/join-tokens", wrong).await.refused(422, "UnknownClusterType");
+    assert_eq!(answer.body["nearest"], "drone", "{}", answer.text);
+    let path = "/environments/dev/cluster-types/dron/confirm";
+    let answer = hub.post(&hub.platform, path, json!(null)).await.refused(404, "UnknownName");
+    assert_eq!(answer.body["nearest"], "drone", "{}", answer.text);
+    let path = "/environments/dev/cluster-types/large/confirm";
+    hub.post(&hub.platform, path, json!(null)).await.refused(404, "NothingWaits");
     let wrong = json!({"environment": "dev", "clusterType": "drone", "expires": "7 days"});
     hub.post(&hub.platform, "/join-tokens", wrong).await.refused(400, "BadExpiry");
     for body in [
@@ -182,6 +188,9 @@ async fn every_write_is_in_the_audit_log_done_or_refused(hub: Hub) {
     assert_eq!(items[0]["address"], "10.0.0.7");
     assert!(!audit.text.contains(made.body["token"].as_str().unwrap()), "never a secret");
     assert_eq!((items[1]["who"].as_str(), items[1]["result"].as_str()), (Some("victor"), Some("refused: Forbidden")));
+    // A refused write is found by what it was about, as one that is done.
+    assert_eq!((&items[1]["action"], &items[1]["environment"]), (&"cluster.retire".into(), &items[2]["environment"]));
+    assert_eq!(items[1]["object"], items[2]["object"]);
     assert_eq!(items[2]["action"], "cluster.move");
     assert_eq!(items[2]["detail"]["to"]["clusterType"], "large");
     assert_eq!(items[2]["result"], "done");
@@ -189,7 +198,36 @@ async fn every_write_is_in_the_audit_log_done_or_refused(hub: Hub) {
     let next = first.body["next"].as_str().unwrap();
     let rest = hub.get(&hub.platform, &format!("/audit?limit=2&cursor={next}")).await.ok();
     assert_eq!(rest.body["items"].as_array().unwrap().len(), 1);
-    assert_eq!(hub.get(&hub.platform, "/audit?action=cluster.").await.ok().body["items"].as_array().unwrap().len(), 1);
+    assert_eq!(hub.get(&hub.platform, "/audit?action=cluster.").await.ok().body["items"].as_array().unwrap().len(), 2);
+}
+
+/// The log is kept for ever: who may write nothing can't fill it.
+async fn refused_writes_do_not_fill_the_log(hub: Hub) {
+    for number in 0..60 {
+        hub.post(&hub.viewer, "/people", json!({"name": format!("x{number}")})).await.refused(403, "Forbidden");
+        hub.post(&hub.viewer, &format!("/nowhere/{number}"), json!({})).await.refused(404, "NoSuchRoute");
+    }
+    let of = async |query: &str| hub.get(&hub.platform, query).await.ok().body["items"].as_array().unwrap().len();
+    assert_eq!(of("/audit?action=person.&limit=500").await, 1);
+    assert_eq!(of("/audit?limit=500").await, 21, "few actions are told apart");
+    hub.post(&hub.team, "/people", json!({"name": "x"})).await.refused(403, "Forbidden");
+    assert_eq!(of("/audit?action=person.&limit=500").await, 2, "another token's first is said at once");
+}
+
+/// Who tries the secrets of a token that there is leaves that token's name.
+async fn guesses_at_a_known_token_are_in_the_log_by_its_id(hub: Hub) {
+    let id = hub.get(&hub.platform, "/whoami").await.ok().body["token"].as_str().unwrap().to_owned();
+    let strange = format!("kedge_{}_{}", "0".repeat(16), "0".repeat(64));
+    let unknown = hub.get(&strange, "/whoami").await.refused(401, "UnknownToken");
+    for secret in 0..30 {
+        let guessed = hub.get(&format!("kedge_{id}_{secret:064x}"), "/whoami").await.refused(401, "UnknownToken");
+        assert_eq!(guessed.text, unknown.text, "an answer tells nobody which ids there are");
+    }
+    let audit = hub.get(&hub.platform, "/audit?action=login").await.ok();
+    let items = audit.body["items"].as_array().unwrap();
+    assert_eq!(items.len(), 2, "{}", audit.text);
+    assert_eq!((items[0]["object"].as_str(), &items[0]["detail"]["personName"]), (Some(id.as_str()), &json!("anna")));
+    assert_eq!((&items[0]["who"], &items[1]["object"]), (&json!("unknown"), &json!("")));
 }
 
 async fn one_name_for_several_clusters_asks_which(hub: Hub) {
@@ -198,7 +236,7 @@ async fn one_name_for_several_clusters_asks_which(hub: Hub) {
     let answer = hub.post(&hub.platform, "/clusters/twin/retire", json!({})).await.refused(409, "Ambiguous");
     assert!(answer.body["hint"].as_str().unwrap().contains(&first.to_string()));
     hub.post(&hub.platform, &format!("/clusters/{first}/retire"), json!({})).await.ok();
-    assert_eq!(hub.rooms.asked(), [format!("retire {first}"), format!("changed {first}")]);
+    assert_eq!(hub.services.asked(), [format!("retire {first}"), format!("changed {first}")]);
 }
 
 #[tokio::test]
@@ -235,7 +273,7 @@ async fn hooks_are_heard_when_they_are_signed_and_small(hub: Hub) {
     hub.call(hook(false, 10)).await.refused(401, "BadSignature");
     hub.call(hook(true, 2 * 1024 * 1024)).await.refused(413, "BadBody");
     assert_eq!(hub.call(hook(true, 10)).await.status, StatusCode::ACCEPTED);
-    assert_eq!(hub.rooms.asked(), ["fetch https://git.example/app"]);
+    assert_eq!(hub.services.asked(), ["fetch https://git.example/app"]);
 }
 
 async fn metrics_are_open_metrics_for_who_may_see_all(hub: Hub) {
@@ -279,6 +317,8 @@ on_each_database! {
     what_cannot_be_understood_is_named,
     an_unchanged_answer_is_not_sent_again,
     every_write_is_in_the_audit_log_done_or_refused,
+    refused_writes_do_not_fill_the_log,
+    guesses_at_a_known_token_are_in_the_log_by_its_id,
     one_name_for_several_clusters_asks_which,
     a_database_that_is_away_is_503_with_retry_after,
     hooks_are_heard_when_they_are_signed_and_small,
@@ -311,14 +351,69 @@ async fn names_that_there_are_not_are_errors_with_the_nearest() {
         ("/history?environment=dve", 404, Some("dev")),
         ("/evidence?environment=dve", 404, Some("dev")),
         ("/desired-states?environment=dve", 404, Some("dev")),
+        ("/audit?environment=nope", 404, None),
+        ("/audit?token=nope", 404, None),
+        ("/counts?environment=dve", 404, Some("dev")),
+        ("/counts?environment=dev&ring=al1", 404, None),
+        ("/history?who=ana", 404, Some("anna")),
+        ("/audit?action=foo.", 400, None),
+        ("/audit?action=cluster.mvoe", 400, Some("cluster.move")),
+        ("/compare?left=dev&right=dev&workload=helo", 404, Some("hello")),
+        ("/rollout-status?environment=dev&workload=helo", 404, Some("hello")),
+        ("/rollout-status?environment=dev&clusterType=dron", 404, Some("drone")),
+        ("/rollout-status?environment=dev&ring=al1", 404, None),
     ] {
         let answer = hub.get(&hub.viewer, path).await.refused(status, "UnknownName");
         assert_eq!(answer.body["nearest"].as_str(), nearest, "{path}: {}", answer.text);
         assert!(answer.body["hint"].is_string(), "{path}: {}", answer.text);
     }
+    for path in ["/rollouts?mainCommit=deadbeef", "/rollouts?sourceCommit=deadbeef", "/evidence?commit=deadbeef"] {
+        let answer = hub.get(&hub.viewer, path).await.refused(404, "NotFound");
+        assert!(answer.text.contains("there is no commit `deadbeef` in the history"), "{path}: {}", answer.text);
+    }
+    for (path, nearest) in [
+        ("/desired-states/dev/dron/all", Some("drone")),
+        ("/desired-states/dve/drone/all", Some("dev")),
+        ("/clusters/nobody", None),
+        ("/environments/dve", Some("dev")),
+        ("/workloads/dev/helo", Some("hello")),
+        ("/cluster-types/dev/dron", Some("drone")),
+        ("/assignments/dev/drone/hello-functional-tst", Some("drone/hello-functional-test")),
+        ("/compare?left=dve&right=dev", Some("dev")),
+        ("/workloads-overview/helo", Some("hello")),
+    ] {
+        let answer = hub.get(&hub.viewer, path).await.refused(404, "NotFound");
+        assert_eq!(answer.body["nearest"].as_str(), nearest, "{path}: {}", answer.text);
+    }
+    for (path, told) in [
+        ("/workloads?clusterType=drone", "`clusterType` doesn't apply to workloads"),
+        ("/repositories?workload=hello", "`workload` doesn't apply to repositories"),
+        ("/findings?workload=hello", "`workload` doesn't apply to findings"),
+        ("/problems?rign=canary", "there is no parameter `rign` here; there are: environment, kind, state"),
+        ("/join-tokens?environment=dev", "there is no parameter `environment` here"),
+        ("/rollouts/abc", "`abc` isn't a number"),
+    ] {
+        let answer = hub.get(&hub.viewer, path).await;
+        assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}: {}", answer.text);
+        assert!(answer.body["message"].as_str().unwrap().contains(told), "{path}: {}", answer.text);
+    }
+    let answer = hub.get(&hub.viewer, "/findings?labelSelector=code%3DNope").await.ok();
+    assert!(answer.headers["kedge-note"].to_str().unwrap().starts_with("no finding has the code `Nope`"));
+    hub.cluster(1, "drone-1", "drone", r#"{"ring":"x"}"#).await;
+    let answer = hub.get(&hub.viewer, "/clusters?labelSelector=rinng%3Dx").await.ok();
+    assert_eq!(answer.headers["kedge-note"], "no cluster has the label `rinng`; did you mean `ring`?");
+    let answer = hub.get(&hub.viewer, "/conditions?reason=foo").await.ok();
+    assert_eq!(answer.headers["kedge-note"], "no condition has the reason `foo`");
+    for path in ["/join-tokens", "/access-tokens", "/people"] {
+        hub.get(&hub.platform, &format!("{path}?after=1&wait=1s")).await.refused(400, "BadQuery");
+        hub.get(&hub.platform, &format!("{path}?limit=1")).await.ok();
+    }
     // What exists and has nothing is an empty list.
-    for path in ["/clusters?environment=dev", "/rollouts?environment=dev", "/conditions?environment=dev&workload=hello"]
-    {
+    for path in [
+        "/rollouts?environment=dev",
+        "/conditions?environment=dev&workload=hello",
+        "/audit?environment=dev&action=cluster.move",
+    ] {
         assert_eq!(hub.get(&hub.viewer, path).await.ok().body["items"].as_array().map(Vec::len), Some(0), "{path}");
     }
     // A team isn't told names that aren't its own.

@@ -1,11 +1,13 @@
 //! What runs, from the packages that were delivered and reported, beside what Git says.
 
+use kedge_model::kinds::Offline;
 use kedge_model::wire::{Digest, PackagesKey, Stream};
 use kedge_status::{Condition, Report};
 use serde_json::{Value, json};
 
 use super::answers::{HELLO, Newcomer, Standing, drones, failed, join, report};
 use super::fixture::Hub;
+use super::rollouts::{rolls, run};
 
 fn platform(name: &str) -> Digest {
     Digest::of(format!("platform {name}").as_bytes())
@@ -39,7 +41,7 @@ pub async fn drone(hub: &Hub, number: u8, standing: Standing, report: Report) {
 
 pub fn deliver(hub: &Hub, name: &str, region: &str, pin: &str) {
     let text = format!("REGION: {region}\nDB_PASSWORD: hunter-{name}\nPIN: \"{pin}\"\nPORT: \"80\"\n");
-    hub.rooms.delivered.lock().unwrap().insert(platform(name), text);
+    hub.services.delivered.lock().unwrap().insert(platform(name), text);
 }
 
 async fn whole(hub: &Hub, token: &str) -> Value {
@@ -161,7 +163,65 @@ async fn platform_packages_that_somebody_runs_are_kept(hub: Hub) {
     assert_eq!(Stream::ALL, "all");
 }
 
+/// A target that Git renamed: the rollout of the new name went back.
+const RENAMED: &str = "hello-smoke-test";
+
+async fn what_git_does_not_describe_any_more_still_belongs_to_its_workload(hub: Hub) {
+    rolls(&hub, Offline::Complete, |_| {}).await;
+    run(&hub, &format!("UPDATE rollout_items SET assignment = '{RENAMED}'"), &[]).await;
+    deliver(&hub, "old", "south", "0815");
+    let mut entries = entry("old");
+    entries[0]["assignment"] = json!(RENAMED);
+    hub.state_of("dev", "drone", 1, 1_000_000, &entries).await;
+    let told = Some(vec![(RENAMED, runs(Condition::Converged, "old"))]);
+    join(&hub, Newcomer { number: 1, name: "drone-1", stream: drones(), standing: Standing::InContact, told }).await;
+    for token in [&hub.viewer, &hub.team] {
+        let whole = hub.get(token, &format!("/assignments/dev/drone/{RENAMED}")).await.ok().body;
+        assert_eq!((&whole["state"], &whole["workload"]), (&json!("removed"), &json!("hello")), "{whole:#}");
+        assert!(whole["note"].as_str().is_some_and(|note| note.contains("doesn't describe it any more")), "{whole:#}");
+        assert_eq!((&whole["running"][0]["count"], &whole["desired"][0]["ring"]), (&json!(1), &json!("all")));
+        assert_eq!(whole["configurations"][0]["asInGit"], false, "{whole:#}");
+        let overview = hub.get(token, "/workloads-overview/hello").await.ok().body;
+        let all = overview["environments"][0]["assignments"].as_array().unwrap();
+        let one = all.iter().find(|one| one["target"] == RENAMED).unwrap_or_else(|| panic!("{overview:#}"));
+        assert_eq!((&one["state"], &one["conditions"]["converged"]), (&json!("removed"), &json!(1)));
+    }
+    hub.get(&hub.viewer, "/assignments/dev/drone/hello-never").await.refused(404, "NotFound");
+    let conditions = hub.get(&hub.viewer, "/conditions?environment=dev&workload=hello").await.ok().body;
+    let rows = conditions["items"].as_array().unwrap();
+    assert_eq!((rows.len(), &rows[0]["assignment"], &rows[0]["workload"]), (1, &json!(RENAMED), &json!("hello")));
+    let drift = hub.get(&hub.viewer, "/drift?environment=dev&workload=hello").await.ok().body;
+    assert_eq!((&drift["totals"]["asDesired"], &drift["groups"][0]["workload"]), (&json!(1), &json!("hello")));
+    let fleet = hub.get(&hub.viewer, "/fleet?environment=dev&workload=hello").await.ok().body;
+    assert_eq!(fleet["environments"][0]["conditions"]["converged"], 1, "{fleet:#}");
+    let other = hub.get(&hub.viewer, "/conditions?environment=dev&workload=spy").await.ok().body;
+    assert_eq!(other["items"], json!([]));
+}
+
+async fn what_somebody_changed_on_a_cluster_is_neither_desired_nor_as_in_git(hub: Hub) {
+    deliver(&hub, "old", "south", "0815");
+    hub.state_of("dev", "drone", 1, 1_000_000, &entry("old")).await;
+    let edited = Some("platform-config.env was changed".to_owned());
+    drone(&hub, 1, Standing::InContact, Report { drift: edited, ..runs(Condition::Converged, "old") }).await;
+    drone(&hub, 2, Standing::InContact, runs(Condition::Converged, "old")).await;
+    let whole = whole(&hub, &hub.platform).await;
+    let (well, changed) = (&whole["running"][0], &whole["running"][1]);
+    assert_eq!((&well["count"], &well["asDesired"], well.get("drifted")), (&json!(1), &json!(true), None), "{whole:#}");
+    assert_eq!((&changed["count"], &changed["asDesired"]), (&json!(1), &json!(false)), "{whole:#}");
+    assert_eq!((&changed["driftedOn"], changed.get("configuration")), (&json!(["drone-1"]), None));
+    let fleet = hub.get(&hub.viewer, "/fleet").await.ok().body;
+    assert_eq!(fleet["environments"][0]["drifted"], 1, "{fleet:#}");
+    let of_spy = hub.get(&hub.viewer, "/fleet?workload=spy").await.ok().body;
+    assert_eq!(of_spy["environments"][0]["drifted"], 0, "{of_spy:#}");
+    let compared = hub.get(&hub.viewer, "/compare?left=dev&right=dev").await.ok().body;
+    let note = compared["notes"][0].as_str().unwrap();
+    assert!(note.contains("was changed on 1 cluster (drone-1)"), "{note}");
+    assert_eq!(compared["notes"].as_array().unwrap().len(), 1, "both sides say the same");
+}
+
 on_each_database! {
+    what_git_does_not_describe_any_more_still_belongs_to_its_workload,
+    what_somebody_changed_on_a_cluster_is_neither_desired_nor_as_in_git,
     each_group_shows_what_it_runs_and_git_stands_beside_it,
     secrets_of_what_runs_are_for_the_platform_team,
     what_cannot_be_known_is_said_and_never_taken_from_git,

@@ -36,9 +36,9 @@ async fn a_relay_needs_a_site_and_the_platform_team(hub: Hub) {
     hub.post(&hub.platform, path, json!({})).await.refused(400, "NothingAsked");
     hub.post(&hub.platform, path, json!({"relay": true})).await.refused(409, "NoSite");
     hub.post(&hub.platform, path, json!({"site": "a\nb"})).await.refused(400, "BadSite");
-    hub.rooms.asked();
+    hub.services.asked();
     hub.post(&hub.platform, path, json!({"site": "harbour", "relay": true})).await.ok();
-    assert_eq!(hub.rooms.asked()[0], format!("set {id} Some(\"harbour\") true"));
+    assert_eq!(hub.services.asked()[0], format!("set {id} Some(\"harbour\") true"));
     let audit = hub.get(&hub.platform, "/audit").await.ok();
     assert!(audit.text.contains("cluster.set"), "{}", audit.text);
 }
@@ -53,13 +53,13 @@ async fn files_are_for_the_platform_team_and_in_the_audit_log(hub: Hub) {
     hub.post(&hub.platform, "/clusters/sign", unknown).await.refused(422, "UnknownClusterType");
 
     hub.cluster(1, "drone-1", "drone", "{}").await;
-    hub.rooms.asked();
+    hub.services.asked();
     hub.get(&hub.team, "/bundle?environment=dev&clusterType=drone").await.refused(403, "Forbidden");
     hub.get(&hub.platform, "/bundle?environment=dev").await.refused(400, "BadSelection");
     hub.get(&hub.platform, "/bundle?environment=prod&cluster=drone-1").await.refused(409, "OtherEnvironment");
     hub.get(&hub.platform, "/bundle?environment=dev&cluster=drone-1&since=soon").await.refused(400, "BadSince");
     hub.get(&hub.platform, "/bundle?environment=dev&cluster=drone-1&since=reported").await.refused(404, "NotFound");
-    assert!(hub.rooms.asked()[0].contains("Reported"));
+    assert!(hub.services.asked()[0].contains("Reported"));
 
     let file = |token: &str, size: usize| {
         let request = Request::builder().method(Method::POST).uri("/api/v1/status/import");
@@ -69,7 +69,7 @@ async fn files_are_for_the_platform_team_and_in_the_audit_log(hub: Hub) {
     hub.call(file(&hub.viewer, 10)).await.refused(403, "Forbidden");
     hub.call(file(&hub.platform, 65 * 1024 * 1024)).await.refused(413, "TooLarge");
     let taken = hub.call(file(&hub.platform, 200_000)).await.ok();
-    assert_eq!(hub.rooms.asked(), ["import 200000 bytes"]);
+    assert_eq!(hub.services.asked(), ["import 200000 bytes"]);
     let item = &taken.body["items"][0];
     assert_eq!(
         (&item["outcome"], &item["reason"], &item["what"]),

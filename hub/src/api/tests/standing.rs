@@ -84,6 +84,8 @@ async fn a_rollout_that_went_back_is_settled_when_git_asks_for_something_else(hu
     assert_eq!((&before["state"], &before["complete"]), (&json!("RolledBack"), &json!(false)), "{before:#}");
 
     run(&hub, "DELETE FROM rollout_blocked", &[]).await;
+    // Nothing of the environment is in quarantine.
+    run(&hub, "UPDATE catalog SET state = 'rendered', note = '' WHERE kind = 'assignment'", &[]).await;
     assert_eq!(listed().await["settled"], true);
     let after = asked("").await;
     assert_eq!((&after["state"], &after["over"]), (&json!("Complete"), &json!(false)), "{after:#}");

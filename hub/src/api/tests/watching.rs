@@ -51,6 +51,29 @@ async fn a_watch_ends_at_once_when_the_hub_stops(hub: Hub) {
     assert!(begun.elapsed() < Duration::from_secs(5));
 }
 
+async fn a_watch_of_a_revoked_token_ends_within_two_seconds(hub: Hub) {
+    let tick = hub.get(&hub.viewer, "/clusters").await.ok().tick();
+    let id = hub.get(&hub.viewer, "/whoami").await.ok().body["token"].as_str().unwrap().to_owned();
+    for (list, revoked) in [("clusters", false), ("clusters", true), ("environments", true)] {
+        let path = format!("/{list}?after={tick}&wait={}", if revoked { "50s" } else { "2s" });
+        let begun = Instant::now();
+        let revoke = async {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            if revoked {
+                let sql = "UPDATE api_tokens SET revoked_at = 1 WHERE id = $1";
+                sqlx::query(sql).bind(&id).execute(hub.store.pool()).await.unwrap();
+            }
+        };
+        let (answer, ()) = tokio::join!(hub.get(&hub.viewer, &path), revoke);
+        match revoked {
+            true => drop(answer.refused(401, "TokenRevoked")),
+            false => assert!(answer.ok().names().is_empty(), "a token that is good waits on"),
+        }
+        assert!(begun.elapsed() < Duration::from_secs(10));
+        sqlx::query("UPDATE api_tokens SET revoked_at = NULL").execute(hub.store.pool()).await.unwrap();
+    }
+}
+
 async fn a_watch_that_was_away_too_long_begins_again(hub: Hub) {
     let mut tx = hub.store.write().await.unwrap();
     let floor = sqlx::query("INSERT INTO meta (name, value) VALUES ('catalog.floor', '1000')");
@@ -65,5 +88,6 @@ on_each_database! {
     a_watch_ends_with_the_change_and_shows_only_that,
     a_watch_without_news_ends_empty_in_its_time,
     a_watch_ends_at_once_when_the_hub_stops,
+    a_watch_of_a_revoked_token_ends_within_two_seconds,
     a_watch_that_was_away_too_long_begins_again,
 }

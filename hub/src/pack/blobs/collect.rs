@@ -38,12 +38,12 @@ impl Blobs {
 
     fn sweep_blobs(&self, needed: &BTreeSet<Digest>, keep: Duration, now: SystemTime) -> io::Result<Collected> {
         let mut collected = Collected::default();
-        for shelf in fs::read_dir(self.folder.join("sha256"))? {
-            let shelf = shelf?;
-            if !shelf.file_type()?.is_dir() {
+        for folder in fs::read_dir(self.folder.join("sha256"))? {
+            let folder = folder?;
+            if !folder.file_type()?.is_dir() {
                 continue;
             }
-            for item in fs::read_dir(shelf.path())? {
+            for item in fs::read_dir(folder.path())? {
                 let item = item?;
                 let name = item.file_name();
                 // What isn't called as a blob isn't ours to delete.

@@ -110,13 +110,13 @@ fn what_is_needed_stays_and_the_rest_goes_after_its_time() {
 fn what_a_killed_hub_left_is_swept_and_foreign_files_stay() {
     let (_folder, blobs) = blobs();
     let blob = blobs.put(b"x").unwrap();
-    let shelf = blobs.path(&blob.digest).parent().unwrap().to_owned();
+    let folder = blobs.path(&blob.digest).parent().unwrap().to_owned();
     fs::write(blobs.folder.join(UNFINISHED).join("1-1-00"), b"half").unwrap();
-    fs::write(shelf.join("README"), b"mine").unwrap();
+    fs::write(folder.join("README"), b"mine").unwrap();
     let later = SystemTime::now() + DAY * 90;
     assert_eq!(blobs.collect(&BTreeSet::new(), DAY * 30, later).unwrap().deleted, 1);
     assert_eq!(unfinished(&blobs), 0);
-    assert!(shelf.join("README").exists());
+    assert!(folder.join("README").exists());
 }
 
 /// A file system of 64 KiB that goes when it is dropped.

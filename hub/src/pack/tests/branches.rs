@@ -238,6 +238,49 @@ async fn a_kustomization_is_rendered_by_the_program_once() {
 }
 
 #[tokio::test]
+async fn a_renderer_that_is_away_stops_who_needs_it_until_it_answers() {
+    let mut world = World::new().await;
+    let socket = world.folder.path().join("renderer.sock");
+    world.use_renderer(&socket);
+    plain(&world);
+    world.app.commit(
+        "dev",
+        &[
+            ("hello/service.yaml", Item::File(SERVICE)),
+            ("overlay/kustomization.yaml", Item::File("resources: [../hello]\nnamePrefix: a-\n")),
+        ],
+    );
+    let files = [kubernetes("drone", "plain", "hello", "1"), kubernetes("drone", "rendered", "overlay", "1")].concat();
+    let packed = world.pack(&files).await;
+    assert_eq!(codes(&packed), ["RendererAway"]);
+    assert!(packed.awaits_renderer(), "the environment is looked at again soon");
+    assert_eq!(packed.types["drone"]["rendered"], PackedEntry::Quarantined);
+    apply(&packed, "drone", "plain");
+    // It comes back, and nothing else changes.
+    let listener = tokio::net::UnixListener::bind(&socket).unwrap();
+    let renderer = tokio::spawn(async move {
+        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = vec![0; stream.read_u32().await.unwrap() as usize];
+        stream.read_exact(&mut head).await.unwrap();
+        let head: serde_json::Value = serde_json::from_slice(&head).unwrap();
+        let mut tar = vec![0; head["bytes"].as_u64().unwrap() as usize];
+        stream.read_exact(&mut tar).await.unwrap();
+        let answer = format!(r#"{{"answer":"rendered","bytes":{}}}"#, SERVICE.len());
+        stream.write_u32(answer.len() as u32).await.unwrap();
+        stream.write_all(format!("{answer}{SERVICE}").as_bytes()).await.unwrap();
+        (head, archive::Contents::of_tar(&tar).unwrap())
+    });
+    let packed = world.pack(&files).await;
+    let package = apply(&packed, "drone", "rendered").workload.digest;
+    assert_eq!(world.unpack(&package), BTreeMap::from([("manifests/rendered.yaml".to_owned(), SERVICE.to_owned())]));
+    let (head, sent) = renderer.await.unwrap();
+    assert_eq!((head["program"].as_str(), head["path"].as_str()), (Some("kustomize"), Some("overlay")));
+    assert_eq!((head["release"].as_str(), head["namespace"].as_str()), (Some("rendered"), Some("dev-drone-rendered")));
+    assert_eq!(sent.files().keys().collect::<Vec<_>>(), ["hello/service.yaml", "overlay/kustomization.yaml"]);
+}
+
+#[tokio::test]
 async fn packages_that_nobody_picked_go_after_their_time() {
     let mut world = World::new().await;
     plain(&world);

@@ -128,6 +128,8 @@ async fn a_pin_that_cannot_be_resolved_changes_nothing_and_is_said_once() {
     assert!(packed.pinned.is_empty());
     assert_eq!(codes(&packed), ["PinUnresolved", "PinUnresolved"]);
     assert!(packed.problems[0].message.contains("no tag `9.9.9` or `v9.9.9`"), "{}", packed.problems[0].message);
+    let hint = packed.problems[0].hint.as_deref().unwrap_or_default();
+    assert!(hint.contains("push the tag") && hint.contains("or delete "), "{hint}");
     assert!(packed.problems.iter().all(|problem| problem.assignment.is_none()), "no assignment is quarantined for it");
     apply(&packed, "drone", "hello-a");
 }

@@ -187,7 +187,7 @@ fn regular(place: &Place<'_>, path: &str, named_in: &kedge_model::Origin) -> Res
         None => Err(Fault::of(
             Problem::error("PathMissing", format!("`{}` does not exist in the folder", path.escape_debug()))
                 .at(named_in.clone())
-                .hint("add the file to the manifests folder, or mend the path"),
+                .hint("add the file to the manifests folder, or fix the path"),
         )),
     }
 }

@@ -178,13 +178,13 @@ impl<'n> References<'n> {
         for node in &self.found {
             let text = node.text().unwrap_or_default();
             let at = origin.at(node.line, node.column);
-            if is_remote(text) || is_remote(path_of(text)) {
+            if readings(text).any(is_remote) {
                 let message =
                     format!("`{}` is an address, and kustomize loads from the source alone", text.escape_debug());
                 let problem = Problem::error("RemoteResource", message).at(at);
                 return Err(Fault::of(problem.hint("copy it into the repository: packages are made without network")));
             }
-            if text.starts_with('/') || path_of(text).starts_with('/') || leaves(text, folder) {
+            if readings(text).any(|path| path.starts_with('/')) || leaves(text, folder) {
                 let message = format!("`{}` leads out of the repository", text.escape_debug());
                 let problem = Problem::error("PathInvalid", message).at(at);
                 return Err(Fault::of(
@@ -207,15 +207,19 @@ pub(in crate::pack) fn is_remote(path: &str) -> bool {
         || ["github.com", "gitlab.com", "bitbucket.org", "git@"].iter().any(|known| first.starts_with(known))
 }
 
-/// `key=path` of a generator is a path too.
-fn path_of(text: &str) -> &str {
-    text.rsplit_once('=').map_or(text, |(_, path)| path)
+/// A text as a path; and what stands behind each `=`, because `key=path` of a generator is a path too.
+fn readings(text: &str) -> impl Iterator<Item = &str> {
+    std::iter::once(text).chain(text.match_indices('=').map(|(at, _)| &text[at + 1..]))
 }
 
 /// Whether a text, taken as a path from a folder, climbs above the root.
 pub(super) fn leaves(text: &str, folder: &str) -> bool {
+    readings(text).any(|path| climbs(path, folder))
+}
+
+fn climbs(path: &str, folder: &str) -> bool {
     let mut depth = folder.split('/').filter(|part| !part.is_empty()).count();
-    for part in path_of(text).split('/') {
+    for part in path.split('/') {
         match part {
             "" | "." => {}
             ".." if depth == 0 => return true,
@@ -340,6 +344,8 @@ mod tests {
                 ("github.com/o/r//x", "RemoteResource"),
                 ("/etc/shadow", "PathInvalid"),
                 ("../../other", "PathInvalid"),
+                // Not `key=path` where kustomize reads a path alone.
+                ("../../other/a=b", "PathInvalid"),
             ] {
                 let text = format!("namePrefix: x-\n{}\n", field.replace('X', bad));
                 assert_eq!(code(&[("app/kustomization.yaml", &text)]), Some(wanted), "{text}");

@@ -53,7 +53,7 @@ fn http(name: &str, url: String) -> Check {
 fn rolling(checks: Vec<Check>) -> Rollout {
     let mut policy = EnvironmentPolicy::new("dev", Vec::new());
     policy.rings[0].gate.checks = checks;
-    let cause = Cause { commit: "c".to_owned(), main: None, subject: String::new(), author: String::new() };
+    let cause = Cause::of_commit("c");
     let mut rollout =
         Rollout::new(RolloutId(7), "dev", Lane::Platform, cause, Arc::new(policy), Arc::from([]), Timestamp(0));
     rollout.rings[0].state = RingState::Rolling;
@@ -75,14 +75,14 @@ async fn every_kind_of_answer_is_a_word() {
         ("/slow", false, "no answer within 500ms"),
         ("/gone", false, "it answers 503"),
     ] {
-        let fact = ask(&http("x", format!("{address}{path}")), &about, &world.desk.branches).await;
+        let fact = ask(&http("x", format!("{address}{path}")), &about, &world.controller.branches).await;
         assert_eq!((fact.ok, fact.said.as_str()), (ok, said), "{path}");
     }
     let probe = Probe::Prometheus { url: address, query: "up".to_owned() };
-    let fact = ask(&Check { probe, ..http("x", String::new()) }, &about, &world.desk.branches).await;
+    let fact = ask(&Check { probe, ..http("x", String::new()) }, &about, &world.controller.branches).await;
     assert_eq!((fact.ok, fact.said.as_str()), (true, "the query gives 3"));
     let probe = Probe::CommitStatus { context: "ci".to_owned() };
-    let fact = ask(&Check { probe, ..http("x", String::new()) }, &about, &world.desk.branches).await;
+    let fact = ask(&Check { probe, ..http("x", String::new()) }, &about, &world.controller.branches).await;
     assert!(!fact.ok && fact.said.contains("no server that is configured"), "{}", fact.said);
 }
 
@@ -91,7 +91,7 @@ async fn a_check_is_asked_while_its_ring_rolls_and_its_answer_outlives_the_leade
     let (address, asked) = server().await;
     let world = World::new(&[], NO_POLICY).await;
     let fakes = Arc::new(Fakes::default());
-    let asker = Asker { outcomes: Arc::clone(&fakes) as Arc<dyn Outcomes>, ..world.desk.asker.clone() };
+    let asker = Asker { outcomes: Arc::clone(&fakes) as Arc<dyn Outcomes>, ..world.controller.asker.clone() };
     let mut rung = asker.nudge.listen();
     *fakes.rollouts.lock().unwrap() = vec![rolling(vec![http("smoke", format!("{address}/ok"))])];
     let task = tokio::spawn(asker.clone().lead(TERM));
@@ -104,15 +104,15 @@ async fn a_check_is_asked_while_its_ring_rolls_and_its_answer_outlives_the_leade
 
     // The next leader has the answer before it asks.
     let next = Asker { said: Checks::default(), ..asker };
-    next.refresh(&mut Desk::default()).await.unwrap();
+    next.refresh(&mut CheckQueue::default()).await.unwrap();
     assert!(next.said.of(RolloutId(7))["all"]["smoke"].ok);
 
     // Nobody rolls any more: nothing is asked, and nothing is kept in memory.
-    let mut desk = Desk::default();
-    next.refresh(&mut desk).await.unwrap();
+    let mut queue = CheckQueue::default();
+    next.refresh(&mut queue).await.unwrap();
     fakes.rollouts.lock().unwrap().clear();
-    next.refresh(&mut desk).await.unwrap();
-    assert!(desk.questions.is_empty() && next.said.of(RolloutId(7)).is_empty());
+    next.refresh(&mut queue).await.unwrap();
+    assert!(queue.questions.is_empty() && next.said.of(RolloutId(7)).is_empty());
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn a_status_of_the_commit_on_its_forge_is_an_answer() {
     let check = Check { probe, timeout: Duration::from_secs(5), ..http("x", String::new()) };
     let about = About { repo: url, commit: "c0ffee".to_owned() };
     let said = async || {
-        let fact = ask(&check, &about, &world.desk.branches).await;
+        let fact = ask(&check, &about, &world.controller.branches).await;
         (fact.ok, fact.said)
     };
     assert_eq!(said().await, (false, "ci/e2e isn't set on the commit".to_owned()));

@@ -29,7 +29,7 @@ fn rollout(environment: &str, lane: Lane, commit: &str) -> Rollout {
     let (cluster_type, assignment) = ("drone".to_owned(), "hello-dev".to_owned());
     let items = Arc::from([Item { cluster_type, assignment, workload: "hello".to_owned(), removes: false }]);
     let main = (lane == Lane::Platform).then(|| commit.to_owned());
-    let cause = Cause { commit: commit.to_owned(), main, subject: "s".to_owned(), author: "Ann".to_owned() };
+    let cause = Cause { main, subject: "s".to_owned(), author: "Ann".to_owned(), ..Cause::of_commit(commit) };
     let mut made = Rollout::new(RolloutId(7), environment, lane, cause, Arc::new(policy), items, Timestamp(0));
     for ring in &mut made.rings {
         ring.state = RingState::Passed;
@@ -131,7 +131,7 @@ async fn git_servers_are_told_what_changed_and_nothing_twice() {
     // The first word is lost on its way.
     fake.fail(503, &[("retry-after", "0")], "");
     world.pass().await;
-    let task = tokio::spawn(world.desk.statuses.clone().lead(TERM));
+    let task = tokio::spawn(world.controller.statuses.clone().lead(TERM));
     let told = async |commit: &str, wanted: (&str, &str)| loop {
         let found = fake
             .state()
@@ -157,7 +157,7 @@ async fn git_servers_are_told_what_changed_and_nothing_twice() {
     task.abort();
     // Another leader knows what was said.
     fake.calls();
-    let task = tokio::spawn(world.desk.statuses.clone().lead(TERM));
+    let task = tokio::spawn(world.controller.statuses.clone().lead(TERM));
     world.outcome("prod", &commit, OutcomeState::Failed { why: "no".to_owned() });
     world.pass().await;
     let prod = async || loop {

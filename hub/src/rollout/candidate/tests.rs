@@ -33,7 +33,7 @@ fn running(id: u64, lane: &Lane, name: &str, change: Change, states: [RingState;
         workload: name.to_owned(),
         removes: change.removes(),
     };
-    let cause = Cause { commit: String::new(), main: None, subject: String::new(), author: String::new() };
+    let cause = Cause::default();
     let rules = Arc::new(policy(&["canary", "rest"]));
     let mut rollout = Rollout::new(RolloutId(id), "dev", lane.clone(), cause, rules, Arc::from([item]), Timestamp(0));
     rollout.rings.iter_mut().zip(states).for_each(|(ring, state)| ring.state = state);

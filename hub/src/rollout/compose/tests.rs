@@ -21,7 +21,7 @@ fn moving(id: u64, change: Change, states: [RingState; 3], before: &PackedEntry)
         workload: "a".to_owned(),
         removes: change.removes(),
     };
-    let cause = Cause { commit: String::new(), main: None, subject: String::new(), author: String::new() };
+    let cause = Cause::default();
     let rules = Arc::new(policy(&RINGS));
     let mut rollout = Rollout::new(RolloutId(id), "dev", Lane::Platform, cause, rules, Arc::from([item]), Timestamp(0));
     rollout.rings.iter_mut().zip(states).for_each(|(ring, state)| ring.state = state);

@@ -166,15 +166,21 @@ async fn a_late_failure_reopens_where_the_policy_says_so() {
 }
 
 #[tokio::test]
-async fn a_quarantine_that_the_commit_caused_fails_it_and_one_of_before_does_not() {
+async fn a_quarantine_fails_the_commit_that_caused_it_and_those_on_top_until_it_is_mended() {
     let (lab, _) = settled(Then::Pause).await;
     let stuck = [("a", content("p2", "w1")), ("b", PackedEntry::Quarantined)];
     lab.head_of("c2", Some("m2"), &[("drone", &stuck)]).await;
     assert!(matches!(lab.newest().await.rollout.phase, Phase::Stopped { .. }));
     let state = outcome(&lab.store, "dev", "m2").await.unwrap().state;
     assert!(matches!(state, OutcomeState::Failed { .. }), "{state:?}");
-    // The next commit mends the one and leaves the other: that isn't its fault.
-    let (mended, still) = ([("a", content("p3", "w1")), ("b", PackedEntry::Quarantined)], content("p3", "w1"));
+    // The next commit leaves it as it is: it contains the break, which hasn't passed.
+    lab.head_of("c3", Some("m3"), &[("drone", &[("a", content("p3", "w1")), ("b", PackedEntry::Quarantined)])]).await;
+    let OutcomeState::Failed { why } = outcome(&lab.store, "dev", "m3").await.unwrap().state else {
+        panic!("m3 contains what m2 broke");
+    };
+    assert!(why.starts_with("drone/b is broken since m2, which it contains and which hasn't passed"), "{why}");
+    // The one after that mends it.
+    let (mended, still) = ([("a", content("p3", "w1"))], content("p3", "w1"));
     lab.head_of("c3", Some("m3"), &[("drone", &mended)]).await;
     for ring in ["canary", "rest"] {
         lab.through(ring, "a", &still, 2).await;
@@ -184,8 +190,9 @@ async fn a_quarantine_that_the_commit_caused_fails_it_and_one_of_before_does_not
     // An application's commit that can't be packed is not the platform's.
     lab.head_of("c3", Some("m3"), &[("drone", &[("a", PackedEntry::Quarantined), ("b", PackedEntry::Quarantined)])])
         .await;
-    let state = outcome(&lab.store, "dev", "m3").await.unwrap().state;
-    assert_eq!(state, OutcomeState::Complete { late_failed: 0 });
+    let found = outcome(&lab.store, "dev", "m3").await.unwrap();
+    assert_eq!(found.state, OutcomeState::Complete { late_failed: 0 });
+    assert_eq!(found.remark.unwrap(), "2 assignments are in quarantine, and not because of this commit");
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use kedge_rollout::{Lane, Phase, RingState};
+use kedge_model::wire::{Generation, Stream};
+use kedge_rollout::{Lane, Phase, RingState, RolloutId, Say};
 
 use crate::pack::{Origin, PackedEntry};
 use crate::rollout::testing::{Lab, SOAK, Says, TERM, at, content, occasion, policy, source_lane};
@@ -130,13 +131,16 @@ async fn another_folder_or_branch_of_the_same_repository_goes_with_the_platform_
     let elsewhere =
         Origin { repo: "https://h/app".to_owned(), reference: "release".to_owned(), path: "./app".to_owned() };
     packed.origins.insert("drone".to_owned(), Arc::new([("a".to_owned(), elsewhere)].into()));
-    lab.desk.issue(TERM, &packed, &occasion(None)).await.unwrap();
+    lab.controller.issue(TERM, &packed, &occasion(None)).await.unwrap();
     assert_eq!(lab.newest().await.rollout.lane, Lane::Platform);
     let items = lab.store.rollout_items(lab.newest().await.rollout.id).await.unwrap();
     assert!(items[0].change.workload.is_some());
     // The next commit there belongs to it as long as it is on its way.
     let later = at("c2", &[("drone", &[("a", content("p1", "w3"))])]);
-    lab.desk.issue(TERM, &crate::pack::Packed { origins: packed.origins, ..later }, &occasion(None)).await.unwrap();
+    lab.controller
+        .issue(TERM, &crate::pack::Packed { origins: packed.origins, ..later }, &occasion(None))
+        .await
+        .unwrap();
     assert_eq!((lab.newest().await.rollout.lane, lab.rollouts().await.len()), (Lane::Platform, 3));
     assert!(lab.has("canary", "a", &content("p1", "w3")).await);
 }
@@ -165,4 +169,53 @@ async fn what_goes_goes_ring_by_ring() {
     assert_eq!((canary.entries.len(), canary.removed.len()), (1, 1));
     assert_eq!(lab.state_of("rest").await.entries.len(), 2);
     assert!(lab.store.rollout_items(lab.newest().await.rollout.id).await.unwrap()[0].item.removes);
+}
+
+/// Whether who has this generation of canary is told the newest one although the ring is closed.
+async fn passes(lab: &Lab, has: Generation) -> bool {
+    let mut tx = lab.store.write().await.unwrap();
+    let limit = tx.ring_limit("dev", "canary", lab.store.backend()).await.unwrap().unwrap();
+    let stream = Stream::new("dev", "drone", "canary");
+    limit.closed && limit.returned > 0 && tx.is_issued_before(&stream, has, limit.returned).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_rollback_reaches_a_ring_in_which_another_lane_is_paused() {
+    let (lab, first) = settled().await;
+    let (values, both, back) = (content("p2", "w1"), content("p2", "w2"), content("p1", "w2"));
+    lab.head("c2", &[("a", values.clone())]).await;
+    for ring in ["canary", "rest"] {
+        lab.report(ring, "a", &first, Says::Converged, 0).await;
+        lab.through(ring, "a", &values, 2).await;
+    }
+    lab.head("c2", &[("a", both.clone())]).await;
+    lab.report("canary", "a", &values, Says::Converged, 0).await;
+    lab.report("canary", "a", &both, Says::Converged, 2).await;
+    lab.pass().await;
+    lab.say(3, Say::Pause).await.unwrap();
+    lab.pass().await;
+    let (before, _) = lab.holds("canary", "a").await;
+
+    lab.say(2, Say::Rollback).await.unwrap();
+    lab.pass().await;
+    assert!(lab.has("canary", "a", &back).await && lab.has("rest", "a", &first).await);
+    let (newest, _) = lab.holds("canary", "a").await;
+    assert!(passes(&lab, before).await, "its clusters are told, although the other lane is still paused");
+    assert!(!passes(&lab, newest).await, "what comes later waits");
+    // Nobody says that it went back before its clusters did.
+    let waits = async |ring: &str| {
+        let stored = lab.store.rollout(RolloutId(2)).await.unwrap().unwrap();
+        stored.rollout.ring(ring).unwrap().waits_for.clone()
+    };
+    assert_eq!(waits("canary").await, ["2 clusters have not taken the rollback yet"]);
+    lab.report("canary", "a", &both, Says::Converged, 0).await;
+    lab.report("canary", "a", &back, Says::Converged, 1).await;
+    lab.report("rest", "a", &values, Says::Converged, 1).await;
+    lab.pass().await;
+    assert!(waits("canary").await.is_empty());
+    assert_eq!(waits("rest").await, ["1 cluster has not taken the rollback yet"]);
+    lab.report("rest", "a", &values, Says::Converged, 0).await;
+    lab.pass().await;
+    assert!(waits("rest").await.is_empty());
+    assert!(matches!(lab.newest().await.rollout.phase, Phase::Paused { .. }));
 }

@@ -60,7 +60,7 @@ async fn a_ring_that_is_gone_keeps_its_last_state_and_an_environment_without_a_p
     lab.pass().await;
     assert!(lab.has("canary", "a", &second).await && lab.has("all", "a", &second).await);
     assert!(matches!(lab.newest().await.rollout.phase, Phase::Aborted { .. }));
-    assert!(lab.store.ring_limits("dev").await.unwrap().values().all(|limit| limit.slots.is_none()));
+    assert!(lab.store.ring_limits("dev").await.unwrap().values().all(|limit| limit.permits.is_none()));
 }
 
 #[tokio::test]
@@ -122,10 +122,10 @@ async fn a_ring_is_limited_while_it_rolls_and_free_afterwards() {
     let first = content("p1", "w1");
     lab.head("c1", &[("a", first.clone())]).await;
     let limits = lab.store.ring_limits("dev").await.unwrap();
-    assert_eq!((limits["canary"].slots, limits["rest"].slots), (Some(3), None));
+    assert_eq!((limits["canary"].permits, limits["rest"].permits), (Some(3), None));
     lab.through("canary", "a", &first, 8).await;
     let limits = lab.store.ring_limits("dev").await.unwrap();
-    assert_eq!((limits["canary"].slots, limits["rest"].slots), (None, Some(2)));
+    assert_eq!((limits["canary"].permits, limits["rest"].permits), (None, Some(2)));
 }
 
 #[tokio::test]
@@ -157,7 +157,7 @@ fn pinned(workload: &str, rings: &[&str], until: Option<Timestamp>) -> Packed {
 async fn a_pin_holds_its_version_on_its_rings_until_its_date_and_rollouts_go_on_below_it() {
     let (lab, first) = settled(&["canary", "rest"]).await;
     let until = Timestamp(lab.now().0 + 10 * 60_000);
-    lab.desk.issue(TERM, &pinned("w0", &["rest"], Some(until)), &occasion(None)).await.unwrap();
+    lab.controller.issue(TERM, &pinned("w0", &["rest"], Some(until)), &occasion(None)).await.unwrap();
     let (second, kept) = (content("p2", "w2"), content("p1", "w0"));
     assert!(lab.has("canary", "a", &second).await, "the change begins");
     assert!(lab.has("rest", "a", &kept).await, "the pinned version, with the platform's part of the ring");
@@ -176,7 +176,7 @@ async fn a_pin_holds_its_version_on_its_rings_until_its_date_and_rollouts_go_on_
     lab.restart();
     lab.pass().await;
     assert!(lab.has("rest", "a", &kept).await, "whether it ended isn't known before the head is");
-    lab.desk.issue(TERM, &pinned("w0", &["rest"], Some(until)), &occasion(None)).await.unwrap();
+    lab.controller.issue(TERM, &pinned("w0", &["rest"], Some(until)), &occasion(None)).await.unwrap();
     lab.wait(std::time::Duration::from_secs(600));
     assert!(lab.pass().await.issued.len() == 1, "its date came");
     assert!(lab.has("rest", "a", &second).await);
@@ -187,7 +187,7 @@ async fn a_pin_holds_its_version_on_its_rings_until_its_date_and_rollouts_go_on_
 #[tokio::test]
 async fn a_pin_counts_without_a_policy_too() {
     let lab = Lab::new(None).await;
-    lab.desk.issue(TERM, &pinned("w0", &[], None), &occasion(None)).await.unwrap();
+    lab.controller.issue(TERM, &pinned("w0", &[], None), &occasion(None)).await.unwrap();
     assert!(lab.has("all", "a", &content("p2", "w0")).await);
     lab.head("c3", &[("a", content("p2", "w2"))]).await;
     assert!(lab.has("all", "a", &content("p2", "w2")).await);
@@ -233,7 +233,7 @@ async fn a_pass_over_a_hundred_thousand_clusters_costs_milliseconds_and_a_rollba
         }
     };
     let first = content("p1", "w1");
-    lab.desk.issue(TERM, &head(&first, "c1"), &occasion(None)).await.unwrap();
+    lab.controller.issue(TERM, &head(&first, "c1"), &occasion(None)).await.unwrap();
     for ring in &rings {
         count(&first, ring).await;
         lab.pass().await;

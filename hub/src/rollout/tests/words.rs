@@ -93,8 +93,8 @@ async fn a_restart_raises_the_counter_of_whole_streams_with_and_without_a_policy
 #[tokio::test]
 async fn the_leaders_task_takes_words_restarts_and_policies_by_itself() {
     let lab = rolling().await;
-    let desk = std::sync::Arc::clone(&lab.desk);
-    let task = tokio::spawn(async move { desk.lead(crate::rollout::testing::TERM).await });
+    let controller = std::sync::Arc::clone(&lab.controller);
+    let task = tokio::spawn(async move { controller.lead(crate::rollout::testing::TERM).await });
     let mut moved = lab.shared.moved.listen();
     lab.say(1, Say::Pause).await.unwrap();
     lab.shared.nudge.nudge();
@@ -104,7 +104,7 @@ async fn the_leaders_task_takes_words_restarts_and_policies_by_itself() {
     lab.say(1, Say::Resume).await.unwrap();
     moved.changed().await.unwrap();
     assert_eq!(lab.newest().await.rollout.phase, Phase::Active);
-    let mut shown = lab.board.watch(&Stream::new("dev", "drone", "canary"));
+    let mut shown = lab.desired_states.watch(&Stream::new("dev", "drone", "canary"));
     shown.mark_unchanged();
     let mut tx = lab.store.write().await.unwrap();
     let tick = tx.tick().await.unwrap();

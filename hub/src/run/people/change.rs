@@ -9,31 +9,33 @@ use kedge_scheduler::ConfigFile;
 use crate::api::ApiError;
 use crate::compare::rendered::Rendered;
 use crate::git::{Mirrors, Trust};
-use crate::trial::TrialError;
+use crate::preview::PreviewError;
 
 /// A plan takes a moment.
 const BUSY_RETRY_S: u64 = 2;
 
 /// Why there is no plan, for people.
-pub(super) fn refuse(error: TrialError) -> ApiError {
+pub(super) fn refuse(error: PreviewError) -> ApiError {
     let message = error.to_string();
     match error {
-        TrialError::NoEnvironment(_) => ApiError::new(StatusCode::NOT_FOUND, "NotFound", message),
-        TrialError::NoControlPlane => ApiError::conflict("NoControlPlane", message)
+        PreviewError::NoEnvironment(_) => ApiError::new(StatusCode::NOT_FOUND, "NotFound", message),
+        PreviewError::NoControlPlane => ApiError::conflict("NoControlPlane", message)
             .hint("set `control_plane` in [git] of the hub's configuration"),
-        TrialError::Revision { hint, .. } => hinted(ApiError::invalid("BadRevision", message), hint),
-        TrialError::Path { .. } => {
+        PreviewError::Revision { hint, .. } => hinted(ApiError::invalid("BadRevision", message), hint),
+        PreviewError::Path { .. } => {
             ApiError::invalid("BadPath", message).hint("write it from the repository's root, without `..`")
         }
-        TrialError::TooMuch { .. } => {
+        PreviewError::TooMuch { .. } => {
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", message).hint("push a branch and plan that")
         }
-        TrialError::Unusable { hint, .. } => hinted(ApiError::conflict("Unusable", message), hint),
-        TrialError::Busy => ApiError::new(StatusCode::TOO_MANY_REQUESTS, "PlanRuns", message).retry_after(BUSY_RETRY_S),
-        TrialError::TooSlow => ApiError::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", message)
+        PreviewError::Unusable { hint, .. } => hinted(ApiError::conflict("Unusable", message), hint),
+        PreviewError::Busy => {
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, "PlanRuns", message).retry_after(BUSY_RETRY_S)
+        }
+        PreviewError::TooSlow => ApiError::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", message)
             .hint("`kedge plan` does it offline, on a clone of the control plane"),
-        TrialError::Store(error) => error.into(),
-        TrialError::Interrupted => ApiError::unavailable(message),
+        PreviewError::Store(error) => error.into(),
+        PreviewError::Interrupted => ApiError::unavailable(message),
     }
 }
 

@@ -7,7 +7,7 @@ use kedge_model::wire::{SigningKey, Timestamp};
 
 use crate::state::issuer::Issuer;
 use crate::state::testing::{Unconfirmed, key, ours, packed, store};
-use crate::state::{Board, Signer as _};
+use crate::state::{DesiredStateCache, Signer as _};
 use crate::store::Term;
 
 fn drone() -> Stream {
@@ -33,8 +33,8 @@ fn state(generation: u64) -> DesiredState {
 async fn a_proven_generation_is_passed_at_once_and_never_reused() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder).await;
-    let board = Arc::new(Board::default());
-    let issuer = Issuer::new(store.clone(), Arc::clone(&board), Arc::new(key()), Arc::new(Unconfirmed));
+    let desired_states = Arc::new(DesiredStateCache::default());
+    let issuer = Issuer::new(store.clone(), Arc::clone(&desired_states), Arc::new(key()), Arc::new(Unconfirmed));
     let content = packed(&[("drone", &[("a", ours("1"))])]);
     issuer.issue(Term(0), &content).await.unwrap();
     let keys = [key().public()];
@@ -45,7 +45,7 @@ async fn a_proven_generation_is_passed_at_once_and_never_reused() {
     assert_eq!(issuer.pass_floors(Term(0)).await.unwrap(), [(drone(), Generation(18))]);
     assert_eq!(issuer.pass_floors(Term(0)).await.unwrap(), []);
     // The present content, not the proof's.
-    let shown = board.watch(&drone()).borrow().clone().unwrap();
+    let shown = desired_states.watch(&drone()).borrow().clone().unwrap();
     let shown: DesiredState = Envelope::from_json(&shown.envelope).unwrap().open(&keys).unwrap();
     assert_eq!(shown.entries.len(), 1);
     assert_eq!(issuer.issue(Term(0), &content).await.unwrap(), []);
@@ -61,8 +61,8 @@ async fn a_proven_generation_is_passed_at_once_and_never_reused() {
 async fn a_stream_without_a_state_begins_above_its_proof() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder).await;
-    let board = Arc::new(Board::default());
-    let issuer = Issuer::new(store.clone(), Arc::clone(&board), Arc::new(key()), Arc::new(Unconfirmed));
+    let desired_states = Arc::new(DesiredStateCache::default());
+    let issuer = Issuer::new(store.clone(), Arc::clone(&desired_states), Arc::new(key()), Arc::new(Unconfirmed));
     take(&store, &[key().public()], &drone(), &key().sign_state(&state(4)).unwrap()).await.unwrap();
     assert_eq!(issuer.pass_floors(Term(0)).await.unwrap(), []);
     let issued = issuer.issue(Term(0), &packed(&[("drone", &[("a", ours("1"))])])).await.unwrap();

@@ -1,5 +1,6 @@
 //! The statements about holds: the newest document of each writer, per cluster.
 
+use kedge_model::shown::cell;
 use kedge_model::wire::{ClusterId, Envelope, HoldDocument, HubHolds, SiteHolds};
 use sqlx::AnyConnection;
 use sqlx::Row as _;
@@ -47,8 +48,13 @@ impl HoldWriter {
     }
 }
 
+/// Longer than a user of a host is called.
+const MAX_USER: usize = 64;
+/// As an agent bounds it.
+const MAX_REASON: usize = 1024;
+
 const NEWEST: &str = "SELECT envelope FROM holds WHERE cluster = $1 AND writer = $2";
-const ALL: &str = "SELECT writer, envelope, received_at FROM holds WHERE cluster = $1 ORDER BY CASE writer WHEN 'hub' THEN 0 WHEN 'cluster' THEN 1 ELSE 2 END, writer";
+const ALL: &str = "SELECT writer, envelope, received_at, (SELECT name FROM clusters WHERE clusters.id = CASE holds.writer WHEN 'cluster' THEN holds.cluster ELSE holds.writer END) AS author FROM holds WHERE cluster = $1 ORDER BY CASE writer WHEN 'hub' THEN 0 WHEN 'cluster' THEN 1 ELSE 2 END, writer";
 
 impl Store {
     /// The newest document of a writer: its envelope and what it says.
@@ -155,11 +161,12 @@ pub(in crate::store) fn in_force(rows: &[AnyRow]) -> Result<Vec<(HoldWriter, Hol
         let (envelope, mut document) = document(row)?;
         match writer {
             HoldWriter::Hub => lifted = HubHolds::lifted(&envelope),
-            HoldWriter::Cluster => {}
+            HoldWriter::Cluster => claimed(&mut document, row)?,
             HoldWriter::Peer(by) => {
                 let received: i64 = row.try_get("received_at")?;
                 let said: Option<SiteHolds> = serde_json::from_slice(&envelope.payload).ok();
                 let sequence = document.sequence;
+                claimed(&mut document, row)?;
                 document.holds.retain(|entry| {
                     ends_at(said.as_ref(), &entry.assignment, received) > now().0
                         && !lifted.iter().any(|lift| lift.ends(by, sequence, entry))
@@ -169,6 +176,23 @@ pub(in crate::store) fn in_force(rows: &[AnyRow]) -> Result<Vec<(HoldWriter, Hol
         all.push((writer, document));
     }
     Ok(all)
+}
+
+/// Who a cluster says it was, at that cluster: its key signed it, nobody's token. It can't speak as somebody at the hub.
+pub fn written_by(by: &str, cluster: &str) -> String {
+    let user = by.split('@').next().map(str::trim).filter(|user| !user.is_empty()).unwrap_or("somebody");
+    format!("{}@{}", cell(user, MAX_USER), cell(cluster, MAX_USER))
+}
+
+/// What a cluster wrote, as it is shown: with its name (column `author`), and nothing that hides.
+fn claimed(document: &mut HoldDocument, row: &AnyRow) -> Result<(), StoreError> {
+    let author: Option<String> = row.try_get("author")?;
+    let author = author.unwrap_or_else(|| document.cluster.to_string());
+    for entry in &mut document.holds {
+        entry.by = written_by(&entry.by, &author);
+        entry.reason = cell(&entry.reason, MAX_REASON);
+    }
+    Ok(())
 }
 
 fn ends_at(said: Option<&SiteHolds>, assignment: &str, received: i64) -> i64 {

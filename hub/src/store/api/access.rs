@@ -3,9 +3,9 @@
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
-use crate::store::people::emails;
+use crate::store::people::{emails, former, still_counts};
 use crate::store::tokens::Role;
-use crate::store::{Store, StoreError, Tx};
+use crate::store::{Store, StoreError, Tx, now};
 
 /// A token as stored. The hash stays inside of the hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct AccessToken {
     pub person: String,
     pub person_name: String,
     pub emails: Vec<String>,
+    /// Names and addresses of that person that were taken away not long ago.
+    pub former: Vec<String>,
     pub name: String,
     pub role: Role,
     pub workspaces: Vec<String>,
@@ -30,7 +32,7 @@ pub struct AccessToken {
 const TOKEN: &str = "SELECT t.id AS id, t.name AS name, t.role AS role, t.workspaces AS workspaces, \
      t.secret_hash AS secret_hash, t.created_at AS created_at, t.expires_at AS expires_at, t.revoked_at AS revoked_at, \
      t.last_used AS last_used, t.created_by AS created_by, p.id AS person, p.name AS person_name, p.emails AS emails, \
-     p.removed_at AS removed_at FROM api_tokens t JOIN people p ON p.id = t.person";
+     p.former AS former, p.removed_at AS removed_at FROM api_tokens t JOIN people p ON p.id = t.person";
 
 impl Store {
     pub async fn access_token(&self, id: &str) -> Result<Option<AccessToken>, StoreError> {
@@ -67,6 +69,7 @@ fn token(row: &AnyRow) -> Result<AccessToken, StoreError> {
         person: row.try_get("person")?,
         person_name: row.try_get("person_name")?,
         emails: emails(row.try_get("emails")?)?,
+        former: still_counts(former(row.try_get("former")?)?, now().0).map(|former| former.known).collect(),
         name: row.try_get("name")?,
         role: role.parse().map_err(|error| StoreError::Corrupt(format!("api_tokens: {error}")))?,
         workspaces: serde_json::from_str(&workspaces)

@@ -51,6 +51,8 @@ pub struct AuditFilter {
     pub before: Option<i64>,
     /// Entries after this number: for those who watch.
     pub after: Option<i64>,
+    /// Only what was done.
+    pub done: bool,
     pub limit: usize,
 }
 
@@ -104,6 +106,9 @@ impl Store {
         }
         if let Some(prefix) = &filter.action_prefix {
             query.text(" AND substr(action, 1, length(?)) = ?", prefix);
+        }
+        if filter.done {
+            query.text(" AND result = ?", DONE);
         }
         query.push(" ORDER BY tick DESC");
         query.number(" LIMIT ?", i64::try_from(filter.limit).unwrap_or(i64::MAX));

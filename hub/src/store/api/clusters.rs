@@ -19,17 +19,20 @@ pub struct ClusterFilter {
     pub state: Option<String>,
     pub site: Option<String>,
     pub name_prefix: Option<String>,
-    /// Some: whether the promise of a next contact is broken.
+    /// Some: whether it missed its check-in.
     pub silent: Option<bool>,
+    /// A kind of warning, as it is counted.
+    pub warning: Option<String>,
     pub labels: Selector,
     pub after: Option<i64>,
     pub from: Option<ClusterKey>,
     pub limit: usize,
 }
 
-/// The place of a cluster in a list: by stream within an environment, else by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+/// The place of a cluster in a list: by stream within an environment, one environment after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct ClusterKey {
+    pub environment: String,
     pub cluster_type: String,
     pub ring: String,
     pub name: String,
@@ -52,7 +55,7 @@ pub struct ClusterSeen {
     pub token: String,
     pub certificate_until: i64,
     pub last_contact: i64,
-    pub promise_until: i64,
+    pub check_in_deadline: i64,
     pub unknown_since: Option<i64>,
     pub look_at: Option<i64>,
     pub generation: i64,
@@ -65,7 +68,7 @@ pub struct ClusterSeen {
 
 /// What a cluster last said that isn't as it should be, in numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Amiss {
+pub struct IssueCounts {
     pub converging: u64,
     pub failed: u64,
     pub drifted: u64,
@@ -75,7 +78,7 @@ pub struct Amiss {
 const STRIDE: usize = 1000;
 /// So many rows one request looks at; the page may end early then, and its cursor leads on.
 const MAX_LOOKED_AT: usize = 50_000;
-/// So many silent ones are sorted for a page.
+/// So many that are offline, or warn of something, are sorted for a page.
 const FEW: i64 = 3000;
 
 const SELECT: &str = "SELECT id, name, environment, cluster_type, ring, labels, site, facts, state, sequence, joined_at, \
@@ -85,6 +88,7 @@ const SELECT: &str = "SELECT id, name, environment, cluster_type, ring, labels, 
 impl ClusterSeen {
     pub fn key(&self) -> ClusterKey {
         ClusterKey {
+            environment: self.environment.clone(),
             cluster_type: self.cluster_type.clone(),
             ring: self.ring.clone(),
             name: self.name.clone(),
@@ -94,45 +98,106 @@ impl ClusterSeen {
 }
 
 impl Store {
-    /// A page, and where the next one begins.
+    /// A page, and where the next one begins: one environment after the other, as a commit reaches them (`chain`); those that
+    /// the chain doesn't name come last, by name. Changes (`after`) come in the same order, and all at once.
     pub async fn clusters_page(
         &self,
         visible: &Visible,
         filter: &ClusterFilter,
+        chain: &[String],
     ) -> Result<(Vec<ClusterSeen>, Option<ClusterKey>), StoreError> {
+        let place = |name: &str| (chain.iter().position(|known| known == name).unwrap_or(chain.len()), name.to_owned());
+        let (mut found, mut looked_at) = (Vec::new(), 0);
+        if filter.after.is_some() {
+            // Changes are few, wherever they are: the index of changes finds them, and it knows no environments.
+            let next = self.add_clusters(visible, filter, &mut found, &mut looked_at).await?;
+            found.sort_by_cached_key(|one: &ClusterSeen| (place(&one.environment), one.key()));
+            return Ok((found, next));
+        }
+        let mut environments = match &filter.environment {
+            Some(environment) => vec![environment.clone()],
+            None => self.environments_of_clusters().await?,
+        };
+        environments.sort_by_cached_key(|name| place(name));
+        let begun = filter.from.as_ref().map(|from| place(&from.environment));
+        environments.retain(|name| begun.as_ref().is_none_or(|begun| place(name) >= *begun));
+        for environment in environments {
+            let from = filter.from.clone().filter(|from| from.environment == environment);
+            let filter = ClusterFilter { environment: Some(environment), from, ..filter.clone() };
+            let next = self.add_clusters(visible, &filter, &mut found, &mut looked_at).await?;
+            if next.is_some() {
+                return Ok((found, next));
+            }
+        }
+        Ok((found, None))
+    }
+
+    /// Everywhere where clusters are, or were: an environment that nobody is in any more shows those that were retired.
+    async fn environments_of_clusters(&self) -> Result<Vec<String>, StoreError> {
+        self.environments_along(Statement::new(
+            "WITH RECURSIVE found (environment) AS (SELECT MIN(environment) FROM clusters UNION ALL \
+             SELECT (SELECT MIN(k.environment) FROM clusters AS k WHERE k.environment > found.environment) FROM found \
+             WHERE found.environment IS NOT NULL) SELECT environment FROM found WHERE environment IS NOT NULL",
+        ))
+        .await
+    }
+
+    /// Everywhere where something is desired.
+    pub async fn environments_of_states(&self) -> Result<Vec<String>, StoreError> {
+        self.environments_along(Statement::new(
+            "WITH RECURSIVE found (environment) AS (SELECT MIN(environment) FROM states UNION ALL \
+             SELECT (SELECT MIN(s.environment) FROM states AS s WHERE s.environment > found.environment) FROM found \
+             WHERE found.environment IS NOT NULL) SELECT environment FROM found WHERE environment IS NOT NULL",
+        ))
+        .await
+    }
+
+    /// From one to the next along an index: as many steps as there are environments, however many rows each has.
+    async fn environments_along(&self, steps: Statement) -> Result<Vec<String>, StoreError> {
+        steps.fetch(self).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
+    }
+
+    /// Adds those of the filter's environment to a page. Where the next page begins, when this one is full.
+    async fn add_clusters(
+        &self,
+        visible: &Visible,
+        filter: &ClusterFilter,
+        found: &mut Vec<ClusterSeen>,
+        looked_at: &mut usize,
+    ) -> Result<Option<ClusterKey>, StoreError> {
         let mut from = filter.from.clone();
-        let mut found: Vec<ClusterSeen> = Vec::new();
-        let mut looked_at = 0;
         let everything = filter.labels.is_everything();
         let few = self.are_few(filter).await?;
         let stride = if everything { filter.limit + 1 } else { STRIDE.max(filter.limit + 1) };
         loop {
             let rows = self.clusters_stride(visible, filter, few, from.as_ref(), stride).await?;
-            looked_at += rows.len();
+            *looked_at += rows.len();
             let ended = rows.len() < stride;
             for row in &rows {
                 let cluster = cluster(row)?;
                 let key = cluster.key();
                 if everything || filter.labels.matches(&cluster.labels) {
                     if found.len() == filter.limit {
-                        let last = found.last().map(ClusterSeen::key);
-                        return Ok((found, last));
+                        return Ok(found.last().map(ClusterSeen::key));
                     }
                     found.push(cluster);
                 }
                 from = Some(key);
             }
             if ended {
-                return Ok((found, None));
+                return Ok(None);
             }
-            if looked_at >= MAX_LOOKED_AT {
-                return Ok((found, from));
+            if *looked_at >= MAX_LOOKED_AT {
+                return Ok(from);
             }
         }
     }
 
-    /// Whether so few members are silent that a page of them is sorted rather than looked for along all clusters.
+    /// Whether so few members are wanted that a page of them is sorted rather than looked for along all clusters.
     async fn are_few(&self, filter: &ClusterFilter) -> Result<bool, StoreError> {
+        if let (Some(kind), None) = (&filter.warning, filter.after) {
+            return Ok(self.warned_count(kind, filter.environment.as_deref()).await? <= FEW);
+        }
         if filter.silent != Some(true) || filter.state.as_deref() != Some("active") || filter.after.is_some() {
             return Ok(false);
         }
@@ -155,7 +220,17 @@ impl Store {
         stride: usize,
     ) -> Result<Vec<AnyRow>, StoreError> {
         let mut query = Statement::new(SELECT);
-        if few {
+        if let Some(after) = filter.after {
+            // From the few changes to their clusters, in the order of their index, so that it is taken.
+            query.number("(SELECT c.id AS hit FROM clusters AS c WHERE c.tick > ? ORDER BY c.tick", after);
+            query.number(" LIMIT ?) AS changed CROSS JOIN clusters WHERE id = hit", i64::MAX);
+        } else if let (Some(kind), true) = (&filter.warning, few) {
+            query.text("(SELECT DISTINCT w.cluster AS hit FROM warnings AS w WHERE w.kind = ?", kind);
+            if let Some(environment) = &filter.environment {
+                query.text(" AND w.environment = ?", environment);
+            }
+            query.push(") AS warned CROSS JOIN clusters WHERE id = hit");
+        } else if few {
             query.push(
                 "(SELECT k.id AS hit FROM clusters AS k WHERE k.unknown_since IS NOT NULL AND k.state = 'active'",
             );
@@ -196,16 +271,16 @@ impl Store {
     }
 
     /// What isn't as it should be on these clusters; one that has never reported is missing.
-    pub async fn amiss_of(
+    pub async fn issue_counts(
         &self,
         visible: &Visible,
         clusters: &[String],
-    ) -> Result<BTreeMap<String, Amiss>, StoreError> {
+    ) -> Result<BTreeMap<String, IssueCounts>, StoreError> {
         let mut query = Statement::new("SELECT cluster FROM documents WHERE cluster IN (");
         query.list("", clusters, ")");
-        let mut amiss = BTreeMap::new();
+        let mut issues = BTreeMap::new();
         for row in query.fetch(self).await? {
-            amiss.insert(row.try_get("cluster")?, Amiss::default());
+            issues.insert(row.try_get("cluster")?, IssueCounts::default());
         }
         let mut query = Statement::new(
             "SELECT c.cluster, c.condition, CAST(COUNT(*) AS BIGINT) AS number, \
@@ -225,7 +300,7 @@ impl Store {
         query.push(" GROUP BY c.cluster, c.condition");
         for row in query.fetch(self).await? {
             let (cluster, condition): (String, String) = (row.try_get("cluster")?, row.try_get("condition")?);
-            let found = amiss.entry(cluster).or_default();
+            let found = issues.entry(cluster).or_default();
             let count =
                 |name: &str| Ok::<_, StoreError>(u64::try_from(row.try_get::<i64, _>(name)?).unwrap_or_default());
             match condition.as_str() {
@@ -235,7 +310,7 @@ impl Store {
             }
             found.drifted += count("drifted")?;
         }
-        Ok(amiss)
+        Ok(issues)
     }
 
     /// What these clusters are called; those that the caller doesn't see are missing.
@@ -289,6 +364,9 @@ fn narrow(query: &mut Statement, visible: &Visible, filter: &ClusterFilter) {
         Some(false) => query.push(" AND unknown_since IS NULL"),
         None => {}
     }
+    if let Some(kind) = &filter.warning {
+        query.text(" AND EXISTS (SELECT 1 FROM warnings AS w WHERE w.cluster = clusters.id AND w.kind = ?)", kind);
+    }
     if let Some(after) = filter.after {
         query.number(" AND tick > ?", after);
     }
@@ -318,7 +396,7 @@ fn cluster(row: &AnyRow) -> Result<ClusterSeen, StoreError> {
         token: row.try_get("token")?,
         certificate_until: row.try_get("certificate_until")?,
         last_contact: row.try_get("last_contact")?,
-        promise_until: row.try_get("promise_until")?,
+        check_in_deadline: row.try_get("promise_until")?,
         unknown_since: row.try_get("unknown_since")?,
         look_at: row.try_get("look_at")?,
         generation: row.try_get("generation")?,

@@ -8,12 +8,12 @@ use kedge_model::wire::Stream;
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
+use crate::status::prepared::Exception;
+use crate::status::tally::{Tally, Word};
 use crate::store::catalog::Visible;
 use crate::store::statement::Statement;
-use crate::store::truth::{exception_of, stream_of, tally_of};
+use crate::store::status::{exception_of, stream_of, tally_of};
 use crate::store::{Store, StoreError};
-use crate::truth::prepared::Exception;
-use crate::truth::tally::{Tally, Word};
 
 /// Whose conditions. Empty fields ask for nothing.
 #[derive(Clone, Debug, Default)]
@@ -57,6 +57,8 @@ pub struct Walk {
     pub way: Way,
     filter: MemberFilter,
     visible: Visible,
+    /// Environments in the order in which a commit reaches them; others come last, by name.
+    chain: Vec<String>,
     /// Those that have anything to show, in order.
     streams: Vec<Stream>,
 }
@@ -73,7 +75,7 @@ pub struct MemberKey {
 #[derive(Clone, Debug)]
 pub struct MemberSeen {
     pub key: MemberKey,
-    /// Its promise is broken since then: what it said is what was last heard.
+    /// It missed its check-in and is offline since then: what it said is what was last heard.
     pub unknown_since: Option<i64>,
     pub look_at: Option<i64>,
     pub tally: Tally,
@@ -84,7 +86,7 @@ pub struct MemberSeen {
 const FEW: i64 = 3000;
 
 const MEMBER: &str = "SELECT m.id, m.name, m.environment, m.cluster_type, m.ring, m.unknown_since, m.look_at, d.tally \
-     FROM (SELECT k.id, k.name, k.environment, k.cluster_type, k.ring, k.unknown_since, k.look_at FROM ";
+     FROM (SELECT k.id, k.name, k.environment, k.cluster_type, k.ring, k.unknown_since, k.look_at, ";
 
 impl Among {
     /// The exceptions' part of a statement; every text is literal, because partial indexes are found by literals only.
@@ -116,22 +118,24 @@ impl Among {
 }
 
 impl Store {
-    /// Decides how to walk, unless a page before has.
+    /// Decides how to walk, unless a page before has. `chain`: environments in the order in which a commit reaches them.
     pub async fn walk_conditions(
         &self,
         visible: &Visible,
         filter: MemberFilter,
+        chain: &[String],
         way: Option<Way>,
     ) -> Result<Walk, StoreError> {
         let way = match way {
             Some(way) => way,
             None => self.choose_way(&filter).await?,
         };
-        let streams = match way {
+        let mut streams = match way {
             Way::Few => Vec::new(),
             Way::Along => self.counted_streams(visible, &filter).await?,
         };
-        Ok(Walk { way, filter, visible: visible.clone(), streams })
+        streams.sort_by(|one, other| along(chain, one).cmp(&along(chain, other)));
+        Ok(Walk { way, filter, visible: visible.clone(), chain: chain.to_vec(), streams })
     }
 
     async fn choose_way(&self, filter: &MemberFilter) -> Result<Way, StoreError> {
@@ -166,7 +170,6 @@ impl Store {
         let mut streams: Vec<Stream> =
             statement.fetch(self).await?.iter().map(stream_of).collect::<Result<_, StoreError>>()?;
         streams.retain(|stream| filter.streams.as_ref().is_none_or(|wanted| wanted.contains(stream)));
-        streams.sort();
         Ok(streams)
     }
 
@@ -182,7 +185,8 @@ impl Store {
             Way::Few => self.few_members(walk, from, again, limit).await?,
             Way::Along => {
                 let mut rows = Vec::new();
-                let passed = |stream: &&Stream| from.is_some_and(|from| **stream < from.stream);
+                let begun = from.map(|from| along(&walk.chain, &from.stream));
+                let passed = |stream: &&Stream| begun.as_ref().is_some_and(|begun| along(&walk.chain, stream) < *begun);
                 for stream in walk.streams.iter().skip_while(passed) {
                     let from = from.filter(|from| from.stream == *stream);
                     rows.extend(self.members_along(walk, stream, from, again, limit - rows.len()).await?);
@@ -207,6 +211,8 @@ impl Store {
     ) -> Result<Vec<AnyRow>, StoreError> {
         let filter = &walk.filter;
         let mut statement = Statement::new(MEMBER);
+        place(&mut statement, &walk.chain);
+        statement.push(" AS place FROM ");
         match (&filter.cluster, filter.among.exceptions()) {
             (Some(cluster), _) => statement.text("clusters k WHERE k.state = 'active' AND k.id = ?", cluster),
             (None, exceptions) => {
@@ -234,16 +240,21 @@ impl Store {
         scope(&mut statement, filter);
         own(&mut statement, &walk.visible);
         if let Some(from) = from {
-            statement.push(" AND (k.environment, k.cluster_type, k.ring, k.name, k.id)");
-            statement.text(if again { " >= (?" } else { " > (?" }, &from.stream.environment);
+            statement.push(" AND (");
+            place(&mut statement, &walk.chain);
+            statement.push(", k.environment, k.cluster_type, k.ring, k.name, k.id)");
+            let passed = number(along(&walk.chain, &from.stream).0);
+            statement.number(if again { " >= (?" } else { " > (?" }, passed);
+            statement.text(", ?", &from.stream.environment);
             statement.text(", ?", &from.stream.cluster_type);
             statement.text(", ?", &from.stream.ring);
             statement.text(", ?", &from.name);
             statement.text(", ?)", &from.id);
         }
         statement.number(
-            " ORDER BY k.environment, k.cluster_type, k.ring, k.name, k.id LIMIT ?) AS m \
-             LEFT JOIN documents d ON d.cluster = m.id ORDER BY m.environment, m.cluster_type, m.ring, m.name, m.id",
+            " ORDER BY place, k.environment, k.cluster_type, k.ring, k.name, k.id LIMIT ?) AS m \
+             LEFT JOIN documents d ON d.cluster = m.id \
+             ORDER BY m.place, m.environment, m.cluster_type, m.ring, m.name, m.id",
             number(limit),
         );
         statement.fetch(self).await
@@ -259,7 +270,8 @@ impl Store {
     ) -> Result<Vec<AnyRow>, StoreError> {
         let filter = &walk.filter;
         let mut statement = Statement::new(MEMBER);
-        statement.text("clusters k WHERE k.state = 'active' AND k.environment = ?", &stream.environment);
+        statement
+            .text("0 AS place FROM clusters k WHERE k.state = 'active' AND k.environment = ?", &stream.environment);
         statement.text(" AND k.cluster_type = ?", &stream.cluster_type);
         statement.text(" AND k.ring = ?", &stream.ring);
         if let Some(exceptions) = filter.among.exceptions() {
@@ -301,6 +313,23 @@ impl Store {
         }
         Ok(())
     }
+}
+
+/// Where a stream stands in a list: those of an environment together, environments as a commit reaches them.
+fn along<'a>(chain: &[String], stream: &'a Stream) -> (usize, &'a Stream) {
+    (chain.iter().position(|name| *name == stream.environment).unwrap_or(chain.len()), stream)
+}
+
+/// The same place as an expression of a statement in which `k` has a stream.
+fn place(statement: &mut Statement, chain: &[String]) {
+    statement.push("CASE k.environment");
+    for (place, name) in chain.iter().enumerate() {
+        statement.text(" WHEN ?", name);
+        statement.number(" THEN ?", number(place));
+    }
+    // SQL knows no CASE without a WHEN; no environment has no name.
+    statement.number(" WHEN '' THEN ?", number(chain.len()));
+    statement.number(" ELSE ? END", number(chain.len()));
 }
 
 /// Part of a statement in which `k` has a stream.

@@ -5,11 +5,11 @@ use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use super::conditions::{MemberFilter, own, scope};
+use crate::status::tally::Word;
 use crate::store::catalog::Visible;
 use crate::store::statement::Statement;
-use crate::store::truth::{corrupt, stream_of};
+use crate::store::status::{corrupt, stream_of};
 use crate::store::{Store, StoreError};
-use crate::truth::tally::Word;
 
 /// So many clusters of a stream run the same of an assignment, in the same condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,27 @@ impl Store {
         }
         statement.push(" GROUP BY k.environment, k.cluster_type, k.ring, c.assignment, c.running, c.condition");
         statement.fetch(self).await?.iter().map(sum).collect()
+    }
+
+    /// Names of some members in contact that run this of an assignment and whose report tells of drift.
+    pub async fn drifted_on(
+        &self,
+        stream: &Stream,
+        assignment: &str,
+        running: &str,
+        limit: usize,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut statement = Statement::new(
+            "SELECT k.name FROM conditions c CROSS JOIN clusters k WHERE k.id = c.cluster AND c.drift IS NOT NULL \
+             AND c.condition <> 'Unknown' AND k.state = 'active' AND k.unknown_since IS NULL",
+        );
+        statement.text(" AND k.environment = ?", &stream.environment);
+        statement.text(" AND k.cluster_type = ?", &stream.cluster_type);
+        statement.text(" AND k.ring = ?", &stream.ring);
+        statement.text(" AND c.assignment = ?", assignment);
+        statement.text(" AND c.running = ?", running);
+        statement.number(" ORDER BY k.name LIMIT ?", i64::try_from(limit).unwrap_or(i64::MAX));
+        statement.fetch(self).await?.iter().map(|row| Ok(row.try_get(0)?)).collect()
     }
 }
 

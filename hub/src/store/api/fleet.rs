@@ -1,20 +1,24 @@
 //! The fleet at a glance: sums of counts that are kept as things happen. None of it looks at single clusters, except for the
 //! silent ones, which have an index of their own.
 
+use std::collections::BTreeMap;
+
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
+use crate::status::tally::{Presence, Word};
 use crate::store::catalog::Visible;
 use crate::store::statement::Statement;
-use crate::store::truth::corrupt;
+use crate::store::status::corrupt;
 use crate::store::{Store, StoreError};
-use crate::truth::tally::{Presence, Word};
 
 /// What the glance is about. Empty fields ask for nothing.
 #[derive(Clone, Debug, Default)]
 pub struct FleetFilter {
     pub environment: Option<String>,
     pub workload: Option<String>,
+    /// With a workload: targets that it had and that Git doesn't describe any more, by environment.
+    pub gone: BTreeMap<String, Vec<String>>,
 }
 
 /// So many of something in a ring of a cluster type of an environment.
@@ -58,10 +62,15 @@ impl Store {
         }
         if let Some(workload) = &filter.workload {
             statement.text(
-                " AND EXISTS (SELECT 1 FROM catalog AS t WHERE t.kind = 'deployment-target' \
+                " AND (EXISTS (SELECT 1 FROM catalog AS t WHERE t.kind = 'deployment-target' \
                  AND t.environment = k.environment AND t.name = k.assignment AND t.parent = ?)",
                 workload,
             );
+            for (environment, targets) in &filter.gone {
+                statement.text(" OR (k.environment = ?", environment);
+                statement.list(" AND k.assignment IN (", targets, "))");
+            }
+            statement.push(")");
         }
         statement.push(" GROUP BY k.environment, k.cluster_type, k.ring, k.condition");
         let sum = |row: &AnyRow| {
@@ -85,11 +94,21 @@ impl Store {
         super::conditions::own(&mut statement, visible);
         if let Some(workload) = &filter.workload {
             statement.text(
-                " AND EXISTS (SELECT 1 FROM catalog AS t JOIN catalog AS a ON a.kind = 'assignment' \
+                " AND (EXISTS (SELECT 1 FROM catalog AS t JOIN catalog AS a ON a.kind = 'assignment' \
                  AND a.environment = t.environment AND a.name = k.cluster_type || '/' || t.name \
                  WHERE t.kind = 'deployment-target' AND t.environment = k.environment AND t.parent = ?)",
                 workload,
             );
+            for (environment, targets) in &filter.gone {
+                statement.text(" OR (k.environment = ?", environment);
+                statement.list(
+                    " AND EXISTS (SELECT 1 FROM counts AS c WHERE c.environment = k.environment \
+                     AND c.cluster_type = k.cluster_type AND c.count <> 0 AND c.assignment IN (",
+                    targets,
+                    ")))",
+                );
+            }
+            statement.push(")");
         }
         statement.push(" GROUP BY k.environment, k.cluster_type, k.ring, k.presence");
         let sum = |row: &AnyRow| {

@@ -1,6 +1,6 @@
 //! Names that there are: what a filter may mention.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::Row as _;
 
@@ -19,6 +19,10 @@ pub enum NameKind {
     Workspace,
     Site,
     Assignment,
+    Target,
+    Cluster,
+    /// A key of the labels that clusters have.
+    ClusterLabel,
 }
 
 /// Names that are looked at for the nearest.
@@ -34,6 +38,9 @@ impl NameKind {
             NameKind::Workspace => "workspace",
             NameKind::Site => "site",
             NameKind::Assignment => "assignment",
+            NameKind::Target => "deployment target",
+            NameKind::Cluster => "cluster",
+            NameKind::ClusterLabel => "label of clusters",
         }
     }
 }
@@ -61,7 +68,13 @@ impl Store {
                     "SELECT DISTINCT k.site FROM clusters AS k WHERE k.site IS NOT NULL AND k.state = 'active'",
                 )]
             }
-            NameKind::Workspace | NameKind::Workload | NameKind::Assignment => Vec::new(),
+            NameKind::Cluster => {
+                vec![Statement::new("SELECT DISTINCT k.name FROM clusters AS k WHERE k.state = 'active'")]
+            }
+            NameKind::ClusterLabel => {
+                vec![Statement::new("SELECT DISTINCT k.labels FROM clusters AS k WHERE k.state = 'active'")]
+            }
+            NameKind::Workspace | NameKind::Workload | NameKind::Assignment | NameKind::Target => Vec::new(),
         };
         for mut statement in statements {
             if let Some(environment) = environment {
@@ -70,7 +83,11 @@ impl Store {
             own(&mut statement, visible);
             statement.number(" LIMIT ?", MOST);
             for row in statement.fetch(self).await? {
-                names.insert(row.try_get(0)?);
+                let name: String = row.try_get(0)?;
+                match kind {
+                    NameKind::ClusterLabel => names.extend(keys(&name)?),
+                    _ => _ = names.insert(name),
+                }
             }
         }
         let described = match kind {
@@ -78,7 +95,8 @@ impl Store {
             NameKind::ClusterType => Some(Kind::ClusterType),
             NameKind::Workload => Some(Kind::Workload),
             NameKind::Assignment => Some(Kind::Assignment),
-            NameKind::Ring | NameKind::Site | NameKind::Workspace => None,
+            NameKind::Target => Some(Kind::DeploymentTarget),
+            NameKind::Ring | NameKind::Site | NameKind::Workspace | NameKind::Cluster | NameKind::ClusterLabel => None,
         };
         if let Some(described) = described {
             names.extend(self.described(described, visible, environment).await?);
@@ -98,4 +116,11 @@ impl Store {
         }
         Ok(names)
     }
+}
+
+/// The keys of a cluster's labels as they are stored.
+fn keys(labels: &str) -> Result<Vec<String>, StoreError> {
+    let labels: BTreeMap<String, String> =
+        serde_json::from_str(labels).map_err(|error| StoreError::Corrupt(format!("a cluster's labels: {error}")))?;
+    Ok(labels.into_keys().collect())
 }

@@ -7,7 +7,7 @@ use sqlx::Row as _;
 use sqlx::any::AnyRow;
 
 use super::conditions::own;
-use crate::store::agents::holds::in_force;
+use crate::store::agents::holds::{HoldWriter, in_force};
 use crate::store::catalog::Visible;
 use crate::store::statement::Statement;
 use crate::store::{Store, StoreError};
@@ -48,6 +48,9 @@ pub struct Held {
     pub environment: String,
     pub cluster_type: String,
     pub cluster: String,
+    /// The cluster's id.
+    pub id: String,
+    pub writer: HoldWriter,
     pub assignment: String,
     pub by: String,
     pub reason: String,
@@ -162,12 +165,17 @@ impl Store {
     }
 
     /// What people hold on active clusters.
-    pub async fn held(&self, visible: &Visible) -> Result<Vec<Held>, StoreError> {
+    /// Of these clusters, or of all.
+    pub async fn held(&self, visible: &Visible, clusters: Option<&[String]>) -> Result<Vec<Held>, StoreError> {
         let mut statement = Statement::new(
-            "SELECT k.environment, k.cluster_type, k.name, k.id, h.writer, h.envelope, h.received_at \
+            "SELECT k.environment, k.cluster_type, k.name, k.id, h.writer, h.envelope, h.received_at, \
+             (SELECT a.name FROM clusters AS a WHERE a.id = CASE h.writer WHEN 'cluster' THEN h.cluster ELSE h.writer END) AS author \
              FROM holds AS h JOIN clusters AS k ON k.id = h.cluster WHERE k.state = 'active'",
         );
         own(&mut statement, visible);
+        if let Some(clusters) = clusters {
+            statement.list(" AND k.id IN (", clusters, ")");
+        }
         // The hub's document stands first: it lifts what others hold.
         statement.push(" ORDER BY k.id, CASE h.writer WHEN 'hub' THEN 0 ELSE 1 END, h.writer");
         statement.number(" LIMIT ?", MAX_HOLDS);
@@ -176,11 +184,16 @@ impl Store {
         let mut held = Vec::new();
         for of_cluster in rows.chunk_by(|one, other| id(one) == id(other)) {
             let Some(row) = of_cluster.first() else { continue };
-            for entry in in_force(of_cluster)?.into_iter().flat_map(|(_, document)| document.holds) {
+            let documents = in_force(of_cluster)?.into_iter();
+            let entries =
+                documents.flat_map(|(writer, document)| document.holds.into_iter().map(move |one| (writer, one)));
+            for (writer, entry) in entries {
                 held.push(Held {
                     environment: row.try_get(0)?,
                     cluster_type: row.try_get(1)?,
                     cluster: row.try_get(2)?,
+                    id: id(row),
+                    writer,
                     assignment: entry.assignment,
                     by: entry.by,
                     reason: entry.reason,
@@ -192,10 +205,10 @@ impl Store {
         Ok(held)
     }
 
-    /// Rollouts that were rolled back, and whose content Git still asks for.
-    pub async fn rolled_back(&self) -> Result<Vec<RolloutId>, StoreError> {
+    /// Rollouts that were rolled back or aborted, and whose content Git still asks for.
+    pub async fn halted_rollouts(&self) -> Result<Vec<RolloutId>, StoreError> {
         let statement = Statement::new(
-            "SELECT r.id FROM rollouts AS r WHERE r.state = 'RolledBack' AND EXISTS (SELECT 1 FROM rollout_blocked AS b \
+            "SELECT r.id FROM rollouts AS r WHERE r.state IN ('RolledBack', 'Aborted') AND EXISTS (SELECT 1 FROM rollout_blocked AS b \
              WHERE b.rollout = r.id) ORDER BY r.id",
         );
         let id = |row: &AnyRow| Ok(RolloutId(u64::try_from(row.try_get::<i64, _>(0)?).unwrap_or_default()));

@@ -66,7 +66,8 @@ impl Store {
     /// Holds on members of an environment.
     pub async fn held_clusters(&self, environment: &str) -> Result<Vec<HeldCluster>, StoreError> {
         let found = sqlx::query(
-            "SELECT k.id, k.name, k.cluster_type, k.ring, h.writer, h.envelope, h.received_at \
+            "SELECT k.id, k.name, k.cluster_type, k.ring, h.writer, h.envelope, h.received_at, \
+             (SELECT a.name FROM clusters AS a WHERE a.id = CASE h.writer WHEN 'cluster' THEN h.cluster ELSE h.writer END) AS author \
              FROM holds h JOIN clusters k ON k.id = h.cluster \
              WHERE k.environment = $1 AND k.state = 'active' \
              ORDER BY k.name, k.id, CASE h.writer WHEN 'hub' THEN 0 ELSE 1 END, h.writer LIMIT $2",
@@ -91,7 +92,7 @@ impl Store {
     }
 
     /// Whether a cluster changes now, and since when.
-    pub async fn slot_since(&self, cluster: &ClusterId) -> Result<Option<Timestamp>, StoreError> {
+    pub async fn permit_since(&self, cluster: &ClusterId) -> Result<Option<Timestamp>, StoreError> {
         let found = sqlx::query_scalar("SELECT since FROM slots WHERE cluster = $1").bind(cluster.to_string());
         Ok(found.fetch_optional(self.pool()).await?.map(Timestamp))
     }

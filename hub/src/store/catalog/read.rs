@@ -1,5 +1,6 @@
 //! Pages of the catalog: by the primary key in order, narrowed by fields, labels and by who asks.
 
+use kedge_model::wire::Stream;
 use kedge_model::{Labels, Selector};
 use sqlx::Row as _;
 use sqlx::any::AnyRow;
@@ -255,6 +256,16 @@ impl Store {
     /// The newest change of all.
     pub async fn current_tick(&self) -> Result<i64, StoreError> {
         Ok(sqlx::query_scalar("SELECT value FROM ticks WHERE id = 1").fetch_one(self.pool()).await?)
+    }
+
+    /// How many assignments the clusters of a stream have, as Git describes them.
+    pub async fn count_assignments(&self, stream: &Stream) -> Result<usize, StoreError> {
+        let mut query = Statement::new("SELECT COUNT(*) FROM catalog WHERE kind = 'assignment'");
+        query.text(" AND environment = ?", &stream.environment);
+        query.text(" AND parent = ?", &stream.cluster_type);
+        let rows = query.fetch(self).await?;
+        let count: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+        Ok(usize::try_from(count).unwrap_or_default())
     }
 
     /// Of these assignments, those that belong to the workspaces.

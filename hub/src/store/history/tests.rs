@@ -11,15 +11,15 @@ use tempfile::TempDir;
 use super::page::{HistoryFilter, Reader};
 use super::*;
 use crate::history::{Kind, Place, Recorded, What};
-use crate::store::{Term, trial};
+use crate::store::{Term, test_database};
 
 const DAY_MS: i64 = 24 * 3600 * 1000;
 const TERM: Term = Term(0);
 
 async fn databases() -> Vec<(Option<TempDir>, Store)> {
-    let (folder, store) = trial::sqlite().await;
+    let (folder, store) = test_database::sqlite().await;
     let mut all = vec![(Some(folder), store)];
-    all.extend(trial::postgres().await.map(|store| (None, store)));
+    all.extend(test_database::postgres().await.map(|store| (None, store)));
     all
 }
 
@@ -206,7 +206,7 @@ async fn a_day_that_was_let_go_stays_gone_and_what_is_too_old_is_not_written() {
 
 #[tokio::test]
 async fn an_assignment_is_known_by_its_workload_and_team_also_after_it_is_gone() {
-    let (_folder, store) = trial::sqlite().await;
+    let (_folder, store) = test_database::sqlite().await;
     let insert = "INSERT INTO catalog (kind, environment, name, parent, workspace, state, labels, body, detail, content, note, \
          digest, updated_at, tick) VALUES ('deployment-target', 'dev', 'shop-x', 'shop', 'harbour', '', '', '', '', '', '', '', 0, 0)";
     sqlx::query(insert).execute(store.pool()).await.unwrap();
@@ -253,7 +253,7 @@ proptest! {
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let (_folder, store) = trial::sqlite().await;
+            let (_folder, store) = test_database::sqlite().await;
             for (index, age) in ages.iter().enumerate() {
                 store.record(vec![failed(*age, &format!("old-{index}"), 1)]).await.unwrap();
             }

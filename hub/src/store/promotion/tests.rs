@@ -1,4 +1,4 @@
-//! Every statement of this room, on SQLite and, where there is one, on PostgreSQL.
+//! Every statement of this module, on SQLite and, where there is one, on PostgreSQL.
 
 use kedge_model::kinds::{EnvironmentPolicy, Promoter};
 use kedge_rollout::{CheckFact, Person, RolloutId, Say};
@@ -12,7 +12,7 @@ async fn stores() -> (tempfile::TempDir, Vec<Store>) {
     let folder = tempfile::tempdir().unwrap();
     let lite = Store::open(&format!("sqlite:{}", folder.path().join("hub.db").display())).await.unwrap();
     let mut stores = vec![lite];
-    stores.extend(crate::store::trial::postgres().await);
+    stores.extend(crate::store::test_database::postgres().await);
     (folder, stores)
 }
 

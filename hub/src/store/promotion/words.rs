@@ -1,6 +1,7 @@
 //! What people say about promotions and about a policy that waits. Any hub's API writes; the leader takes it within a second.
 
 use kedge_rollout::Word;
+use kedge_rollout::chain::Standing;
 use sqlx::Row as _;
 
 use super::{json, value};
@@ -84,6 +85,14 @@ impl Tx {
             .execute(self.connection())
             .await?;
         Ok(id)
+    }
+
+    /// The commit that a word about an environment means when it names none.
+    pub async fn promotion_subject(&mut self, environment: &str) -> Result<Option<String>, StoreError> {
+        let row = sqlx::query("SELECT body FROM promotions WHERE environment = $1");
+        let Some(row) = row.bind(environment).fetch_optional(self.connection()).await? else { return Ok(None) };
+        let standing: Standing = value(&row.try_get::<String, _>("body")?, "a promotion")?;
+        Ok(standing.subject().map(str::to_owned))
     }
 
     pub(super) async fn take_words(&mut self, taken: &[TakenWord]) -> Result<(), StoreError> {

@@ -1,7 +1,7 @@
 //! The same on SQLite and on PostgreSQL.
 
 use super::*;
-use crate::store::{Term, now, trial};
+use crate::store::{Term, now, test_database};
 
 const TERM: Term = Term(0);
 
@@ -25,14 +25,14 @@ fn intent(commit: &str) -> Publication {
 
 #[tokio::test]
 async fn what_is_published_is_remembered_on_sqlite() {
-    let (_folder, store) = trial::sqlite().await;
+    let (_folder, store) = test_database::sqlite().await;
     remember(&store).await;
     agree(&store).await;
 }
 
 #[tokio::test]
 async fn what_is_published_is_remembered_on_postgresql() {
-    let Some(store) = trial::postgres().await else { return };
+    let Some(store) = test_database::postgres().await else { return };
     remember(&store).await;
     agree(&store).await;
 }

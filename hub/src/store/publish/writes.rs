@@ -1,4 +1,4 @@
-//! Writes of the `publish` room. Those of a leader carry its term.
+//! Writes of the `publish` module. Those of a leader carry its term.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What the desk writes before it issues: all of a pass in one transaction under the leader's term.
+//! What the controller writes before it issues: all of a pass in one transaction under the leader's term.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use kedge_model::wire::{Stream, Timestamp};
 use kedge_rollout::{Phase, Rollout, RolloutId};
 
 use super::super::pack::corrupt;
-use super::desk::{ComparedHead, Quarantine};
+use super::controller::{ComparedHead, Quarantine};
 use super::{Waiting, number};
 use crate::rollout::candidate::Known;
 use crate::rollout::change::Held;
@@ -307,7 +307,7 @@ impl Tx {
         tick: i64,
     ) -> Result<(), StoreError> {
         // A row that says "no limit" is kept: other hubs see by its tick that something changed.
-        let limit = limit.copied().unwrap_or(Limit { slots: None, closed: false });
+        let limit = limit.copied().unwrap_or(Limit { permits: None, closed: false });
         sqlx::query(
             "INSERT INTO ring_limits (environment, ring, slots, closed, tick) VALUES ($1, $2, $3, $4, $5) \
              ON CONFLICT (environment, ring) DO UPDATE SET slots = excluded.slots, closed = excluded.closed, \
@@ -315,8 +315,22 @@ impl Tx {
         )
         .bind(environment)
         .bind(ring)
-        .bind(limit.slots_column())
+        .bind(limit.permits_column())
         .bind(i64::from(limit.closed))
+        .bind(tick)
+        .execute(self.connection())
+        .await?;
+        Ok(())
+    }
+
+    /// A rollout goes back in a ring: the states that say so are issued after this tick.
+    pub async fn mark_returned(&mut self, environment: &str, ring: &str, tick: i64) -> Result<(), StoreError> {
+        sqlx::query(
+            "INSERT INTO ring_limits (environment, ring, slots, closed, tick, returned) VALUES ($1, $2, -1, 0, $3, $3) \
+             ON CONFLICT (environment, ring) DO UPDATE SET tick = excluded.tick, returned = excluded.returned",
+        )
+        .bind(environment)
+        .bind(ring)
         .bind(tick)
         .execute(self.connection())
         .await?;

@@ -7,9 +7,8 @@ use std::collections::BTreeMap;
 
 use askama::Template;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 
-use crate::api::drift::{self, DriftGroup, DriftQuery};
 use crate::api::objects::{self, AssignmentWhole, RingView};
 use crate::api::rollouts::about::{AboutView, PinnedView};
 use crate::api::running::{ConfigurationView, RingRunning};
@@ -17,7 +16,7 @@ use crate::api::states::PackageView;
 use crate::api::{ApiState, CountSeen};
 use crate::catalog::view::FindingView;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Bar, Chip, Four, Mood, Place, When, place};
+use crate::web::part::{Bar, Chip, Four, Place, Tone, When, place};
 use crate::web::{Show, Viewer, WebError, links, rings};
 use configuration::Values;
 pub use configuration::plain;
@@ -45,6 +44,8 @@ pub struct AssignmentPage {
     drifted_link: String,
     rollouts: Vec<About>,
     pinned: Vec<PinnedView>,
+    /// That Git doesn't describe it any more.
+    note: Option<String>,
     values: Values,
     secrets: bool,
     policies: Vec<Policy>,
@@ -89,6 +90,8 @@ struct Running {
     offline: u64,
     offline_since: Option<When>,
     desired: bool,
+    /// Where it was changed; empty: nowhere.
+    drifted_on: String,
     link: String,
 }
 
@@ -96,7 +99,7 @@ struct About {
     link: String,
     id: u64,
     state: String,
-    mood: Option<Mood>,
+    tone: Option<Tone>,
     rings: String,
     chip: Chip,
     subject: String,
@@ -124,20 +127,11 @@ pub async fn page(
     path: Result<Path<(String, String, String)>, PathRejection>,
 ) -> Result<Show<AssignmentPage>, WebError> {
     let path = path?.0;
-    let (environment, cluster_type, target) = path.clone();
+    let named = path.clone();
     let caller = viewer.caller.clone();
-    let whole = objects::assignment(State(state.clone()), caller.clone(), Ok(Path(path))).await?.0;
-    let query = DriftQuery {
-        environment: Some(environment.clone()),
-        cluster_type: Some(cluster_type.clone()),
-        workload: Some(whole.assignment.workload.clone()),
-        ..DriftQuery::default()
-    };
-    let drift = drift::drift(State(state), caller.clone(), Ok(Query(query))).await?.0;
-    let name = whole.assignment.name.clone();
-    let group = drift.groups.into_iter().find(|group| group.assignment == name).unwrap_or_default();
-    let frame = Frame::of(&viewer, name, Section::Workloads);
-    Ok(Show(AssignmentPage::of(frame, (environment, cluster_type, target), whole, &group, caller.sees_secrets())))
+    let whole = objects::assignment(State(state), caller.clone(), Ok(Path(path))).await?.0;
+    let frame = Frame::of(&viewer, whole.assignment.name.clone(), Section::Workloads);
+    Ok(Show(AssignmentPage::of(frame, named, whole, caller.sees_secrets())))
 }
 
 impl AssignmentPage {
@@ -145,7 +139,6 @@ impl AssignmentPage {
         frame: Frame,
         (environment, cluster_type, target): (String, String, String),
         whole: AssignmentWhole,
-        group: &DriftGroup,
         sees_secrets: bool,
     ) -> AssignmentPage {
         let AssignmentWhole {
@@ -158,6 +151,7 @@ impl AssignmentPage {
             counts,
             rollouts,
             pinned,
+            note,
             updated_at,
         } = whole;
         let pairs = [
@@ -173,6 +167,7 @@ impl AssignmentPage {
             format!("/types/{}/{}", links::part(&environment), links::part(&cluster_type)) + "#" + &links::part(ring)
         };
         let values = Values::of(configuration, &configurations, &running);
+        let drifted = running.iter().filter(|one| one.drifted).map(|one| one.count).sum();
         let running = running.into_iter().map(|one| Running::of(one, &configurations, &pairs));
         AssignmentPage {
             frame,
@@ -186,10 +181,11 @@ impl AssignmentPage {
             bar: four(counts.iter()).bar("/conditions", &pairs),
             rings: desired.into_iter().map(|ring| Ring::of(ring, &counts, &pairs, &stream)).collect(),
             running: running.collect(),
-            drifted: group.reality.drifted,
+            drifted,
             drifted_link: with("drift", "true"),
             rollouts: rollouts.into_iter().map(About::of).collect(),
             pinned,
+            note,
             secrets: !sees_secrets && values.rows.iter().any(|value| value.secret),
             values,
             policies: provenance.policies.iter().map(Policy::of).collect(),
@@ -214,6 +210,7 @@ impl Running {
     fn of(one: RingRunning, configurations: &[ConfigurationView], pairs: &[(&str, &str)]) -> Running {
         let found = one.configuration.as_ref().and_then(|id| configurations.iter().find(|known| known.id == *id));
         let reality = match (one.conditions.unknown == one.count, one.as_desired) {
+            _ if one.drifted => "drifted",
             (true, _) => "unknown",
             (false, true) => "asDesired",
             (false, false) => "differs",
@@ -230,6 +227,7 @@ impl Running {
             chip: one.commit.as_deref().map(|commit| Chip::new(commit, "")),
             configuration: one.platform_commit.as_deref().map(|commit| Chip::new(commit, "")),
             git: match found {
+                _ if one.drifted => "changed there: the values aren't known",
                 Some(found) if found.unknown.is_some() => "can't be shown",
                 Some(found) if found.as_in_git => "as in Git",
                 Some(_) => "Git says otherwise",
@@ -239,6 +237,7 @@ impl Running {
             offline: one.conditions.unknown,
             offline_since: When::maybe(one.offline_since.as_deref()),
             desired: one.as_desired,
+            drifted_on: named(one.count, &one.drifted_on),
             ring: one.ring,
         }
     }
@@ -281,7 +280,7 @@ impl About {
         About {
             link: links::rollout(about.rollout),
             id: about.rollout,
-            mood: rings::mood_of_rollout(&about.state, about.settled),
+            tone: rings::tone_of_rollout(&about.state, about.settled),
             state: rings::said(&about.state).to_owned(),
             rings: about.rings,
             chip: Chip::new(&about.commit, &about.subject),
@@ -314,13 +313,21 @@ impl Finding {
 }
 
 fn four<'a>(counts: impl Iterator<Item = &'a CountSeen>) -> Four {
-    let mut sums: BTreeMap<Mood, u64> = BTreeMap::new();
+    let mut sums: BTreeMap<Tone, u64> = BTreeMap::new();
     for count in counts {
-        *sums.entry(Mood::of(&count.condition)).or_default() += count.count;
+        *sums.entry(Tone::of(&count.condition)).or_default() += count.count;
     }
     let mut four = Four::default();
-    sums.into_iter().for_each(|(mood, count)| four.add(mood, count));
+    sums.into_iter().for_each(|(tone, count)| four.add(tone, count));
     four
+}
+
+/// `press-1, press-2 and 3 more`; empty where nobody is named.
+pub fn named(count: u64, names: &[String]) -> String {
+    match count.saturating_sub(names.len() as u64) {
+        more if more > 0 && !names.is_empty() => format!("{} and {more} more", names.join(", ")),
+        _ => names.join(", "),
+    }
 }
 
 /// As many digits as tell two packages apart.

@@ -17,12 +17,12 @@ use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::clusters::{self, ClusterWhole};
 use crate::api::history::HistoryQuery;
-use crate::api::rooms::{ConditionSeen, HoldSeen};
+use crate::api::services::{ConditionSeen, HoldSeen};
 use crate::api::states::{self, EntryView, GenerationQuery, StateView};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::said::Facts;
-use crate::web::part::{Chip, Pages, Said, When};
+use crate::web::part::{Chip, Pages, Said, Text, When};
 use crate::web::{Show, Viewer, WebError, links};
 
 pub use hold::{ask, hold, release};
@@ -64,7 +64,6 @@ struct Links {
     ring: String,
     conditions: String,
     site: String,
-    api: String,
 }
 
 /// Who brought its last sign of life.
@@ -107,6 +106,7 @@ struct Warned {
     code: String,
     error: bool,
     message: String,
+    hint: Text,
     since: When,
 }
 
@@ -178,11 +178,12 @@ pub async fn page(
     }))
 }
 
-fn warned(warning: &crate::api::rooms::WarningSeen) -> Warned {
+fn warned(warning: &crate::api::services::WarningSeen) -> Warned {
     Warned {
         code: warning.code.clone(),
         error: warning.severity == "Error",
         message: warning.message.clone(),
+        hint: Text::of(&warning.hint.replace('`', "")),
         since: When::clock(&warning.since),
     }
 }
@@ -289,7 +290,6 @@ impl Links {
             ring: links::query("/clusters", &stream),
             conditions: links::query("/conditions", &[("cluster", &cluster.id)]),
             site: links::query("/clusters", &[("site", cluster.site.as_deref().unwrap_or_default())]),
-            api: format!("/api/v1{}", links::cluster(&cluster.id)),
         }
     }
 }

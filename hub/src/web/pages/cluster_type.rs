@@ -22,7 +22,7 @@ use crate::api::states::{self, StateQuery, StateView};
 use crate::catalog::view::{AssignmentView, ClusterTypeView};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Bar, Chip, Four, Mood, Pages, Place, When};
+use crate::web::part::{Bar, Chip, Four, Pages, Place, Tone, When};
 use crate::web::{Show, Viewer, WebError, links};
 
 #[derive(Template)]
@@ -63,7 +63,6 @@ struct Issued {
     removed: usize,
     at: When,
     commit: Option<Chip>,
-    envelope: Option<String>,
 }
 
 struct Row {
@@ -138,7 +137,6 @@ pub async fn page(
         ..HistoryQuery::default()
     };
     let past = past::of(&state, &viewer, history, PAST, links::query("/history", &pairs)).await?;
-    let whole = viewer.caller.role != Role::Application;
     Ok(Show(ClusterType {
         frame: Frame::of(&viewer, format!("{name} in {environment}"), Section::Fleet),
         environment_link: links::environment(&environment),
@@ -149,7 +147,7 @@ pub async fn page(
         silent: seen.clusters.unknown,
         silent_link: members(&pairs, &[("condition", "Unknown")]),
         bar: four(seen.conditions).bar("/conditions", &pairs),
-        rings: rings(&seen, &pairs, &states, whole),
+        rings: rings(&seen, &pairs, &states),
         rows: listed.page.items.into_iter().map(|item| row(item, &states, &counts)).collect(),
         pages: Pages::of(&link, &[], some(&cursor).as_deref(), next.as_deref()),
         past,
@@ -194,7 +192,7 @@ async fn sums(
     let Json(found) = counts::counts(State(state.clone()), viewer.caller.clone(), Ok(Query(query))).await?;
     let mut sums: BTreeMap<String, Four> = BTreeMap::new();
     for count in found.items.into_iter().filter(|count| count.cluster_type == cluster_type) {
-        sums.entry(count.assignment).or_default().add(Mood::of(&count.condition), count.count);
+        sums.entry(count.assignment).or_default().add(Tone::of(&count.condition), count.count);
     }
     Ok(sums)
 }
@@ -204,7 +202,7 @@ fn members(pairs: &[(&str, &str)], more: &[(&'static str, &'static str)]) -> Str
     links::query("/clusters", &all)
 }
 
-fn rings(seen: &FleetType, pairs: &[(&str, &str)], states: &[StateView], whole: bool) -> Vec<Ring> {
+fn rings(seen: &FleetType, pairs: &[(&str, &str)], states: &[StateView]) -> Vec<Ring> {
     let mut rings = seen.rings.clone();
     for state in states {
         if !rings.iter().any(|ring| ring.name == state.ring) {
@@ -224,10 +222,6 @@ fn rings(seen: &FleetType, pairs: &[(&str, &str)], states: &[StateView], whole: 
                 removed: state.removed.len(),
                 at: When::of(&state.created_at),
                 commit: state.source.as_ref().map(|source| Chip::new(&source.commit, "")),
-                envelope: whole.then(|| {
-                    let parts = [&state.environment, &state.cluster_type, &state.ring].map(|name| links::part(name));
-                    format!("/api/v1/desired-states/{}/envelope", parts.join("/"))
-                }),
             }),
         }
     };

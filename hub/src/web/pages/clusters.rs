@@ -11,8 +11,9 @@ use super::fleet::verdict::counted;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::clusters::{self, AmissView, ClusterView, ClustersQuery};
+use crate::status::warnings;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Filters, Mood, Pages, State as Word, When};
+use crate::web::part::{Filters, Pages, State as Word, Tone, When};
 use crate::web::{Show, Viewer, WebError, links};
 
 #[derive(Template)]
@@ -66,6 +67,7 @@ pub struct Wanted {
     condition: String,
     state: String,
     site: String,
+    warning: String,
     name_prefix: String,
     label_selector: String,
     cursor: String,
@@ -79,7 +81,7 @@ pub async fn page(
     let wanted = query?.0;
     let listed = clusters::clusters(State(state.clone()), viewer.caller.clone(), Ok(Query(wanted.query()))).await;
     let (found, wrong, status) = asked::answered(listed)?;
-    let (items, next) = found.map(|listed| (listed.page.items, listed.page.next)).unwrap_or_default();
+    let (items, next) = found.map(|(_, listed)| (listed.page.items, listed.page.next)).unwrap_or_default();
     let filters = Filters::of("/clusters")
         .choice("environment", "Environment", &wanted.environment, asked::environments(&state, &viewer).await?)
         .choice(
@@ -93,6 +95,7 @@ pub async fn page(
         .text("namePrefix", "Name begins with", &wanted.name_prefix, "line-7")
         .seldom()
         .choice("state", "Membership", &wanted.state, ["active", "retired", "revoked", "replaced"])
+        .choice("warning", "Warning", &wanted.warning, warnings::kinds())
         .text("labelSelector", "Labels", &wanted.label_selector, "hall=7,!spare")
         .text("site", "Site", &wanted.site, "north");
     Ok((
@@ -109,7 +112,7 @@ pub async fn page(
 }
 
 impl Wanted {
-    fn pairs(&self) -> [(&'static str, &str); 8] {
+    fn pairs(&self) -> [(&'static str, &str); 9] {
         [
             ("environment", &self.environment),
             ("clusterType", &self.cluster_type),
@@ -117,6 +120,7 @@ impl Wanted {
             ("condition", &self.condition),
             ("state", &self.state),
             ("site", &self.site),
+            ("warning", &self.warning),
             ("namePrefix", &self.name_prefix),
             ("labelSelector", &self.label_selector),
         ]
@@ -130,6 +134,7 @@ impl Wanted {
             state: some(&self.state),
             site: some(&self.site),
             condition: some(&self.condition),
+            warning: some(&self.warning),
             name_prefix: some(&self.name_prefix),
             label_selector: some(&self.label_selector),
             limit: Some(ROWS),
@@ -163,15 +168,15 @@ impl Health {
         let amiss: Vec<(String, String)> = numbers.collect();
         let since = cluster.unknown_since.as_deref().map(When::clock);
         let (word, rest) = match (cluster.state.as_str(), silent, cluster.amiss) {
-            ("active", true, None) => (Mood::Unknown.state("offline"), "; it has never reported"),
+            ("active", true, None) => (Tone::Unknown.state("offline"), "; it has never reported"),
             ("active", true, Some(_)) if amiss.is_empty() => {
-                (Mood::Unknown.state("offline"), "; last known: all Converged")
+                (Tone::Unknown.state("offline"), "; last known: all Converged")
             }
-            ("active", true, Some(_)) => (Mood::Unknown.state("offline"), "; last known: "),
-            ("active", false, None) => (Mood::Unknown.state("joined, and nothing is reported yet"), ""),
-            ("active", false, Some(AmissView { failed: 1.., .. })) => (Mood::Failed.state(""), ""),
-            ("active", false, Some(AmissView { converging: 1.., .. })) => (Mood::Converging.state(""), ""),
-            ("active", false, Some(_)) => (Mood::Converged.state(""), ""),
+            ("active", true, Some(_)) => (Tone::Unknown.state("offline"), "; last known: "),
+            ("active", false, None) => (Tone::Unknown.state("joined, and nothing is reported yet"), ""),
+            ("active", false, Some(AmissView { failed: 1.., .. })) => (Tone::Failed.state(""), ""),
+            ("active", false, Some(AmissView { converging: 1.., .. })) => (Tone::Converging.state(""), ""),
+            ("active", false, Some(_)) => (Tone::Converged.state(""), ""),
             _ => return Health { word: None, since: None, rest: "", amiss: Vec::new() },
         };
         Health { word: Some(word), since, rest, amiss }

@@ -1,4 +1,4 @@
-//! `/commits/{commit}`: the way of a commit from Git through every environment to converged clusters, with the time that each
+//! `/commits/{commit}`: the timeline of a commit from Git through every environment to converged clusters, with the time that each
 //! step took.
 
 use askama::Template;
@@ -7,10 +7,10 @@ use axum::extract::{Path, State};
 
 use crate::api::fleet::chain;
 use crate::api::{ApiError, ApiState, history};
-use crate::history::way::WayStep;
+use crate::history::timeline::TimelineStep;
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Mood, When, chip};
+use crate::web::part::{Tone, When, chip};
 use crate::web::{Show, Viewer, WebError, links, rings};
 
 #[derive(Template)]
@@ -21,7 +21,7 @@ pub struct CommitPage {
     short: String,
     subject: String,
     columns: Vec<Column>,
-    history: String,
+    history: Option<String>,
     as_main: String,
     as_source: String,
     evidence: Option<String>,
@@ -40,7 +40,7 @@ struct Column {
 
 struct Step {
     name: String,
-    mood: Option<Mood>,
+    tone: Option<Tone>,
     when: When,
     took: String,
     detail: String,
@@ -54,18 +54,19 @@ pub async fn page(
     let asked = commit?.0;
     let policies = state.store.policies().await.map_err(ApiError::from)?;
     let chain = policies.in_force().map(|policy| chain(policy)).unwrap_or_default();
-    let way = match history::commit(State(state), viewer.caller.clone(), Ok(Path(asked.clone()))).await {
-        Ok(way) => Some(way.0),
+    let timeline = match history::commit(State(state), viewer.caller.clone(), Ok(Path(asked.clone()))).await {
+        Ok(timeline) => Some(timeline.0),
         Err(error) if error.status == axum::http::StatusCode::NOT_FOUND => None,
         Err(error) => return Err(error.into()),
     };
-    let unknown = way.is_none();
-    let (commit, subject, items) = way.map_or((asked, None, Vec::new()), |way| (way.commit, way.subject, way.items));
+    let unknown = timeline.is_none();
+    let (commit, subject, items) =
+        timeline.map_or((asked, None, Vec::new()), |timeline| (timeline.commit, timeline.subject, timeline.items));
     let short = chip::short(&commit);
     Ok(Show(CommitPage {
         frame: Frame::of(&viewer, format!("Commit {short}"), Section::History),
         columns: columns(&items, &chain),
-        history: links::query("/history", &[("commit", &commit)]),
+        history: (!unknown).then(|| links::query("/history", &[("commit", &commit)])),
         as_main: links::query("/rollouts", &[("mainCommit", &commit)]),
         as_source: links::query("/rollouts", &[("sourceCommit", &commit)]),
         evidence: (viewer.caller.role != Role::Application).then(|| links::query("/evidence", &[("commit", &commit)])),
@@ -77,8 +78,8 @@ pub async fn page(
 }
 
 /// Along the promotion chain, then in the order in which environments let it in.
-fn columns(items: &[WayStep], chain: &[String]) -> Vec<Column> {
-    let time = |item: &WayStep| item.at.parse::<jiff::Timestamp>().ok().map(|at| at.as_millisecond());
+fn columns(items: &[TimelineStep], chain: &[String]) -> Vec<Column> {
+    let time = |item: &TimelineStep| item.at.parse::<jiff::Timestamp>().ok().map(|at| at.as_millisecond());
     let pushed = items.iter().filter(|item| item.step == "pushed").filter_map(time).min();
     let mut columns: Vec<(Column, Vec<i64>)> = Vec::new();
     for item in items {
@@ -106,7 +107,7 @@ fn columns(items: &[WayStep], chain: &[String]) -> Vec<Column> {
 }
 
 impl Step {
-    fn of(step: &WayStep) -> Step {
+    fn of(step: &TimelineStep) -> Step {
         let name = match step.step.as_str() {
             "pushed" => "pushed to Git",
             "read" => "read by the hub",
@@ -139,9 +140,9 @@ impl Step {
             _ => None,
         };
         Step {
-            mood: match step.step.as_str() {
-                "converged" | "gatePassed" => Some(Mood::Converged),
-                "stopped" | "rolledBack" | "aborted" | "failed" => Some(Mood::Failed),
+            tone: match step.step.as_str() {
+                "converged" | "gatePassed" => Some(Tone::Converged),
+                "stopped" | "rolledBack" | "aborted" | "failed" => Some(Tone::Failed),
                 _ => None,
             },
             name: name.to_owned(),
@@ -192,7 +193,7 @@ mod tests {
 
     #[test]
     fn environments_stand_in_the_order_in_which_they_let_it_in() {
-        let step = |environment: &str, step: &str, second: u8| WayStep {
+        let step = |environment: &str, step: &str, second: u8| TimelineStep {
             environment: environment.to_owned(),
             step: step.to_owned(),
             at: format!("2026-11-01T00:00:{second:02}Z"),

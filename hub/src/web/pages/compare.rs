@@ -35,6 +35,7 @@ struct Compared {
     right: Side,
     totals: CompareTotals,
     rows: Vec<Row>,
+    notes: Vec<String>,
     pages: Pages,
     all_link: String,
     swap_link: String,
@@ -160,6 +161,7 @@ impl Compared {
             right: Side::of(view.right),
             totals: view.totals,
             rows: view.workloads.into_iter().map(Row::of).collect(),
+            notes: view.notes,
         }
     }
 }
@@ -230,9 +232,15 @@ impl Key {
     fn of(key: KeyCompared) -> Key {
         let values = |values: Vec<ValueAt>| {
             let several = values.len() > 1;
+            // Rings of one target have different values, or targets do.
+            let by_ring = values.windows(2).all(|pair| pair[0].targets == pair[1].targets);
             let value = |one: ValueAt| Value {
                 text: super::assignment::plain(&one.value),
-                targets: if several { one.targets.join(", ") } else { String::new() },
+                targets: match (several, by_ring && !one.rings.is_empty()) {
+                    (false, _) => String::new(),
+                    (true, true) => format!("{} in ring {}", one.targets.join(", "), one.rings.join(", ")),
+                    (true, false) => one.targets.join(", "),
+                },
             };
             values.into_iter().map(value).collect::<Vec<_>>()
         };

@@ -12,7 +12,7 @@ use crate::api::answer::ApiError;
 use crate::api::conditions::{self, ConditionRow, ConditionsQuery, Reality};
 use crate::web::frame::{Frame, Section};
 use crate::web::part::said::Facts;
-use crate::web::part::{Filters, Mood, Pages, Said};
+use crate::web::part::{Filters, Pages, Said, Tone};
 use crate::web::{Show, Viewer, WebError, links};
 
 #[derive(Template)]
@@ -82,7 +82,7 @@ pub async fn page(
     let (found, wrong, status) = asked::answered(listed)?;
     let (items, next) = found.map(|listed| (listed.page.items, listed.page.next)).unwrap_or_default();
     let filters = Filters::of("/conditions")
-        .choice("condition", "Condition", &wanted.condition, Mood::ALL.map(Mood::word))
+        .choice("condition", "Condition", &wanted.condition, Tone::ALL.map(Tone::word))
         .choice("environment", "Environment", &wanted.environment, asked::environments(&state, &viewer).await?)
         .choice(
             "clusterType",
@@ -178,8 +178,8 @@ fn row(seen: ConditionRow) -> Row {
         environment_link: links::environment(&seen.environment),
         type_link: links::cluster_type(&seen.environment, &seen.cluster_type),
         // Of a silent one the sentence says what was last heard.
-        message: seen.message.filter(|_| said.mood != Mood::Unknown).unwrap_or_default(),
-        differs: seen.reality == Reality::Differs && said.mood == Mood::Converged,
+        message: seen.message.filter(|_| said.tone != Tone::Unknown).unwrap_or_default(),
+        differs: seen.reality == Reality::Differs && said.tone == Tone::Converged,
         drift: seen.drift.unwrap_or_default(),
         said,
         cluster: seen.cluster_name,

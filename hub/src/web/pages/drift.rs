@@ -22,6 +22,7 @@ pub struct Drift {
     wrong: Option<ApiError>,
     totals: Vec<Number>,
     calm: bool,
+    notes: Vec<String>,
     groups: Vec<Group>,
     pages: Pages,
 }
@@ -107,6 +108,7 @@ pub async fn page(
         wrong,
         calm: view.totals.differs + view.totals.drifted == 0,
         totals: numbers(view.totals, &pairs, true),
+        notes: view.notes,
         groups: view.groups.into_iter().map(Group::of).collect(),
         pages: Pages::of("/drift", &pairs, some(&wished.cursor).as_deref(), view.next.as_deref()),
     };

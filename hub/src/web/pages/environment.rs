@@ -76,7 +76,8 @@ struct Folder {
 }
 
 struct Links {
-    promotion: String,
+    /// Not for an application team.
+    promotion: Option<String>,
     problems: String,
     drift: String,
     history: String,
@@ -137,7 +138,7 @@ pub async fn page(
         request: described.publish.as_ref().and_then(|publish| publish.link.clone()).filter(|link| is_web(link)),
         inputs: described.inputs.iter().map(|input| (bare(&input.repo), Chip::new(&input.commit, ""))).collect(),
         past,
-        links: Links::of(&name),
+        links: Links::of(&name, viewer.caller.role),
         quarantined: seen.quarantined,
         may_confirm: viewer.caller.role == Role::Platform,
         may_join: viewer.caller.role == Role::Platform && seen.clusters.total == 0,
@@ -213,10 +214,10 @@ fn folder(folder: &FolderView) -> Folder {
 }
 
 impl Links {
-    fn of(name: &str) -> Links {
+    fn of(name: &str, role: Role) -> Links {
         let of = |path: &str| links::query(path, &[("environment", name)]);
         Links {
-            promotion: links::promotion(name),
+            promotion: (role != Role::Application).then(|| links::promotion(name)),
             problems: of("/problems"),
             drift: of("/drift"),
             history: of("/history"),

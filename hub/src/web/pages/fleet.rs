@@ -16,7 +16,7 @@ use crate::api::rollouts::view::RolloutView;
 use crate::api::rollouts::{self, RolloutsQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Chip, Mood, Text, When};
+use crate::web::part::{Chip, Text, Tone, When};
 use crate::web::{Show, Viewer, WebError, links};
 
 use column::Column;
@@ -48,7 +48,7 @@ pub struct Moving {
     pub subject: String,
     pub environment: String,
     pub environment_link: String,
-    pub mood: Mood,
+    pub tone: Tone,
     pub state: String,
     pub has_why: bool,
     pub why: Text,
@@ -118,10 +118,10 @@ pub async fn moving(
 
 impl Moving {
     fn of(rollout: RolloutView) -> Moving {
-        let mood = match rollout.state.as_str() {
-            "Stopped" => Mood::Failed,
-            "Paused" => Mood::Unknown,
-            _ => Mood::Converging,
+        let tone = match rollout.state.as_str() {
+            "Stopped" => Tone::Failed,
+            "Paused" => Tone::Unknown,
+            _ => Tone::Converging,
         };
         let why = rollout.why;
         let stopped = !why.is_empty();
@@ -139,7 +139,7 @@ impl Moving {
             id: rollout.id,
             subject: rollout.cause.subject,
             environment: rollout.environment,
-            mood,
+            tone,
             state: rollout.state,
             why: Text::of(&why),
             has_why: stopped,

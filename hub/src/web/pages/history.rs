@@ -13,7 +13,7 @@ use crate::api::answer::ApiError;
 use crate::api::history::{self, HistoryEntry, HistoryQuery};
 use crate::history::Kind;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Chip, Filters, Mood, Pages, When};
+use crate::web::part::{Chip, Filters, Pages, Tone, When};
 use crate::web::{Show, Viewer, WebError, links, rings};
 
 #[derive(Template)]
@@ -39,7 +39,7 @@ struct Row {
     late: bool,
     corrected: bool,
     kind: String,
-    mood: Option<Mood>,
+    tone: Option<Tone>,
     title: String,
     who: String,
     who_link: String,
@@ -167,7 +167,7 @@ impl Row {
             recorded: When::of(&entry.recorded_at),
             late: entry.late,
             corrected: entry.corrected,
-            mood: known.then(|| Mood::of(&entry.event)),
+            tone: known.then(|| Tone::of(&entry.event)),
             kind: entry.kind,
             title: entry.title,
             who_link: links::query("/history", &[("who", &who)]),

@@ -6,6 +6,7 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::response::Redirect;
+use kedge_rollout::approval::asks_people;
 use serde::Deserialize;
 
 use super::rollout::Spoken;
@@ -14,10 +15,10 @@ use crate::api::answer::ApiError;
 use crate::api::promotions::{
     self, ApproveBody, EnvironmentPromotion, PolicyView, PromoteBody, PromotionView, approve_policy, approve_promotion,
 };
+use crate::status::tally::Presence;
 use crate::store::tokens::Role;
-use crate::truth::tally::Presence;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Chip, Mood, When};
+use crate::web::part::{Chip, Tone, When};
 use crate::web::{Confirmed, Show, Viewer, WebError, links, rings};
 
 #[derive(Template)]
@@ -44,7 +45,7 @@ struct Row {
     subject: String,
     author: String,
     state: String,
-    mood: Option<Mood>,
+    tone: Option<Tone>,
     why: String,
     when: When,
     waits_for: Vec<String>,
@@ -256,7 +257,7 @@ impl Row {
         };
         let waits = |text: &str| promotion.waits_for.iter().any(|why| why.contains(text));
         let fits = |word: &str| match word {
-            "approve" => waits("approved by"),
+            "approve" => promotion.waits_for.iter().any(|why| asks_people(why)),
             "promote" => waits("window") || waits("freeze"),
             _ => !promotion.waits_for.is_empty(),
         };
@@ -267,7 +268,7 @@ impl Row {
             subject: promotion.subject.clone(),
             author: rings::person(&promotion.author),
             state: rings::said(&promotion.state).to_owned(),
-            mood: rings::mood_of_promotion(&view.promotions, &promotion.commit),
+            tone: rings::tone_of_promotion(&view.promotions, &promotion.commit),
             why: promotion.why.clone(),
             when: When::of(at),
             waits_for: promotion.waits_for.clone(),

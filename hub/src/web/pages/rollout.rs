@@ -11,10 +11,11 @@ use kedge_rollout::RolloutId;
 use crate::api::ApiState;
 use crate::api::rollouts::status::{RolloutStatus, StatusQuery, rollout_status};
 use crate::api::rollouts::view::{CauseView, ItemView, WordView};
+use crate::api::rollouts::ways::WayOut;
 use crate::api::rollouts::{self};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Bar, Chip, Mood, Step, When, place};
+use crate::web::part::{Bar, Chip, Step, Tone, When, place};
 use crate::web::{Show, Viewer, WebError, links, rings};
 
 #[derive(Template)]
@@ -26,7 +27,7 @@ pub struct RolloutPage {
     environment_link: String,
     subject: String,
     state: String,
-    mood: Option<Mood>,
+    tone: Option<Tone>,
     why: String,
     headline: String,
     chip: Chip,
@@ -42,12 +43,15 @@ pub struct RolloutPage {
     late_link: String,
     /// Word, sentence and address of what may be said now.
     may: Vec<say::Offer>,
+    /// After it went back or was aborted.
+    ways_out: Vec<WayOut>,
     steps: Vec<Step>,
     items: Vec<Item>,
     words: Vec<Spoken>,
     skipped: Vec<(Chip, String)>,
     next: Option<(Chip, String)>,
-    history: String,
+    /// An application team sees no history of a commit of main.
+    history: Option<String>,
     evidence: Option<String>,
 }
 
@@ -104,12 +108,13 @@ pub async fn page(
         id,
         environment_link: links::environment(&environment),
         state: rings::said(&view.state).to_owned(),
-        mood: rings::mood_of_rollout(&view.state, view.settled),
+        tone: rings::tone_of_rollout(&view.state, view.settled),
         why: view.why,
         headline: status.headline.clone(),
         chip: Chip::new(&view.cause.commit, &view.cause.subject),
         main: view.cause.main.as_deref().map(|main| Chip::new(main, "on main")),
-        history: links::query("/history", &[("commit", view.cause.main.as_deref().unwrap_or(&view.cause.commit))]),
+        history: (viewer.caller.role != Role::Application)
+            .then(|| links::query("/history", &[("commit", view.cause.named())])),
         evidence: (viewer.caller.role != Role::Application)
             .then(|| links::query("/evidence", &[("environment", &environment), ("commit", &view.cause.commit)])),
         subject: view.cause.subject,
@@ -122,6 +127,7 @@ pub async fn page(
         late_failed: view.late_failed,
         late_link: links::query("/conditions", &[("environment", &environment), ("condition", "Failed")]),
         may,
+        ways_out: whole.ways_out,
         steps,
         items: whole.items.into_iter().map(|item| Item::of(&environment, item, &status)).collect(),
         words: whole.words.iter().map(Spoken::of).collect(),

@@ -17,7 +17,7 @@ use crate::api::rollouts::view::RolloutView;
 use crate::api::rollouts::{self, RolloutsQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Chip, Filters, Mood, Pages, When};
+use crate::web::part::{Chip, Filters, Pages, Tone, When};
 use crate::web::{Show, Viewer, WebError, links, rings};
 use chain::Column;
 
@@ -45,7 +45,7 @@ struct Row {
     id: u64,
     link: String,
     state: String,
-    mood: Option<Mood>,
+    tone: Option<Tone>,
     why: String,
     environment: String,
     environment_link: String,
@@ -181,7 +181,7 @@ fn row(view: RolloutView) -> Row {
     Row {
         id: view.id,
         link: links::rollout(view.id),
-        mood: rings::mood_of_rollout(&view.state, view.settled),
+        tone: rings::tone_of_rollout(&view.state, view.settled),
         state: rings::said(&view.state).to_owned(),
         why: view.why,
         environment_link: links::environment(&view.environment),

@@ -11,12 +11,14 @@ use kedge_rollout::RolloutId;
 use super::drift::OTHER_CONTENT;
 use super::past::{self, Past};
 use super::workloads::four;
+use crate::api::drift::RunningView;
 use crate::api::history::HistoryQuery;
+use crate::api::objects::REMOVED;
 use crate::api::overview::{self, WorkloadAssignment, WorkloadEnvironment};
 use crate::api::rollouts::about::AboutView;
 use crate::api::{ApiState, rollouts};
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Bar, Chip, Mood, Place, Step, When};
+use crate::web::part::{Bar, Chip, Place, Step, Tone, When};
 use crate::web::{Show, Viewer, WebError, links, rings};
 use values::Values;
 
@@ -56,6 +58,8 @@ struct Assignment {
     cluster_type_link: String,
     target: String,
     quarantined: bool,
+    /// Git doesn't describe it any more.
+    removed: bool,
     /// What should run: one line, or one for each ring.
     desired: Vec<Wanted>,
     running: Vec<Running>,
@@ -84,7 +88,7 @@ struct About {
     chip: Chip,
     subject: String,
     word: String,
-    mood: Option<Mood>,
+    tone: Option<Tone>,
     steps: Vec<Step>,
 }
 
@@ -172,7 +176,7 @@ async fn rollout(state: &ApiState, viewer: &Viewer, about: AboutView) -> Result<
         chip: Chip::new(&about.commit, &about.subject),
         subject: about.subject,
         word: rings::said(&about.state).to_owned(),
-        mood: rings::mood_of_rollout(&about.state, about.settled),
+        tone: rings::tone_of_rollout(&about.state, about.settled),
         steps,
     })
 }
@@ -197,7 +201,11 @@ impl Assignment {
             },
             chip: wanted.commit.as_deref().map(|commit| Chip::new(commit, "")),
         });
-        let running = one.running.iter().map(|running| {
+        // As the rings stand beside it; what none of them should run comes last, the most frequent first.
+        let mut reported: Vec<&RunningView> = one.running.iter().collect();
+        let place = |running: &RunningView| packages.iter().position(|wanted| *wanted == running.packages);
+        reported.sort_by_key(|running| place(running).unwrap_or(packages.len()));
+        let running = reported.into_iter().map(|running| {
             let wanted = packages.contains(&running.packages.as_str());
             let reality = if wanted { "asDesired" } else { "differs" };
             let same_version = one.desired.iter().any(|wanted| wanted.version == running.version);
@@ -225,6 +233,7 @@ impl Assignment {
             running: running.collect(),
             bar: four(one.conditions).bar("/conditions", &pairs),
             quarantined: one.state == "quarantined",
+            removed: one.state == REMOVED,
             name: one.name.clone(),
             cluster_type: one.cluster_type.clone(),
             target: one.target.clone(),

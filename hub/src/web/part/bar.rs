@@ -3,7 +3,7 @@
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-use super::mood::Mood;
+use super::tone::Tone;
 use crate::web::links;
 
 /// How many are in which condition.
@@ -28,7 +28,7 @@ pub struct Bar {
 
 #[derive(Clone, Debug)]
 struct Part {
-    mood: Mood,
+    tone: Tone,
     count: u64,
     /// In hundredths of the bar.
     from: f64,
@@ -42,21 +42,21 @@ const LEAST: f64 = 1.5;
 impl HtmlSafe for Bar {}
 
 impl Four {
-    pub fn of(self, mood: Mood) -> u64 {
-        match mood {
-            Mood::Converged => self.converged,
-            Mood::Converging => self.converging,
-            Mood::Failed => self.failed,
-            Mood::Unknown => self.unknown,
+    pub fn of(self, tone: Tone) -> u64 {
+        match tone {
+            Tone::Converged => self.converged,
+            Tone::Converging => self.converging,
+            Tone::Failed => self.failed,
+            Tone::Unknown => self.unknown,
         }
     }
 
-    pub fn add(&mut self, mood: Mood, count: u64) {
-        match mood {
-            Mood::Converged => self.converged += count,
-            Mood::Converging => self.converging += count,
-            Mood::Failed => self.failed += count,
-            Mood::Unknown => self.unknown += count,
+    pub fn add(&mut self, tone: Tone, count: u64) {
+        match tone {
+            Tone::Converged => self.converged += count,
+            Tone::Converging => self.converging += count,
+            Tone::Failed => self.failed += count,
+            Tone::Unknown => self.unknown += count,
         }
     }
 
@@ -66,25 +66,25 @@ impl Four {
 
     /// With links to the list at `path`, narrowed by the pairs and by the condition.
     pub fn bar(self, path: &str, pairs: &[(&str, &str)]) -> Bar {
-        let link = |mood: Mood| {
+        let link = |tone: Tone| {
             let narrowed: Vec<(&str, &str)> =
-                pairs.iter().copied().chain(std::iter::once(("condition", mood.word()))).collect();
+                pairs.iter().copied().chain(std::iter::once(("condition", tone.word()))).collect();
             links::query(path, &narrowed)
         };
         self.bar_among(0, String::new(), link)
     }
 
     /// The same for a change that `rest` haven't got yet.
-    pub fn bar_among(self, rest: u64, rest_link: String, link: impl Fn(Mood) -> String) -> Bar {
-        let shown: Vec<Mood> = Mood::ALL.into_iter().filter(|mood| self.of(*mood) > 0).collect();
+    pub fn bar_among(self, rest: u64, rest_link: String, link: impl Fn(Tone) -> String) -> Bar {
+        let shown: Vec<Tone> = Tone::ALL.into_iter().filter(|tone| self.of(*tone) > 0).collect();
         let total = self.total().saturating_add(rest).max(1);
         let wide = |count: u64| (count as f64 * 100.0 / total as f64).max(LEAST);
-        let raw: Vec<f64> = shown.iter().map(|mood| wide(self.of(*mood))).collect();
+        let raw: Vec<f64> = shown.iter().map(|tone| wide(self.of(*tone))).collect();
         let empty = if rest > 0 { wide(rest) } else { 0.0 };
         let scale = 100.0 / (raw.iter().sum::<f64>() + empty).max(1.0);
         let mut from = 0.0;
-        let parts = shown.into_iter().zip(raw).map(|(mood, width)| {
-            let part = Part { mood, count: self.of(mood), from, width: width * scale, link: link(mood) };
+        let parts = shown.into_iter().zip(raw).map(|(tone, width)| {
+            let part = Part { tone, count: self.of(tone), from, width: width * scale, link: link(tone) };
             from += width * scale;
             part
         });

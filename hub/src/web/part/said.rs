@@ -4,13 +4,13 @@
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-use super::{Mood, When};
+use super::{Tone, When};
 
 /// Shape, word and sentence.
 #[derive(Clone, Debug, Template)]
 #[template(path = "part/said.html")]
 pub struct Said {
-    pub mood: Mood,
+    pub tone: Tone,
     text: String,
     since: Option<When>,
     rest: String,
@@ -34,15 +34,15 @@ impl HtmlSafe for Said {}
 
 impl Said {
     pub fn of(facts: &Facts<'_>) -> Said {
-        let mood = Mood::of(facts.condition);
+        let tone = Tone::of(facts.condition);
         let since = facts.since.filter(|since| !since.is_empty()).map(When::clock);
-        let (text, rest) = match mood {
-            Mood::Converged => (facts.running(""), String::new()),
-            Mood::Converging => ("changing".to_owned(), facts.running("still ")),
-            Mood::Failed => (facts.reason.unwrap_or("no reason told").to_owned(), facts.running("still ")),
-            Mood::Unknown => ("offline".to_owned(), facts.last()),
+        let (text, rest) = match tone {
+            Tone::Converged => (facts.running(""), String::new()),
+            Tone::Converging => ("changing".to_owned(), facts.running("still ")),
+            Tone::Failed => (facts.reason.unwrap_or("no reason told").to_owned(), facts.running("still ")),
+            Tone::Unknown => ("offline".to_owned(), facts.last()),
         };
-        Said { mood, text, since, rest }
+        Said { tone, text, since, rest }
     }
 }
 

@@ -3,7 +3,7 @@
 use askama::Template;
 use askama::filters::HtmlSafe;
 
-use super::{Bar, Mood, When};
+use super::{Bar, Tone, When};
 
 /// One ring.
 #[derive(Clone, Debug, Template)]
@@ -13,7 +13,7 @@ pub struct Step {
     pub key: String,
     pub name: String,
     /// None: it waits, or went back; that is neither good nor bad.
-    pub mood: Option<Mood>,
+    pub tone: Option<Tone>,
     /// `passed`, `rolling`, `soaks`
     pub word: String,
     pub when: Option<When>,
@@ -33,7 +33,7 @@ impl HtmlSafe for Step {}
 
 impl Step {
     fn class(&self) -> &'static str {
-        self.mood.map_or("", Mood::class)
+        self.tone.map_or("", Tone::class)
     }
 }
 

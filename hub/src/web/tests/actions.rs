@@ -26,7 +26,7 @@ async fn a_hold_says_what_it_will_do_and_is_then_done() {
         (answer.status, answer.headers[header::LOCATION].to_str().unwrap()),
         (StatusCode::SEE_OTHER, page.as_str())
     );
-    assert_eq!(hub.rooms.asked(), [format!("anna holds {HELLO} on {id}"), format!("changed {id}")]);
+    assert_eq!(hub.services.asked(), [format!("anna holds {HELLO} on {id}"), format!("changed {id}")]);
     let audit = hub.get(&hub.platform, "/audit").await.ok();
     assert!(audit.text.contains("cluster.hold") && audit.text.contains("a new sensor"), "{}", audit.text);
 }
@@ -48,7 +48,7 @@ async fn who_may_not_hold_sees_no_way_to() {
     let csrf = team.csrf().await;
     let answer = team.post(&path, &[("csrf", &csrf), ("assignment", SPY)]).await;
     assert_eq!(answer.status, StatusCode::FORBIDDEN, "{}", answer.text);
-    assert!(hub.rooms.asked().is_empty());
+    assert!(hub.services.asked().is_empty());
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn removals_are_confirmed_by_the_platform_team_after_they_are_listed() {
     let csrf = browser.csrf().await;
     let answer = browser.post(path, &[("csrf", &csrf)]).await;
     assert_eq!(answer.status, StatusCode::SEE_OTHER, "{}", answer.text);
-    assert_eq!(hub.rooms.asked(), ["anna confirms dev/drone"]);
+    assert_eq!(hub.services.asked(), ["anna confirms dev/drone"]);
     assert_eq!(browser.get("/environments/dev/confirm/large").await.status, StatusCode::CONFLICT);
     for token in [&hub.viewer, &hub.team] {
         let mut other = Browser::of(&hub, token).await;
@@ -85,7 +85,7 @@ async fn removals_are_confirmed_by_the_platform_team_after_they_are_listed() {
         let csrf = other.csrf().await;
         assert_eq!(other.post(path, &[("csrf", &csrf)]).await.status, StatusCode::FORBIDDEN);
     }
-    assert!(hub.rooms.asked().is_empty());
+    assert!(hub.services.asked().is_empty());
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_repository_is_fetched_now_by_whom_it_concerns() {
     let csrf = platform.csrf().await;
     let answer = platform.post("/problems/fetch", &[("csrf", &csrf), ("url", foreign)]).await;
     assert_eq!(answer.headers[header::LOCATION], "/problems#repositories");
-    assert_eq!(hub.rooms.asked(), [format!("fetch {foreign}")]);
+    assert_eq!(hub.services.asked(), [format!("fetch {foreign}")]);
     let mut team = Browser::of(&hub, &hub.team).await;
     let csrf = team.csrf().await;
     assert_eq!(team.post("/problems/fetch", &[("csrf", &csrf), ("url", foreign)]).await.status, StatusCode::NOT_FOUND);

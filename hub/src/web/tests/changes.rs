@@ -83,6 +83,24 @@ async fn each_page_is_shown_to_everybody_who_may_look() {
     }
 }
 
+/// The API takes no cookie, and an application team opens neither promotions nor the history of a commit of main.
+#[tokio::test]
+async fn no_page_links_to_what_its_reader_cannot_open() {
+    let hub = filled().await;
+    let cluster = hub.get(&hub.team, "/clusters").await.ok().body["items"][0]["id"].as_str().unwrap().to_owned();
+    let more = [format!("/clusters/{cluster}"), "/types/dev/drone".to_owned(), "/environments/dev".to_owned()];
+    for token in [&hub.platform, &hub.team] {
+        let mut browser = Browser::of(&hub, token).await;
+        for path in PAGES.into_iter().map(str::to_owned).chain(more.clone()) {
+            let page = browser.page(&path).await;
+            assert!(!page.contains("href=\"/api/"), "{path}");
+            if token == &hub.team {
+                assert!(!page.contains("href=\"/promotions/") && !page.contains("href=\"/history?commit="), "{path}");
+            }
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_new_hub_says_what_to_do_first() {
     let hub = Hub::new().await;
@@ -237,17 +255,17 @@ async fn a_wrong_filter_is_told_with_the_way_out() {
     let hub = filled().await;
     let mut browser = Browser::of(&hub, &hub.viewer).await;
     for (path, said) in [
-        ("/history?since=nonsense", "is no time"),
-        ("/history?kind=nonsense", "is no kind of history"),
+        ("/history?since=nonsense", "as a time"),
+        ("/history?kind=nonsense", "unknown kind"),
         ("/history?cursor=nonsense", "cursor"),
-        ("/history?who=nobody", "Drop all filters"),
+        ("/history?who=nobody", "there is no person"),
         ("/rollouts?state=Nonsense", "Drop all filters"),
         ("/workloads?namePrefix=zzz", "Drop all filters"),
         ("/workloads?cursor=nonsense", "cursor"),
         ("/drift?workload=zzz", "Drop all filters"),
         ("/compare?left=nowhere&right=dev", "nowhere"),
         ("/compare?left=dev@tomorrow&right=dev", "tomorrow"),
-        ("/evidence?commit=zzz", "Drop all filters"),
+        ("/evidence?commit=zzz", "there is no commit"),
     ] {
         let answer = browser.get(path).await;
         assert!(!answer.status.is_server_error(), "{path}");

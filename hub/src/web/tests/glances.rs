@@ -2,12 +2,12 @@
 
 use axum::http::StatusCode;
 use kedge_model::wire::{ClusterId, Stream};
-use kedge_status::Condition;
+use kedge_status::{Condition, Severity};
 
 use super::browser::Browser;
-use crate::api::tests::answers::{HELLO, Newcomer, SPY, Standing, drones, failed, join, report, wanted};
+use crate::api::tests::answers::{HELLO, Newcomer, SPY, Standing, drones, failed, join, join_warning, report, wanted};
 use crate::api::tests::fixture::Hub;
-use crate::api::{ConditionSeen, TruthSeen};
+use crate::api::{ConditionSeen, ReportedStatus};
 use crate::catalog;
 use crate::store::Term;
 
@@ -59,6 +59,27 @@ async fn every_page_renders_for_every_role() {
             assert!(!page.contains("style=") && !page.contains(" onclick"), "{path}");
         }
     }
+}
+
+#[tokio::test]
+async fn what_agents_warn_of_leads_from_the_problem_to_the_clusters() {
+    let hub = Hub::new().await;
+    for (number, name) in [(1, "drone-1"), (2, "drone-2")] {
+        let told = Some(vec![(HELLO, report(Condition::Converged, "new"))]);
+        let new = Newcomer { number, name, stream: drones(), standing: Standing::InContact, told };
+        join_warning(&hub, new, &[("DiskLow", Severity::Error, "less than 16 MiB <b>of the disk</b> are free")]).await;
+    }
+    let told = Some(vec![(HELLO, report(Condition::Converged, "new"))]);
+    join(&hub, Newcomer { number: 3, name: "drone-3", stream: drones(), standing: Standing::InContact, told }).await;
+    let mut browser = Browser::of(&hub, &hub.viewer).await;
+    let page = browser.page("/problems?kind=clusters").await;
+    let link = "/clusters?environment=dev&#38;state=active&#38;warning=DiskLow";
+    for part in ["DiskLow", "2 clusters of dev warn: the disk is nearly full", "make room on the host", link, "since"] {
+        assert!(page.contains(part), "no {part} in {page}");
+    }
+    assert!(page.contains("16 MiB &#60;b&#62;of the disk"), "{page}");
+    let list = browser.page("/clusters?environment=dev&state=active&warning=DiskLow").await;
+    assert!(list.contains("drone-1") && list.contains("drone-2") && !list.contains("drone-3"), "{list}");
 }
 
 #[tokio::test]
@@ -166,7 +187,7 @@ async fn a_cluster_that_is_offline_shows_what_was_last_known() {
         version: Some("1.4.1".to_owned()),
         drift: None,
     };
-    *hub.rooms.told.lock().unwrap() = Some(TruthSeen { conditions: vec![seen], ..TruthSeen::default() });
+    *hub.services.told.lock().unwrap() = Some(ReportedStatus { conditions: vec![seen], ..ReportedStatus::default() });
     let page = Browser::of(&hub, &hub.viewer).await.page(&format!("/clusters/{id}")).await;
     assert!(page.contains("last known: Converged, running 1.4.1") && !page.contains("not yet"), "{page}");
     assert!(page.contains("<dt>Last heard</dt>") && page.contains("<dt>Missed check-in</dt>"), "{page}");

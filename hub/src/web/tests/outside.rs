@@ -5,7 +5,7 @@ use kedge_status::{Condition, Report};
 use super::browser::Browser;
 use crate::api::tests::answers::{HELLO, Newcomer, Standing, drones, join, report};
 use crate::api::tests::fixture::Hub;
-use crate::api::{ConditionSeen, HoldSeen, TruthSeen, WarningSeen};
+use crate::api::{ConditionSeen, HoldSeen, ReportedStatus, WarningSeen};
 use crate::catalog::view::{FailingView, FindingView, InputView, PlaceView, PublishView, RepositoryView, WaitingView};
 use crate::catalog::{self, CatalogNotes, testing};
 use crate::store::Term;
@@ -53,7 +53,7 @@ async fn describe(hub: &Hub) {
     catalog::update(&hub.store, Term(0), "dev", &testing::scheduler(), None, &notes).await.unwrap();
 }
 
-fn told() -> TruthSeen {
+fn told() -> ReportedStatus {
     let condition = |assignment: &str, condition: &str| ConditionSeen {
         assignment: format!("{assignment}{EVIL}"),
         condition: condition.to_owned(),
@@ -76,10 +76,10 @@ fn told() -> TruthSeen {
         obeyed: false,
     };
     let words = ["Converged", "Converging", "Failed", "Unknown", EVIL];
-    TruthSeen {
+    ReportedStatus {
         conditions: words.iter().map(|word| condition(word, word)).collect(),
         holds: vec![hold("hub"), hold("cluster")],
-        warnings: vec![WarningSeen { code: evil(), severity: evil(), message: evil(), since: evil() }],
+        warnings: vec![WarningSeen { code: evil(), severity: evil(), message: evil(), hint: evil(), since: evil() }],
     }
 }
 
@@ -103,7 +103,7 @@ async fn names_and_messages_from_outside_come_out_as_text() {
         .await
         .unwrap();
     tx.commit().await.unwrap();
-    *hub.rooms.told.lock().unwrap() = Some(told());
+    *hub.services.told.lock().unwrap() = Some(told());
     let coded = crate::web::links::part(EVIL);
     let paths = [
         "/".to_owned(),

@@ -1,10 +1,12 @@
 //! The pages of an assignment and of its workload show what runs, and what Git says beside it.
 
-use kedge_status::Condition;
+use kedge_model::kinds::Offline;
+use kedge_status::{Condition, Report};
 
 use super::browser::Browser;
 use crate::api::tests::answers::{HELLO, Standing, failed};
 use crate::api::tests::fixture::Hub;
+use crate::api::tests::rollouts::{govern, rolls, run};
 use crate::api::tests::running::{deliver, drone, entry, name, runs};
 
 /// The part of a page that is about configuration values.
@@ -52,4 +54,36 @@ async fn clusters_of_a_ring_that_run_different_ones_are_told_apart() {
     let table = values(&page);
     assert!(table.contains("all: 2 clusters, 1 of them offline") && table.contains("all: 1 cluster<"), "{table}");
     assert!(page.contains("1 of them offline since"), "{page}");
+}
+
+#[tokio::test]
+async fn what_somebody_changed_on_a_cluster_is_not_called_desired() {
+    let hub = Hub::new().await;
+    deliver(&hub, "old", "south", "0815");
+    hub.state_of("dev", "drone", 1, 1_000_000, &entry("old")).await;
+    let edited = Some("platform-config.env was changed".to_owned());
+    drone(&hub, 1, Standing::InContact, Report { drift: edited, ..runs(Condition::Converged, "old") }).await;
+    let mut browser = Browser::of(&hub, &hub.viewer).await;
+    let page = browser.page(&format!("/assignments/dev/drone/{HELLO}")).await;
+    assert!(page.contains("no: changed on drone-1") && page.contains("changed there: the values"), "{page}");
+    assert!(page.contains("What runs was changed on all: 1 cluster (drone-1)"), "{page}");
+    assert!(page.contains(">1 cluster</a> reports changes") && !page.contains("as in Git</a>"), "{page}");
+    let fleet = browser.page("/").await;
+    assert!(fleet.contains("1 assignment changed by hand in dev") && fleet.contains("reality=drifted"), "{fleet}");
+}
+
+#[tokio::test]
+async fn what_git_does_not_describe_any_more_has_a_page_that_says_so() {
+    let hub = Hub::new().await;
+    govern(&hub, Offline::Complete).await;
+    rolls(&hub, Offline::Complete, |_| {}).await;
+    run(&hub, "UPDATE rollout_items SET assignment = 'hello-smoke-test'", &[]).await;
+    let mut entries = entry("old");
+    entries[0]["assignment"] = "hello-smoke-test".into();
+    hub.state_of("dev", "drone", 1, 1_000_000, &entries).await;
+    let mut browser = Browser::of(&hub, &hub.viewer).await;
+    for path in ["/assignments/dev/drone/hello-smoke-test", "/workloads/hello"] {
+        let page = browser.page(path).await;
+        assert!(page.contains("describe it any more"), "{path}: {page}");
+    }
 }

@@ -88,12 +88,12 @@ async fn a_pasted_plan_is_asked_of_the_hub_as_it_was_written() {
     let hub = Hub::new().await;
     let mut browser = Browser::of(&hub, &hub.platform).await;
     let csrf = browser.csrf().await;
-    hub.rooms.asked();
+    hub.services.asked();
     let fields = [("csrf", csrf.as_str()), ("environment", "dev"), ("path0", "a.yaml"), ("text0", "kind: \"<A>\"\r\n")];
     let answer = browser.post("/plan", &fields).await;
     assert_eq!(answer.status, StatusCode::OK, "{}", answer.text);
     assert!(answer.text.contains("What it would do") && answer.text.contains("&#60;A&#62;"));
-    assert_eq!(hub.rooms.asked(), ["plan dev None None [\"a.yaml\"]"]);
+    assert_eq!(hub.services.asked(), ["plan dev None None [\"a.yaml\"]"]);
     let mut team = Browser::of(&hub, &hub.team).await;
     let csrf = team.csrf().await;
     let answer = team.post("/plan", &[("csrf", &csrf), ("environment", "dev"), ("path0", "a"), ("text0", "")]).await;

@@ -7,20 +7,20 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Request, Response};
 
-use super::{Desk, Fault, Login, Refusal, Repository, cgi, webhook};
+use super::{Fault, Login, Refusal, Repository, Shared, cgi, webhook};
 use crate::lab::http::plain;
 
-pub(super) async fn answer(desk: Arc<Desk>, request: Request<Bytes>) -> Response<Bytes> {
+pub(super) async fn answer(shared: Arc<Shared>, request: Request<Bytes>) -> Response<Bytes> {
     let line = format!("{} {}", request.method(), request.uri());
-    let response = decide(&desk, &request).await;
-    desk.state().log.push(format!("{line} {}", response.status().as_u16()));
+    let response = decide(&shared, &request).await;
+    shared.state().log.push(format!("{line} {}", response.status().as_u16()));
     response
 }
 
-async fn decide(desk: &Arc<Desk>, request: &Request<Bytes>) -> Response<Bytes> {
+async fn decide(shared: &Arc<Shared>, request: &Request<Bytes>) -> Response<Bytes> {
     let Some((name, service)) = place(request.uri().path()) else { return plain(404, "no such repository") };
     let (login, repository) = {
-        let mut state = desk.state();
+        let mut state = shared.state();
         let login = state.login.clone();
         let Some(repository) = state.repositories.get_mut(name) else { return plain(404, "no such repository") };
         repository.requests.total += 1;
@@ -28,7 +28,7 @@ async fn decide(desk: &Arc<Desk>, request: &Request<Bytes>) -> Response<Bytes> {
     };
     tokio::time::sleep(repository.delay).await;
     if !login.as_ref().is_none_or(|login| login.admits(request)) {
-        desk.change(name, |repository| repository.requests.unauthorized += 1);
+        shared.change(name, |repository| repository.requests.unauthorized += 1);
         let mut response = plain(401, "who are you?");
         response.headers_mut().insert("www-authenticate", "Basic realm=\"lab\"".parse().unwrap());
         return response;
@@ -39,13 +39,13 @@ async fn decide(desk: &Arc<Desk>, request: &Request<Bytes>) -> Response<Bytes> {
     if repository.refusal == Some(Refusal::Forbidden) && is_push(request, service) {
         return plain(403, "you may not push here");
     }
-    desk.change(name, |repository| repository.requests.count(service, request));
+    shared.change(name, |repository| repository.requests.count(service, request));
     let user = login.as_ref().map(|login| login.user.as_str());
-    spoil(repository.fault, serve(desk, name, service, &repository, user, request).await)
+    spoil(repository.fault, serve(shared, name, service, &repository, user, request).await)
 }
 
 async fn serve(
-    desk: &Arc<Desk>,
+    shared: &Arc<Shared>,
     name: &str,
     service: &str,
     repository: &Repository,
@@ -53,15 +53,15 @@ async fn serve(
     request: &Request<Bytes>,
 ) -> Response<Bytes> {
     let hook = repository.webhook.as_ref().filter(|_| service == "git-receive-pack");
-    let Some(hook) = hook else { return cgi::run(desk.root(), user, request).await };
-    let before = webhook::references(&desk.folder(name));
-    let response = cgi::run(desk.root(), user, request).await;
+    let Some(hook) = hook else { return cgi::run(shared.root(), user, request).await };
+    let before = webhook::references(&shared.folder(name));
+    let response = cgi::run(shared.root(), user, request).await;
     if response.status().is_success() {
         let host = request.headers().get("host").and_then(|host| host.to_str().ok()).unwrap_or_default();
         let url = format!("http://{host}/{name}.git");
-        let pushes = webhook::pushes(&desk.folder(name), name, &url, &before);
+        let pushes = webhook::pushes(&shared.folder(name), name, &url, &before);
         // As forges do: the client has its answer, and the message follows.
-        tokio::spawn(webhook::deliver(desk.clone(), hook.clone(), name.to_owned(), pushes));
+        tokio::spawn(webhook::deliver(shared.clone(), hook.clone(), name.to_owned(), pushes));
     }
     response
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::Desk;
+use super::Shared;
 use crate::lab::{git, http, inbox};
 
 /// A receiver that hasn't answered by then counts as failed, as at GitHub.
@@ -104,7 +104,7 @@ fn head_commit(repository: &Path, id: &str) -> Value {
 }
 
 /// Sends one message for each ref, in order.
-pub(super) async fn deliver(desk: Arc<Desk>, hook: Webhook, repository: String, pushes: Vec<Push>) {
+pub(super) async fn deliver(shared: Arc<Shared>, hook: Webhook, repository: String, pushes: Vec<Push>) {
     http::use_ring();
     let client = reqwest::Client::builder().timeout(ANSWER_WITHIN).no_proxy().build().unwrap();
     for push in pushes {
@@ -120,6 +120,6 @@ pub(super) async fn deliver(desk: Arc<Desk>, hook: Webhook, repository: String, 
             .body(body);
         let outcome = request.send().await.map(|answer| answer.status().as_u16()).map_err(|e| e.to_string());
         let delivery = Delivery { repository: repository.clone(), reference: push.reference, outcome };
-        desk.state().deliveries.push(delivery);
+        shared.state().deliveries.push(delivery);
     }
 }

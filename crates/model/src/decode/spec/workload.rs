@@ -12,7 +12,7 @@ use crate::decode::node;
 use crate::decode::notes::Notes;
 use crate::kinds::{DeploymentTarget, Workload, WorkloadRegistration};
 use crate::name::MAX_NAME_BYTES;
-use crate::text::{TextError, check_address, check_reference, check_relative_path, check_text};
+use crate::text::{TextError, check_address, check_reference, check_relative_path, check_tenant_name, check_text};
 
 pub(super) fn registration(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<WorkloadRegistration> {
     let hint = "add `workload:` with `repo`, `branch` and `path`";
@@ -110,7 +110,7 @@ fn check_manifest(key: &str, text: &str) -> Result<(), TextError> {
 /// The target's folder is `<workload>-<target>`, so both together must be a name.
 fn target_name(value: &Value<'_>, workload: Option<&str>, notes: &mut Notes<'_>) -> Option<String> {
     let name = value.word(notes)?;
-    if !check_tenant(value, check_text(&name), notes) || !check_name(value, &name, false, notes) {
+    if !check_tenant(value, check_tenant_name(&name), notes) || !check_name(value, &name, false, notes) {
         return None;
     }
     let bytes = workload.map_or(0, |workload| workload.len() + 1) + name.len();

@@ -1,4 +1,5 @@
-//! Properties: whatever is lost, repeated or comes late and in another order, those that are connected end with equal shelves; and no bytes do harm.
+//! Properties: whatever is lost, repeated or comes late and in another order, those that are connected end with equal stores; and no bytes
+//! do harm.
 
 use proptest::prelude::*;
 
@@ -86,7 +87,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
     #[test]
-    fn any_order_loss_and_repetition_ends_in_equal_shelves(
+    fn any_order_loss_and_repetition_ends_in_equal_stores(
         fates in prop::collection::vec(fate(), 0..150), order in Just((0..22).collect::<Vec<usize>>()).prop_shuffle()
     ) {
         let agents = agents(5);
@@ -105,14 +106,14 @@ proptest! {
         net.run(1_800);
         let gone = agents[4].id;
         net.nodes.remove(&gone);
-        let shelves: Vec<Vec<(Name, Version)>> = net
-            .shelves()
+        let stores: Vec<Vec<(Name, Version)>> = net
+            .stores()
             .into_iter()
             // Who never heard of it needn't hear that it is over.
-            .map(|shelf| shelf.into_iter().filter(|(name, _)| *name != Name::Membership(gone)).collect())
+            .map(|store| store.into_iter().filter(|(name, _)| *name != Name::Membership(gone)).collect())
             .collect();
-        prop_assert!(shelves.iter().all(|shelf| *shelf == shelves[0]), "{:#?}", shelves);
-        prop_assert_eq!(shelves[0].len(), 1 + 4 + 1 + 4 + 2, "{:#?}", shelves[0]);
+        prop_assert!(stores.iter().all(|store| *store == stores[0]), "{:#?}", stores);
+        prop_assert_eq!(stores[0].len(), 1 + 4 + 1 + 4 + 2, "{:#?}", stores[0]);
         prop_assert!(!net.told.iter().any(|(_, told)| matches!(told, Action::Dropped { .. })), "{:?}", net.told);
     }
 
@@ -122,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn any_message_leaves_the_shelf_as_its_owners_signed(
+    fn any_message_leaves_the_store_as_its_owners_signed(
         reach in any::<Option<u64>>(), keys in any::<u64>(), ages in prop::collection::vec(any::<u64>(), 0..8),
         numbers in prop::collection::vec((0_usize..5, any::<u64>(), any::<u64>()), 0..40), digest in "[0-9a-f]{0,40}",
         payload in prop::collection::vec(any::<u8>(), 0..60)
@@ -131,7 +132,7 @@ proptest! {
         let mut node = hub().node(&me);
         node.put(hub().member(&other)).unwrap();
         node.found(other.id, START);
-        let before: Vec<_> = node.shelf().documents().map(|(name, version, _)| (name.clone(), version)).collect();
+        let before: Vec<_> = node.store().documents().map(|(name, version, _)| (name.clone(), version)).collect();
         let name = |kind: usize, number: u64| match kind {
             0 => Name::Keys(number),
             1 => Name::Membership(agent((number % 4) as u16).id),
@@ -158,7 +159,7 @@ proptest! {
         }
         let (answer, _) = node.heard(other.id, message, after(START, 2_000));
         prop_assert!(answer.is_none_or(|answer| Message::from_json(&answer.to_json().unwrap()).is_ok()));
-        let after: Vec<_> = node.shelf().documents().map(|(name, version, _)| (name.clone(), version)).collect();
+        let after: Vec<_> = node.store().documents().map(|(name, version, _)| (name.clone(), version)).collect();
         prop_assert_eq!(before, after);
     }
 }

@@ -12,7 +12,8 @@ use super::super::world::{COUNTED, World};
 use crate::Broken;
 use crate::plan::{MINUTE, SECOND};
 
-/// Requests of one agent in a minute, when nothing happens: with the uplink, with another, for its sign of life, and some for liars.
+/// Requests of one agent in a minute, when nothing happens: with the uplink, with another, for its sign of life, and some for misbehaving
+/// peers.
 const IDLE_MOST: u64 = 8;
 /// The hub heard of everybody within this, also where an uplink swallows signs of life: a second carrier's turn comes every few minutes.
 const TOLD_WITHIN: i64 = 12 * MINUTE;
@@ -22,7 +23,7 @@ impl World {
     pub fn keep(&mut self) {
         let mut kept: BTreeMap<(usize, Name), Version> = BTreeMap::new();
         for agent in self.agents.iter().filter(|agent| !self.is_retired(&agent.id)) {
-            for (name, version, _) in agent.node.iter().flat_map(|node| node.shelf().documents()) {
+            for (name, version, _) in agent.node.iter().flat_map(|node| node.store().documents()) {
                 let newest = kept.entry((agent.site, name.clone())).or_default();
                 *newest = (*newest).max(version);
             }
@@ -45,7 +46,7 @@ impl World {
             }
             let online: Vec<&Agent> = members.iter().map(|(_, agent, _)| *agent).filter(|agent| agent.online).collect();
             for (index, agent, node) in members.iter().filter(|_| !online.is_empty()) {
-                self.check_truth(*index, agent)?;
+                self.check_status(*index, agent)?;
                 self.check_told(*index, agent, node)?;
                 self.check_newest(*index, agent, &online)?;
                 silent = silent.max(self.silent(agent) / SECOND);
@@ -58,7 +59,7 @@ impl World {
     /// Those of a site that follow the rules and that the hub hasn't retired.
     fn honest(&self, site: usize) -> impl Iterator<Item = (usize, &Agent, &Node)> {
         let all = self.of_site(site).map(|index| (index, &self.agents[index]));
-        let members = all.filter(|(_, agent)| agent.liar.is_none() && !self.is_retired(&agent.id));
+        let members = all.filter(|(_, agent)| agent.misbehaving.is_none() && !self.is_retired(&agent.id));
         members.filter_map(|(index, agent)| Some((index, agent, agent.node.as_ref()?)))
     }
 
@@ -79,33 +80,33 @@ impl World {
         Err(Broken(format!("agents {one} and {other} differ: {left:?} and {right:?}")))
     }
 
-    /// What a liar wrote as itself isn't promised to anybody.
+    /// What a misbehaving peer wrote as itself isn't promised to anybody.
     fn summary(&self, node: &Node, to: &ClusterId) -> BTreeMap<Name, Version> {
-        let all = node.shelf().summary(to).into_iter();
-        all.filter(|(name, _)| !name.cluster().is_some_and(|cluster| self.is_liar(cluster))).collect()
+        let all = node.store().summary(to).into_iter();
+        all.filter(|(name, _)| !name.cluster().is_some_and(|cluster| self.misbehaves(cluster))).collect()
     }
 
-    fn is_liar(&self, cluster: &ClusterId) -> bool {
-        self.places.get(cluster).is_some_and(|place| self.agents[*place].liar.is_some())
+    fn misbehaves(&self, cluster: &ClusterId) -> bool {
+        self.places.get(cluster).is_some_and(|place| self.agents[*place].misbehaving.is_some())
     }
 
     fn check_kept(&self, index: usize, agent: &Agent, node: &Node) -> Result<(), Broken> {
-        let (shelf, site) = (node.shelf(), agent.site);
+        let (store, site) = (node.store(), agent.site);
         let first = (site, Name::Keys(0));
         for ((_, name), version) in self.notes.kept.range(first..).take_while(|((of, _), _)| *of == site) {
             let owed = match name {
                 Name::Keys(set) => {
-                    if shelf.keys().version < *set {
+                    if store.keys().version < *set {
                         return Err(Broken(format!("agent {index} of site {site} lacks {name}")));
                     }
                     false
                 }
                 // Who moved to another stream may not keep it for others: then it is the hub's to bring.
                 Name::State(stream) => {
-                    let follows = shelf.member(&agent.id).is_some_and(|own| own.stream == *stream);
-                    follows && self.honest(site).any(|(_, _, other)| other.shelf().version(name) >= Some(*version))
+                    let follows = store.member(&agent.id).is_some_and(|own| own.stream == *stream);
+                    follows && self.honest(site).any(|(_, _, other)| other.store().version(name) >= Some(*version))
                 }
-                Name::Membership(cluster) => !shelf.is_gone(cluster) && !self.is_retired(cluster),
+                Name::Membership(cluster) => !store.is_gone(cluster) && !self.is_retired(cluster),
                 // Of two keys of the hub the later one's document replaces the other's.
                 Name::Holds { of, by } => {
                     let writer = self.of_site(site).find(|place| self.agents[*place].id.key_id() == *by);
@@ -113,7 +114,7 @@ impl World {
                 }
                 Name::Turn(cluster) | Name::Status(cluster) => !self.is_retired(cluster),
             };
-            if owed && shelf.version(name).is_none_or(|has| has < *version) {
+            if owed && store.version(name).is_none_or(|has| has < *version) {
                 return Err(Broken(format!("agent {index} of site {site} lacks {name} {version:?}")));
             }
         }
@@ -129,7 +130,7 @@ impl World {
     }
 
     /// Somebody honest of the site reaches the hub: so the hub knows of all.
-    fn check_truth(&self, index: usize, agent: &Agent) -> Result<(), Broken> {
+    fn check_status(&self, index: usize, agent: &Agent) -> Result<(), Broken> {
         let own = agent.disk.version();
         let known = self.hub.statuses.get(&agent.id).copied().unwrap_or_default();
         if known != own {
@@ -139,8 +140,8 @@ impl World {
         if silent > TOLD_WITHIN {
             return Err(Broken(format!("the hub hasn't heard of agent {index} for {} s", silent / SECOND)));
         }
-        // Holds on a liar that never says who it is can't be judged by anybody.
-        let owed = agent.disk.holds.iter().filter(|(on, _)| !self.is_retired(on) && !self.is_liar(on));
+        // Holds on a misbehaving peer that never says who it is can't be judged by anybody.
+        let owed = agent.disk.holds.iter().filter(|(on, _)| !self.is_retired(on) && !self.misbehaves(on));
         for (on, (sequence, _)) in owed {
             let known = self.hub.site_holds.get(&(*on, agent.id.key_id())).copied().unwrap_or_default();
             if known != *sequence {
@@ -159,12 +160,12 @@ impl World {
     /// And all know what the hub says of them.
     fn check_told(&self, index: usize, agent: &Agent, node: &Node) -> Result<(), Broken> {
         let (newest, _) = &self.hub.memberships[&agent.id];
-        let version = node.shelf().version(&Name::Membership(agent.id)).unwrap_or_default();
+        let version = node.store().version(&Name::Membership(agent.id)).unwrap_or_default();
         if version.0 != newest.sequence.0 {
             return Err(Broken(format!("agent {index} doesn't know its newest membership")));
         }
         if let Some((sequence, envelope)) = self.hub.holds.get(&agent.id)
-            && !node.shelf().documents().any(|(_, _, known)| known == envelope)
+            && !node.store().documents().any(|(_, _, known)| known == envelope)
         {
             return Err(Broken(format!("agent {index} doesn't know the hub's holds {sequence}")));
         }

@@ -4,15 +4,16 @@
 use kedge_model::wire::{Envelope, Generation, SigningKey, Timestamp};
 use kedge_status::Nonce;
 
-use super::super::agent::{Liar, status};
+use super::super::agent::{Misbehaving, status};
 use super::super::hub::{hold, key};
 use super::super::world::{END, World, site_name};
 use super::*;
 
-/// A site at its end in which all is well: at least three agents, none of them a liar, and some reach the hub. The first one doesn't.
+/// A site at its end in which all is well: at least three agents, none of them a misbehaving peer, and some reach the hub. The first one
+/// doesn't.
 fn world() -> World {
     let fits = |world: &World| {
-        let honest = world.agents.iter().all(|agent| agent.liar.is_none());
+        let honest = world.agents.iter().all(|agent| agent.misbehaving.is_none());
         honest && world.agents.len() >= 3
     };
     let good = |mut world: World| {
@@ -50,26 +51,26 @@ fn a_document_that_its_owner_never_signed_is_noticed() {
     let mut world = world();
     let forged = state(&world, &hub_key(&world));
     put(&mut world, 0, forged);
-    assert!(world.check_shelf(0).unwrap_err().0.ends_with("which its owner never signed"));
+    assert!(world.check_store(0).unwrap_err().0.ends_with("which its owner never signed"));
 }
 
 #[test]
-fn a_state_of_another_stream_on_a_shelf_is_noticed() {
+fn a_state_of_another_stream_in_a_store_is_noticed() {
     let mut world = world();
     let (relay, other) = (world.agents[1].id, world.agents[0].id);
     let streams: Vec<Stream> = world.hub.states.keys().cloned().collect();
     world.hub.change(&relay, |membership| membership.relay = true).unwrap();
     world.hub.change(&other, |membership| (membership.relay, membership.stream) = (false, streams[0].clone())).unwrap();
     world.hub.change(&relay, |membership| membership.stream = streams[1].clone()).unwrap();
-    let mut shelf = Shelf::new(relay, &site_name(0), world.hub.chain.last().unwrap().0.clone());
+    let mut store = DocumentStore::new(relay, &site_name(0), world.hub.chain.last().unwrap().0.clone());
     for envelope in
         [&world.hub.memberships[&relay].1, &world.hub.memberships[&other].1, &world.hub.states[&streams[1]].1]
     {
-        shelf.take(envelope.clone()).unwrap();
+        store.take(envelope.clone()).unwrap();
     }
     let name = Name::State(streams[1].clone());
-    assert!(world.check_taken(1, &shelf, &name).is_ok());
-    let broken = world.check_taken(0, &shelf, &name).unwrap_err().0;
+    assert!(world.check_taken(1, &store, &name).is_ok());
+    let broken = world.check_taken(0, &store, &name).unwrap_err().0;
     assert!(broken.ends_with(&format!("and follows {}", streams[0])), "{broken}");
 }
 
@@ -77,8 +78,8 @@ fn a_state_of_another_stream_on_a_shelf_is_noticed() {
 fn a_version_that_goes_back_is_noticed() {
     let mut world = world();
     let name = Name::Membership(world.agents[1].id);
-    world.notes.shelves.get_mut(&0).unwrap().insert(name, Version(99, 0));
-    assert!(world.check_shelf(0).unwrap_err().0.contains("agent 0 went back with membership"));
+    world.notes.stores.get_mut(&0).unwrap().insert(name, Version(99, 0));
+    assert!(world.check_store(0).unwrap_err().0.contains("agent 0 went back with membership"));
 }
 
 #[test]
@@ -95,12 +96,12 @@ fn a_document_that_vanishes_by_absence_is_noticed() {
         Name::Holds { of, by: world.agents[0].id.key_id() },
         Name::Holds { of: stranger, by: stranger.key_id() },
     ] {
-        let before = world.notes.shelves[&0].clone();
-        world.notes.shelves.get_mut(&0).unwrap().insert(name.clone(), Version(1, 0));
-        if world.agents[0].node.as_ref().unwrap().shelf().version(&name).is_none() {
-            assert!(world.check_shelf(0).unwrap_err().0.ends_with("nobody signed that it is over"), "{name}");
+        let before = world.notes.stores[&0].clone();
+        world.notes.stores.get_mut(&0).unwrap().insert(name.clone(), Version(1, 0));
+        if world.agents[0].node.as_ref().unwrap().store().version(&name).is_none() {
+            assert!(world.check_store(0).unwrap_err().0.ends_with("nobody signed that it is over"), "{name}");
         }
-        world.notes.shelves.insert(0, before);
+        world.notes.stores.insert(0, before);
     }
 }
 
@@ -123,18 +124,18 @@ fn what_runs_unsigned_of_another_stream_or_older_is_noticed() {
 fn an_honest_peer_that_is_dropped_is_noticed() {
     let mut world = world();
     let peer = world.agents[1].id;
-    assert!(world.check_drop(0, &peer, &Lie::Forged).unwrap_err().0.contains("which is honest"));
-    world.agents[1].liar = Some(Liar::Loud);
-    assert!(world.check_drop(0, &peer, &Lie::Forged).is_ok());
+    assert!(world.check_drop(0, &peer, &Misbehavior::Forged).unwrap_err().0.contains("which is honest"));
+    world.agents[1].misbehaving = Some(Misbehaving::Loud);
+    assert!(world.check_drop(0, &peer, &Misbehavior::Forged).is_ok());
 }
 
 #[test]
 fn what_the_hub_is_brought_in_anothers_name_is_noticed() {
     let mut world = world();
-    let (liar, victim) = (&world.agents[1], world.agents[0].id);
-    let written = status(&liar.key, victim, (99, 1), Nonce([9; 16]), world.time());
-    let holds = Envelope::sign(&hold(victim, 9, world.time()), &liar.key).unwrap();
-    let sign = liar.presence(Timestamp(1)).unwrap();
+    let (misbehaving, victim) = (&world.agents[1], world.agents[0].id);
+    let written = status(&misbehaving.key, victim, (99, 1), Nonce([9; 16]), world.time());
+    let holds = Envelope::sign(&hold(victim, 9, world.time()), &misbehaving.key).unwrap();
+    let sign = misbehaving.presence(Timestamp(1)).unwrap();
     for envelope in [written, holds] {
         assert!(world.hub.take(&envelope).unwrap_err().0.ends_with("which its owner never signed"));
     }

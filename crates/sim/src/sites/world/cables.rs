@@ -1,9 +1,9 @@
-//! What becomes of messages between agents: they arrive late, twice or not at all, and liars answer what they like.
+//! What becomes of messages between agents: they arrive late, twice or not at all, and misbehaving peers answer what they like.
 
 use kedge_model::wire::ClusterId;
 use kedge_peer::{Action, Message};
 
-use super::super::liar::lie;
+use super::super::misbehaving::misbehaving_answer;
 use super::{Moment, World};
 use crate::Broken;
 use crate::plan::{MINUTE, SECOND};
@@ -29,10 +29,10 @@ impl World {
 
     pub(super) fn arrive(&mut self, from: usize, life: u64, to: usize, message: Message) -> Result<(), Broken> {
         let sender = self.agents[from].id;
-        let answer = if self.agents[to].liar.is_some() {
+        let answer = if self.agents[to].misbehaving.is_some() {
             let now = self.time();
             let asked = Some(message.digest.as_str());
-            Some(lie(&self.agents[to], (&sender, asked), &self.hub, &mut self.chance, now)?)
+            Some(misbehaving_answer(&self.agents[to], (&sender, asked), &self.hub, &mut self.chance, now)?)
         } else {
             let repeated = self.loss > 0 && self.chance.permille(REPEATED);
             let copy = repeated.then(|| message.clone());
@@ -83,20 +83,24 @@ impl World {
 
     fn is_connected(&self, one: usize, other: usize) -> bool {
         let (one, other) = (&self.agents[one], &self.agents[other]);
-        one.site == other.site && one.part == other.part && (other.node.is_some() || other.liar.is_some())
+        one.site == other.site && one.part == other.part && (other.node.is_some() || other.misbehaving.is_some())
     }
 
-    pub(super) fn say_a_lie(&mut self, liar: usize) -> Result<(), Broken> {
-        let victims: Vec<usize> = self.of_site(self.agents[liar].site).filter(|other| *other != liar).collect();
-        if let Some(victim) = self.chance.pick(&victims).copied().filter(|victim| self.is_connected(liar, *victim)) {
-            let (now, target, sender) = (self.time(), self.agents[victim].id, self.agents[liar].id);
-            let message = lie(&self.agents[liar], (&target, None), &self.hub, &mut self.chance, now)?;
+    pub(super) fn misbehave(&mut self, misbehaving: usize) -> Result<(), Broken> {
+        let victims: Vec<usize> =
+            self.of_site(self.agents[misbehaving].site).filter(|other| *other != misbehaving).collect();
+        if let Some(victim) =
+            self.chance.pick(&victims).copied().filter(|victim| self.is_connected(misbehaving, *victim))
+        {
+            let (now, target, sender) = (self.time(), self.agents[victim].id, self.agents[misbehaving].id);
+            let message =
+                misbehaving_answer(&self.agents[misbehaving], (&target, None), &self.hub, &mut self.chance, now)?;
             if let Some((_, actions)) = self.with(victim, |node, now| node.heard(sender, message, now))? {
                 self.follow(victim, actions)?;
             }
         }
         let next = self.now + self.chance.between(5 * SECOND, MINUTE);
-        self.at(next, Moment::Lie(liar));
+        self.at(next, Moment::Misbehave(misbehaving));
         Ok(())
     }
 }

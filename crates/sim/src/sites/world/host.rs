@@ -48,9 +48,9 @@ impl World {
     /// What an agent does every few seconds: it asks the hub, if it reaches it, and else says that it lives.
     pub(super) fn poll(&mut self, agent: usize) -> Result<(), Broken> {
         let (now, one) = (self.time(), &self.agents[agent]);
-        let Some(shelf) = one.node.as_ref().map(Node::shelf) else { return Ok(()) };
+        let Some(store) = one.node.as_ref().map(Node::store) else { return Ok(()) };
         // Holds that couldn't be judged at the start: now their target is known.
-        let judged = one.disk.holds.iter().filter(|(on, _)| shelf.member(on).is_some());
+        let judged = one.disk.holds.iter().filter(|(on, _)| store.member(on).is_some());
         let mut news: Vec<Envelope> = judged.map(|(_, (_, envelope))| envelope.clone()).collect();
         let (id, online) = (one.id, one.online);
         if online {
@@ -73,7 +73,7 @@ impl World {
     pub(super) fn put(&mut self, agent: usize, envelopes: Vec<Envelope>) -> Result<(), Broken> {
         for envelope in envelopes {
             // The hub answers with news only.
-            let known = |node: &Node| node.shelf().documents().any(|(_, _, known)| *known == envelope);
+            let known = |node: &Node| node.store().documents().any(|(_, _, known)| *known == envelope);
             if self.agents[agent].node.as_ref().is_some_and(known) {
                 continue;
             }
@@ -87,14 +87,14 @@ impl World {
     /// A new document: what concerns oneself goes to disk.
     fn took(&mut self, agent: usize, name: &Name) -> Result<(), Broken> {
         let one = &mut self.agents[agent];
-        let Some(shelf) = one.node.as_ref().map(Node::shelf) else { return Ok(()) };
-        let Some(envelope) = shelf.get(name).cloned() else { return Ok(()) };
+        let Some(store) = one.node.as_ref().map(Node::store) else { return Ok(()) };
+        let Some(envelope) = store.get(name).cloned() else { return Ok(()) };
         match name {
             Name::Keys(_) => {
-                one.disk.keys = shelf.keys().clone();
+                one.disk.keys = store.keys().clone();
                 one.disk.chain.push(envelope);
             }
-            Name::Membership(cluster) if *cluster == one.id => one.disk.join(shelf.member(&one.id), envelope),
+            Name::Membership(cluster) if *cluster == one.id => one.disk.join(store.member(&one.id), envelope),
             Name::State(_) => {}
             _ => return Ok(()),
         }

@@ -84,7 +84,7 @@ impl World {
         }
     }
 
-    /// No more faults: all run, all cables are whole. Who reaches the hub stays as it is, and liars go on.
+    /// No more faults: all run, all cables are whole. Who reaches the hub stays as it is, and misbehaving peers go on.
     pub(super) fn calm(&mut self) -> Result<(), Broken> {
         self.loss = 0;
         self.agents.iter_mut().for_each(|agent| agent.part = 0);

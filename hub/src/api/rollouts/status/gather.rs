@@ -3,21 +3,24 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_model::kinds::{Offline, PromotionPolicy};
-use kedge_model::wire::{Entry, PackagesKey, Stream};
+use kedge_model::wire::{Digest, Entry, Mode, PackagesKey, Stream};
 use kedge_rollout::{Counts, Phase, RolloutId};
 
-use super::{Found, Line, LineView, RolloutBrief, StatusQuery};
+use super::{Found, Line, LineView, RolloutBrief, StatusQuery, commit, inputs};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
+use crate::api::fleet::Order;
 use crate::api::page::MAX_CHANGES;
 use crate::api::rollouts::selection::{self, Scheduled, Selector};
 use crate::api::rollouts::view::{CauseView, CountsView, RingProgress, is_settled, narrow_rings, waits_for};
+use crate::api::rollouts::{held_note, is_seen};
+use crate::rollout::change::Held;
 use crate::rollout::running::state_word;
+use crate::status::tally::{Presence, Word};
 use crate::store::api::states::StateFilter;
 use crate::store::catalog::{Filter, Kind, Visible};
 use crate::store::rollout::{RolloutFilter, StoredItem, StoredRollout};
-use crate::truth::tally::{Presence, Word};
 
 /// So many rollouts of an environment are looked at for the newest of each lane.
 const LOOKED_AT: i64 = 100;
@@ -60,19 +63,16 @@ pub async fn gather(state: &ApiState, caller: &Caller, query: &StatusQuery) -> R
     let mut found = Found { passed: true, ..Found::default() };
     let mut phases = Vec::new();
     let names = environments(state, caller, query).await?;
-    let mut unseen = Vec::new();
     for name in &names {
         let mut environment = Environment::new(state, caller, name, query).await?;
         let governed = policy.is_some_and(|policy| policy.environment(name).is_some());
-        let seen = environment.gather(policy, governed, &mut found, &mut phases).await?;
-        if !seen {
-            unseen.push(name.as_str());
-        }
+        environment.gather(policy, governed, &mut found, &mut phases).await?;
     }
     let asked = query.source_commit.as_ref().or(query.main_commit.as_ref());
     if let Some(commit) = asked
         && found.lines.is_empty()
         && phases.is_empty()
+        && !found.judged
     {
         found.passed = false;
         if found.state.is_none() {
@@ -88,11 +88,24 @@ pub async fn gather(state: &ApiState, caller: &Caller, query: &StatusQuery) -> R
     Ok(found)
 }
 
-/// The state of all together is that of the one that needs somebody most.
-fn conclude(found: &mut Found, phases: &[Phase]) {
-    if phases.is_empty() {
-        return;
+impl Found {
+    /// What became of the commit that was asked for comes before what else is said.
+    fn judge(&mut self, judged: commit::Judged) {
+        self.judged = true;
+        self.passed &= judged.passed;
+        self.over |= judged.over;
+        if judged.state.is_some() && !matches!(self.state, Some("Failed" | "Gone")) {
+            self.state = judged.state;
+        }
+        if let Some(note) = judged.note {
+            self.notes.insert(0, note);
+        }
     }
+}
+
+/// The state of all together is that of the one that needs somebody most. What is broken beside rollouts that haven't ended is told
+/// after them; once they have, it is what the answer hangs on.
+fn conclude(found: &mut Found, phases: &[Phase]) {
     let rank = |phase: &Phase| match phase {
         Phase::Stopped { .. } => 0,
         Phase::RolledBack { .. } => 1,
@@ -102,10 +115,26 @@ fn conclude(found: &mut Found, phases: &[Phase]) {
         Phase::Active => 5,
         Phase::Complete { .. } => 6,
     };
-    if let Some(worst) = phases.iter().min_by_key(|phase| rank(phase)) {
-        found.state = Some(state_word(worst));
+    let worst = phases.iter().min_by_key(|phase| rank(phase));
+    if let Some(worst) = worst {
+        if !matches!(found.state, Some("Failed" | "Gone")) {
+            found.state = Some(state_word(worst));
+        }
         found.passed &= matches!(worst, Phase::Complete { .. });
         found.over |= rank(worst) < 3 || rank(worst) == 4;
+    }
+    if found.broken.is_empty() {
+        return;
+    }
+    found.passed = false;
+    let broken = std::mem::take(&mut found.broken);
+    match worst {
+        None | Some(Phase::Complete { .. }) => {
+            found.state = Some("Failed");
+            found.over |= found.is_quarantined;
+            found.notes.splice(0..0, broken);
+        }
+        Some(_) => found.notes.extend(broken),
     }
 }
 
@@ -127,7 +156,10 @@ async fn environments(state: &ApiState, caller: &Caller, query: &StatusQuery) ->
     }
     let filter = Filter { limit: MAX_CHANGES, ..Filter::default() };
     let (shown, _) = state.store.catalog_page(Kind::Environment, &visible, &filter).await?;
-    Ok(shown.into_iter().map(|shown| shown.name).collect())
+    let order = Order::of(state).await?;
+    let mut names: Vec<String> = shown.into_iter().map(|shown| shown.name).collect();
+    names.sort_by_cached_key(|name| order.place(name));
+    Ok(names)
 }
 
 impl<'a> Environment<'a> {
@@ -153,14 +185,14 @@ impl<'a> Environment<'a> {
         Ok(Environment { state, name, query, visible, scheduled, members, held: None })
     }
 
-    /// Adds what this environment has. False: a commit that was asked for isn't known here.
+    /// Adds what this environment has.
     async fn gather(
         &mut self,
         policy: Option<&PromotionPolicy>,
         governed: bool,
         found: &mut Found,
         phases: &mut Vec<Phase>,
-    ) -> Result<bool, ApiError> {
+    ) -> Result<(), ApiError> {
         let rules = policy.and_then(|policy| policy.environment(self.name));
         let chosen = if governed { self.rollouts().await? } else { Vec::new() };
         let mut drafts = Vec::new();
@@ -172,14 +204,22 @@ impl<'a> Environment<'a> {
                 used.push(stored);
             }
         }
+        let judged = match &self.query.main_commit {
+            Some(commit) if governed && self.visible == Visible::All => {
+                commit::judge(self.state, self.name, commit).await?
+            }
+            _ => None,
+        };
         let asked = self.query.source_commit.as_deref().or(self.query.main_commit.as_deref());
         if used.is_empty() && self.query.rollout.is_none() {
             match asked {
                 None => self.draft_desired(None, &mut drafts).await?,
+                // No rollout of its own: what runs there says whether it is all there.
+                Some(_) if judged.is_some() => self.draft_desired(None, &mut drafts).await?,
                 Some(_) if self.query.main_commit.is_some() && !governed => {}
                 Some(commit) => {
                     if !self.draft_unmoved(commit, governed, &mut drafts, found).await? {
-                        return Ok(false);
+                        return Ok(());
                     }
                 }
             }
@@ -211,9 +251,20 @@ impl<'a> Environment<'a> {
         }
         found.strict |= rules.is_some_and(|rules| rules.offline == Offline::Incomplete);
         let types: BTreeSet<String> = drafts.iter().map(|draft| draft.view.cluster_type.clone()).collect();
+        let (held, before) = (self.holds(&drafts).await?, found.lines.len());
         self.count(drafts, found).await?;
+        if found.lines[before..].iter().any(|line| line.counts.converged < line.counts.members()) {
+            found.notes.extend(held);
+        }
         self.count_members(&types, found);
-        Ok(true)
+        match judged {
+            Some(judged) => found.judge(judged),
+            None if asked.is_none() && self.query.rollout.is_none() => {
+                inputs::look(self.state, &self.visible, self.name, self.query, found).await?;
+            }
+            None => {}
+        }
+        Ok(())
     }
 
     /// With a ring in the question, that ring's gate is what must have passed.
@@ -246,7 +297,7 @@ impl<'a> Environment<'a> {
             }
         };
         let (mut lanes, mut chosen) = (BTreeSet::new(), Vec::new());
-        let named = query.rollout.is_some() || query.source_commit.is_some() || query.main_commit.is_some();
+        let named = self.names_content();
         let blocked = self.state.store.blocked_rollouts().await?;
         for stored in found {
             // Went back, and Git doesn't ask for it any more: who asks how things are isn't told of it.
@@ -259,8 +310,11 @@ impl<'a> Environment<'a> {
             if lanes.contains(&stored.rollout.lane.to_string()) || (superseded && query.rollout.is_none()) {
                 continue;
             }
-            lanes.insert(stored.rollout.lane.to_string());
             let items = self.state.store.rollout_items(stored.rollout.id).await?;
+            if !is_seen(self.state, &self.visible, &stored, &items).await? {
+                continue;
+            }
+            lanes.insert(stored.rollout.lane.to_string());
             chosen.push((stored, items));
         }
         Ok(chosen)
@@ -268,9 +322,27 @@ impl<'a> Environment<'a> {
 
     /// One that was complete and is asked for by its name: rings may follow other content by now.
     fn is_past(&self, stored: &StoredRollout) -> bool {
+        self.names_content() && matches!(stored.rollout.phase, Phase::Complete { .. })
+    }
+
+    /// Whether the question is about a certain content, rather than about what should be there now.
+    fn names_content(&self) -> bool {
         let StatusQuery { rollout, source_commit, main_commit, .. } = self.query;
-        let named = rollout.is_some() || source_commit.is_some() || main_commit.is_some();
-        named && matches!(stored.rollout.phase, Phase::Complete { .. })
+        rollout.is_some() || source_commit.is_some() || main_commit.is_some()
+    }
+
+    fn present(&self, stream: &Stream) -> Present {
+        self.members.get(stream).copied().unwrap_or_default()
+    }
+
+    /// What `/rollouts` shows this caller, and nothing else.
+    async fn sees(&self, id: RolloutId) -> Result<bool, ApiError> {
+        if self.visible == Visible::All {
+            return Ok(true);
+        }
+        let Some(stored) = self.state.store.rollout(id).await? else { return Ok(false) };
+        let items = self.state.store.rollout_items(id).await?;
+        is_seen(self.state, &self.visible, &stored, &items).await
     }
 
     fn wants(&self, cluster_type: &str) -> bool {
@@ -319,10 +391,19 @@ impl<'a> Environment<'a> {
                 let place = (item.cluster_type.clone(), item.assignment.clone(), progress.ring.clone());
                 let mut names = keys.get(&place).cloned().unwrap_or_default();
                 if pinned.get(&stream).is_some_and(|below| below.contains_key(&item.assignment)) {
-                    draft.view.pinned.push(progress.ring.clone());
-                    let held = self.held().await?;
-                    names
-                        .extend(held.get(&stream).and_then(|held| held.get(&item.assignment)).map(Entry::packages_key));
+                    let held = self.held().await?.get(&stream).and_then(|held| held.get(&item.assignment));
+                    let key = held.map(Entry::packages_key);
+                    // The Pin may name the very content, and says nothing about the platform's part.
+                    let wanted = change.workload.as_ref().map(|part| part.package.digest);
+                    let is_other = wanted.is_some() && held.and_then(content).is_some_and(|held| Some(held) != wanted);
+                    if is_other {
+                        draft.view.pinned.push(progress.ring.clone());
+                        if self.names_content() {
+                            draft.view.pinned_apart += self.present(&stream).members;
+                            continue;
+                        }
+                    }
+                    names.extend(key);
                 }
                 let other = |held: &BTreeMap<String, Entry>| {
                     !held.get(&item.assignment).is_some_and(|entry| names.contains(&entry.packages_key()))
@@ -333,8 +414,8 @@ impl<'a> Environment<'a> {
                 }
                 if progress.state.is_new() || change.observed.is_some() {
                     draft.targets.push(Target { stream, keys: names });
-                } else {
-                    draft.view.not_yet += self.members.get(&stream).copied().unwrap_or_default().members;
+                } else if !matches!(stored.rollout.phase, Phase::RolledBack { .. } | Phase::Aborted { .. }) {
+                    draft.view.not_yet += self.present(&stream).members;
                 }
             }
             drafts.push(draft);
@@ -354,6 +435,8 @@ impl<'a> Environment<'a> {
         self.held().await?;
         let scheduled = self.scheduled.clone().unwrap_or_default();
         let selector = Selector { workload: self.query.workload.clone(), ..Selector::default() };
+        // What is asked for by its name is below a Pin, and not what the Pin put there.
+        let pinned = if only.is_some() { self.state.store.pinned_of(self.name).await? } else { Default::default() };
         let mut lines: BTreeMap<(String, String), Draft> = BTreeMap::new();
         for (stream, entries) in self.held.iter().flatten() {
             if !self.wants(&stream.cluster_type) || self.query.ring.as_ref().is_some_and(|ring| *ring != stream.ring) {
@@ -369,7 +452,14 @@ impl<'a> Environment<'a> {
                 }
                 let draft =
                     lines.entry(place).or_insert_with(|| self.draft(&stream.cluster_type, assignment, workload));
-                if let kedge_model::wire::Mode::Apply(packages) = &entry.mode {
+                if let Some(Held::Apply(below)) = pinned.get(stream).and_then(|below| below.get(assignment))
+                    && content(entry).is_some_and(|held| held != below.workload.digest)
+                {
+                    draft.view.pinned.push(stream.ring.clone());
+                    draft.view.pinned_apart += self.present(stream).members;
+                    continue;
+                }
+                if let Mode::Apply(packages) = &entry.mode {
                     draft.view.version = packages.version.clone();
                 }
                 draft.targets.push(Target { stream: stream.clone(), keys: BTreeSet::from([entry.packages_key()]) });
@@ -389,6 +479,9 @@ impl<'a> Environment<'a> {
     ) -> Result<bool, ApiError> {
         if governed {
             for (lane, waiting) in self.state.store.rollouts_waiting(self.name).await? {
+                if !self.sees(waiting.behind).await? {
+                    continue;
+                }
                 if is_same(&waiting.cause, commit) {
                     found.state = Some("Active");
                     found.notes.push(format!(
@@ -408,6 +501,9 @@ impl<'a> Environment<'a> {
             let filter = RolloutFilter { environment: Some(self.name), limit: LOOKED_AT, ..RolloutFilter::default() };
             for stored in self.state.store.rollouts(&filter).await? {
                 let superseded = matches!(stored.rollout.phase, Phase::Superseded { .. });
+                if !self.sees(stored.rollout.id).await? {
+                    continue;
+                }
                 if stored.skipped.iter().any(|cause| is_same(cause, commit))
                     || (superseded && is_same(&stored.rollout.cause, commit))
                 {
@@ -427,12 +523,13 @@ impl<'a> Environment<'a> {
             .await?
             .into_iter()
             .map(|source| (source.cluster_type, source.assignment))
+            .filter(|(cluster_type, assignment)| self.is_own(cluster_type, assignment))
             .collect();
         if only.is_empty() {
             let held = self.held().await?;
             for (stream, entries) in held {
                 for (assignment, entry) in entries {
-                    let kedge_model::wire::Mode::Apply(packages) = &entry.mode else { continue };
+                    let Mode::Apply(packages) = &entry.mode else { continue };
                     if packages.workload.commit.starts_with(commit) {
                         only.insert((stream.cluster_type.clone(), assignment.clone()));
                     }
@@ -453,7 +550,7 @@ impl<'a> Environment<'a> {
         found.over = true;
         found.passed = false;
         let by = by.strip_prefix("rollout ").map_or_else(|| short(by).to_owned(), |_| by.to_owned());
-        found.notes.push(format!("{} was taken over by {by} in {} before its turn", short(commit), self.name));
+        found.notes.push(format!("{} was superseded by {by} in {} before its turn", short(commit), self.name));
     }
 
     fn draft(&self, cluster_type: &str, assignment: &str, workload: &str) -> Draft {
@@ -468,6 +565,7 @@ impl<'a> Environment<'a> {
             counts: CountsView::default(),
             not_yet: 0,
             pinned: Vec::new(),
+            pinned_apart: 0,
             replaced: Vec::new(),
         };
         Draft { view, targets: Vec::new() }
@@ -511,7 +609,7 @@ impl<'a> Environment<'a> {
         for mut draft in drafts {
             let mut sum = Counts::default();
             for target in &draft.targets {
-                let present = self.members.get(&target.stream).copied().unwrap_or_default();
+                let present = self.present(&target.stream);
                 let mut counts = Counts { offline: present.offline, ..Counts::default() };
                 for key in &target.keys {
                     let place = (target.stream.clone(), draft.view.assignment.clone(), key.to_string());
@@ -542,6 +640,16 @@ impl<'a> Environment<'a> {
         Ok(())
     }
 
+    /// Members on which a person holds what they should get.
+    async fn holds(&self, drafts: &[Draft]) -> Result<Option<String>, ApiError> {
+        let asked: BTreeSet<(&Stream, &str)> = drafts
+            .iter()
+            .flat_map(|draft| draft.targets.iter().map(move |target| (&target.stream, draft.view.assignment.as_str())))
+            .collect();
+        let holds = self.state.store.held_clusters(self.name).await?;
+        Ok(held_note(self.name, holds.iter().filter(|hold| asked.contains(&(&hold.stream, hold.assignment.as_str())))))
+    }
+
     /// Everybody whom the question is about: all of the environment, unless it names a part of it.
     fn count_members(&self, types: &BTreeSet<String>, found: &mut Found) {
         // An application team has no business with the size of the rest of the fleet.
@@ -566,6 +674,14 @@ fn brief(stored: &StoredRollout) -> RolloutBrief {
         cause: CauseView::of(&rollout.cause),
         rings: rollout.rings.iter().map(RingProgress::of).collect(),
         late_failed: rollout.late_failed,
+    }
+}
+
+/// The application's part.
+fn content(entry: &Entry) -> Option<Digest> {
+    match &entry.mode {
+        Mode::Apply(packages) => Some(packages.workload.digest),
+        Mode::Observe(_) => None,
     }
 }
 

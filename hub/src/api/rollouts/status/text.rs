@@ -12,6 +12,13 @@ pub fn headline(answer: &Answer, settled: bool, found: &Found, unit: &str) -> St
     if found.is_replaced() && answer.complete {
         return "complete; other content has taken its place since".to_owned();
     }
+    if found.only_removes() && answer.complete {
+        return "complete: it only removes".to_owned();
+    }
+    let gone_back = answer.targeted == 0 && found.state == Some("RolledBack");
+    if gone_back && let Some(why) = found.notes.first() {
+        return format!("rolled back: {why}");
+    }
     let whole = answer.to_string();
     let counted = match unit {
         "placements" => whole.replacen(&format!(" of {}:", answer.of), &format!(" of {} placements:", answer.of), 1),
@@ -19,7 +26,9 @@ pub fn headline(answer: &Answer, settled: bool, found: &Found, unit: &str) -> St
     };
     // What was reached is settled, and the rollout isn't at its end: that is what it hangs on.
     let nobody = answer.targeted == 0 && !found.notes.is_empty();
-    if (settled || nobody) && !answer.complete {
+    // What is broken comes before what is on its way.
+    let broken = found.over && matches!(found.state, Some("Failed" | "Gone"));
+    if (settled || nobody || broken) && !answer.complete {
         let rest = counted.strip_suffix(&answer.completeness()).unwrap_or(&counted);
         let why = found.notes.first().map_or("a ring waits for its turn", String::as_str);
         return format!("{rest}not complete: {why}");

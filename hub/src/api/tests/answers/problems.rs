@@ -1,12 +1,13 @@
 //! Everything that needs somebody: each kind is there, a cause hides its consequences, and nobody sees what isn't theirs.
 
 use kedge_model::kinds::Offline;
-use kedge_model::wire::Timestamp;
+use kedge_model::wire::{Stream, Timestamp};
 use kedge_rollout::Phase;
-use kedge_status::Condition;
+use kedge_status::{Condition, Severity};
 use serde_json::{Value, json};
 
-use super::{HELLO, Newcomer, SPY, Standing, all, drones, failed, join, report};
+use super::{HELLO, Newcomer, SILENT_SINCE, SPY, Standing, all, drones, failed, join, join_warning, report};
+use crate::api::page::moment;
 use crate::api::tests::fixture::Hub;
 use crate::api::tests::rollouts::{govern, rolls, run};
 
@@ -107,7 +108,77 @@ async fn clones_and_certificates_that_are_not_renewed_are_told(hub: Hub) {
     assert_eq!((&certificate["count"], &certificate["severity"]), (&json!(1), &json!("error")));
 }
 
+async fn agents_that_warn_of_the_same_are_one_problem_with_the_list_behind_it(hub: Hub) {
+    for (number, standing) in
+        [(1, Standing::InContact), (2, Standing::InContact), (3, Standing::Silent), (4, Standing::Retired)]
+    {
+        let name = format!("drone-{number}");
+        let told = Some(vec![(HELLO, report(Condition::Converged, "new"))]);
+        let new = Newcomer { number, name: &name, stream: drones(), standing, told };
+        let low = format!("less than {number} MiB\nof the disk are free");
+        let mut warnings = vec![("DiskLow", Severity::Error, low.as_str())];
+        if number == 2 {
+            warnings.push(("DiskLimit.spy-functional-test", Severity::Warning, "too much of spy"));
+            warnings.push(("DiskLimit.hello-functional-test", Severity::Warning, "too much of hello"));
+            warnings.push(("Brand\u{202e}New", Severity::Warning, "spy: nobody knows this"));
+        }
+        join_warning(&hub, new, &warnings).await;
+    }
+    let low = one(&hub, "DiskLow").await;
+    assert_eq!((&low["kind"], &low["severity"], &low["count"]), (&json!("clusters"), &json!("error"), &json!(3)));
+    assert_eq!(low["message"], "3 clusters of dev warn: the disk is nearly full, and nothing more is fetched");
+    assert_eq!(low["hint"], "make room on the host, or lower `disk_reserve` in agent.toml");
+    assert_eq!(low["command"], "kedge get clusters -e dev --warning DiskLow");
+    assert_eq!(low["link"], "/clusters?environment=dev&state=active&warning=DiskLow");
+    assert_eq!(low["since"], moment(SILENT_SINCE + 1));
+    let examples: Vec<&Value> = low["examples"].as_array().unwrap().iter().collect();
+    assert_eq!((examples.len(), &examples[0]["cluster"]), (3, &json!("drone-1")));
+    assert_eq!(examples[0]["message"], "less than 1 MiB of the disk are free");
+    // Two assignments of one cluster are one cluster; what the hub doesn't know can't make the list longer.
+    assert_eq!(
+        (&one(&hub, "DiskLimit").await["count"], &one(&hub, "AgentWarning").await["count"]),
+        (&json!(1), &json!(1))
+    );
+    let told = &one(&hub, "AgentWarning").await["examples"][0]["message"];
+    assert_eq!(told, "Brand New: spy: nobody knows this");
+    for limit in [1, 2, 100] {
+        let found = all(&hub, &hub.viewer, "/clusters?environment=dev&state=active&warning=DiskLow", limit).await;
+        let names: Vec<&str> = found.iter().map(|one| one["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["drone-1", "drone-2", "drone-3"], "pages of {limit}");
+    }
+    let offline = all(&hub, &hub.viewer, "/clusters?warning=DiskLow&condition=Unknown", 10).await;
+    assert_eq!((offline.len(), &offline[0]["name"]), (1, &json!("drone-3")));
+    hub.get(&hub.viewer, "/clusters?warning=DiskLwo").await.refused(400, "UnknownName");
+    // A team learns that its clusters warn, and nothing of what is another's.
+    let own = hub.get(&hub.team, "/problems").await.ok();
+    assert!(own.text.contains("DiskLow") && !own.text.contains("spy") && !own.text.contains("MiB"), "{}", own.text);
+}
+
+async fn a_warning_goes_with_its_cluster_and_ends_with_its_document(hub: Hub) {
+    let told = Some(vec![(HELLO, report(Condition::Converged, "new"))]);
+    let new = Newcomer { number: 1, name: "drone-1", stream: drones(), standing: Standing::InContact, told };
+    let id = join_warning(&hub, new, &[("ClockOff", Severity::Warning, "two hours ahead")]).await;
+    let place = async |from, to| {
+        let mut tx = hub.store.write().await.unwrap();
+        tx.place_cluster(&id, from, to).await.unwrap();
+        tx.commit().await.unwrap();
+    };
+    let (dev, stage) = (drones(), Stream::new("stage", "drone", Stream::ALL));
+    assert_eq!(one(&hub, "ClockOff").await["environments"], json!(["dev"]));
+    run(&hub, "UPDATE clusters SET environment = 'stage'", &[]).await;
+    place(Some(&dev), Some(&stage)).await;
+    let moved = one(&hub, "ClockOff").await;
+    assert_eq!((&moved["environments"], &moved["count"]), (&json!(["stage"]), &json!(1)));
+    assert_eq!(moved["examples"][0]["cluster"], "drone-1");
+    place(Some(&stage), None).await;
+    assert!(!codes(&hub, &hub.viewer, "/problems").await.contains(&"ClockOff".to_owned()));
+    place(None, Some(&stage)).await;
+    assert_eq!(one(&hub, "ClockOff").await["examples"][0]["message"], "two hours ahead");
+}
+
 on_each_database! {
+    agents_that_warn_of_the_same_are_one_problem_with_the_list_behind_it,
+    a_warning_goes_with_its_cluster_and_ends_with_its_document,
     everything_that_needs_somebody_is_one_list,
     a_stopped_rollout_hides_the_failures_that_stopped_it,
     what_was_rolled_back_is_told_until_git_asks_for_something_else,

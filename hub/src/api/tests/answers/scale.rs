@@ -74,6 +74,10 @@ async fn answers_about_a_hundred_thousand_clusters(hub: Hub) {
     for path in [
         "/fleet",
         "/fleet?environment=prod",
+        "/clusters",
+        "/clusters?condition=Unknown&state=active",
+        "/clusters?warning=DiskLow&state=active",
+        "/problems",
         "/conditions",
         "/conditions?environment=prod&condition=Failed",
         "/conditions?environment=dev&condition=Failed",

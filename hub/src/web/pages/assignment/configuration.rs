@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::named;
 use crate::api::running::{ConfigurationView, RingRunning};
 use crate::catalog::view::{CandidateView, ValueView};
 use crate::web::part::Place;
@@ -66,7 +67,14 @@ impl Values {
             let why = view.unknown.as_ref()?;
             Some(format!("What runs can't be shown ({}): {why}.", if on.is_empty() { "everywhere" } else { on }))
         }));
-        let strange = running.iter().filter(|group| !group.packages.is_empty() && group.configuration.is_none());
+        notes.extend(running.iter().filter(|group| group.drifted).map(|group| {
+            let names = named(group.count, &group.drifted_on);
+            let names = if names.is_empty() { String::new() } else { format!(" ({names})") };
+            format!("What runs was changed on {}{names}: the values there aren't known.", on(group))
+        }));
+        let strange = running
+            .iter()
+            .filter(|group| !group.packages.is_empty() && group.configuration.is_none() && !group.drifted);
         notes.extend(strange.map(|group| {
             format!("What runs can't be shown ({}): this hub doesn't know the packages that they report.", on(group))
         }));
@@ -82,6 +90,9 @@ impl Values {
             notes,
             caption: match runs {
                 true => "Every value that runs, and the file and line that Git has it from",
+                false if running.iter().any(|group| group.drifted) => {
+                    "What Git says, with the file and line of each value; what runs was changed there"
+                }
                 false => "What Git says, with the file and line of each value; no cluster has reported that it runs",
             },
             heading: if runs { "Runs" } else { "Git says" },
@@ -92,7 +103,8 @@ impl Values {
 
 /// The configurations that run, each with the clusters that run it; empty when all do.
 fn used<'a>(configurations: &'a [ConfigurationView], running: &[RingRunning]) -> Vec<(&'a ConfigurationView, String)> {
-    let groups: Vec<&RingRunning> = running.iter().filter(|group| !group.packages.is_empty()).collect();
+    let groups: Vec<&RingRunning> =
+        running.iter().filter(|group| !group.packages.is_empty() || group.drifted).collect();
     let of = |view: &'a ConfigurationView| {
         let own: Vec<&&RingRunning> =
             groups.iter().filter(|group| group.configuration.as_ref() == Some(&view.id)).collect();

@@ -1,13 +1,13 @@
 //! The last change of an assignment on a cluster, step by step, as far as the hub has heard: wanted, taken, changed, ended.
 
 use crate::api::clusters::ClusterWhole;
-use crate::api::rooms::ConditionSeen;
+use crate::api::services::ConditionSeen;
 use crate::api::states::{EntryView, StateView};
-use crate::web::part::{Chip, Mood, When};
+use crate::web::part::{Chip, Tone, When};
 
 pub struct Step {
     /// None: its turn hasn't come.
-    pub mood: Option<Mood>,
+    pub tone: Option<Tone>,
     pub name: &'static str,
     pub text: String,
     pub chip: Option<Chip>,
@@ -21,11 +21,11 @@ pub fn of(
     condition: Option<&ConditionSeen>,
     entry: Option<&EntryView>,
 ) -> Vec<Step> {
-    let word = condition.map(|condition| Mood::of(&condition.condition));
+    let word = condition.map(|condition| Tone::of(&condition.condition));
     // Of a cluster that is offline, the steps say what was last known.
-    let last = condition.and_then(|condition| condition.last_known.as_deref()).map(Mood::of);
+    let last = condition.and_then(|condition| condition.last_known.as_deref()).map(Tone::of);
     let accepted = newest.is_none_or(|newest| super::accepted(seen, newest));
-    if word == Some(Mood::Converged) && accepted && condition.is_some_and(|condition| condition.drift.is_none()) {
+    if word == Some(Tone::Converged) && accepted && condition.is_some_and(|condition| condition.drift.is_none()) {
         return Vec::new();
     }
     let mut steps = vec![wanted(newest, entry), taken(seen, accepted)];
@@ -37,10 +37,10 @@ pub fn of(
 }
 
 fn wanted(newest: Option<&StateView>, entry: Option<&EntryView>) -> Step {
-    let (mood, text) = match (newest, entry) {
+    let (tone, text) = match (newest, entry) {
         (None, _) => (None, "nothing is issued for this ring yet".to_owned()),
         (Some(newest), None) => {
-            (Some(Mood::Converged), format!("generation {} doesn't list it any more", newest.generation))
+            (Some(Tone::Converged), format!("generation {} doesn't list it any more", newest.generation))
         }
         (Some(newest), Some(entry)) => {
             let what = match (&entry.version, entry.mode.as_str()) {
@@ -48,7 +48,7 @@ fn wanted(newest: Option<&StateView>, entry: Option<&EntryView>) -> Step {
                 (None, "observe") => "what its own reconciler brings".to_owned(),
                 (None, _) => "this content".to_owned(),
             };
-            (Some(Mood::Converged), format!("{what}, in generation {}", newest.generation))
+            (Some(Tone::Converged), format!("{what}, in generation {}", newest.generation))
         }
     };
     let commit = entry.and_then(|entry| match (&entry.workload, &entry.expected_commit) {
@@ -57,69 +57,69 @@ fn wanted(newest: Option<&StateView>, entry: Option<&EntryView>) -> Step {
     });
     let commit = commit.filter(|commit| !commit.is_empty());
     let when = newest.map(|newest| When::of(&newest.created_at));
-    Step { mood, name: "Wanted", text, chip: commit.map(|commit| Chip::new(commit, "")), when }
+    Step { tone, name: "Wanted", text, chip: commit.map(|commit| Chip::new(commit, "")), when }
 }
 
 fn taken(seen: &ClusterWhole, accepted: bool) -> Step {
     let cluster = &seen.cluster;
-    let (mood, text, when) = match (accepted, &cluster.unknown_since) {
-        (true, _) => (Some(Mood::Converged), format!("the cluster has generation {}", cluster.generation), None),
+    let (tone, text, when) = match (accepted, &cluster.unknown_since) {
+        (true, _) => (Some(Tone::Converged), format!("the cluster has generation {}", cluster.generation), None),
         (false, Some(since)) => {
             let text =
                 format!("it has generation {} and takes the next when it returns; no contact", cluster.generation);
-            (Some(Mood::Unknown), text, Some(since))
+            (Some(Tone::Unknown), text, Some(since))
         }
         (false, None) => {
             let text = format!("it has generation {}; next contact expected", cluster.generation);
-            (Some(Mood::Converging), text, Some(&cluster.promise_until))
+            (Some(Tone::Converging), text, Some(&cluster.promise_until))
         }
     };
-    Step { mood, name: "Taken", text, chip: None, when: when.map(|when| When::of(when)) }
+    Step { tone, name: "Taken", text, chip: None, when: when.map(|when| When::of(when)) }
 }
 
-fn changed(seen: &ClusterWhole, condition: Option<&ConditionSeen>, word: Option<Mood>, accepted: bool) -> Step {
+fn changed(seen: &ClusterWhole, condition: Option<&ConditionSeen>, word: Option<Tone>, accepted: bool) -> Step {
     let held = condition.and_then(|known| seen.holds.iter().find(|hold| hold.assignment == known.assignment));
-    let slot = seen.changing_since.as_deref();
-    let (mood, text, when) = match (word, held, slot) {
+    let permit = seen.changing_since.as_deref();
+    let (tone, text, when) = match (word, held, permit) {
         (_, Some(hold), _) => {
-            (Some(Mood::Unknown), format!("held by {}: nothing is changed", hold.by), Some(&hold.since))
+            (Some(Tone::Unknown), format!("held by {}: nothing is changed", hold.by), Some(&hold.since))
         }
-        (Some(Mood::Converging), None, _) => {
-            (Some(Mood::Converging), "fetch, apply, look at its health".to_owned(), condition.map(|known| &known.since))
+        (Some(Tone::Converging), None, _) => {
+            (Some(Tone::Converging), "fetch, apply, look at its health".to_owned(), condition.map(|known| &known.since))
         }
-        (Some(Mood::Failed | Mood::Converged), None, _) => {
-            (Some(Mood::Converged), "the change was begun".to_owned(), None)
+        (Some(Tone::Failed | Tone::Converged), None, _) => {
+            (Some(Tone::Converged), "the change was begun".to_owned(), None)
         }
-        (Some(Mood::Unknown), None, _) => (Some(Mood::Unknown), "nothing is heard".to_owned(), None),
+        (Some(Tone::Unknown), None, _) => (Some(Tone::Unknown), "nothing is heard".to_owned(), None),
         (None, None, Some(_)) => {
-            (Some(Mood::Converging), "it has a slot of its ring".to_owned(), seen.changing_since.as_ref())
+            (Some(Tone::Converging), "it has a slot of its ring".to_owned(), seen.changing_since.as_ref())
         }
-        (None, None, None) if accepted => (Some(Mood::Converging), "it hasn't told of it yet".to_owned(), None),
+        (None, None, None) if accepted => (Some(Tone::Converging), "it hasn't told of it yet".to_owned(), None),
         (None, None, None) => (None, "not yet".to_owned(), None),
     };
-    Step { mood, name: "Tried", text, chip: None, when: when.map(|when| When::of(when)) }
+    Step { tone, name: "Tried", text, chip: None, when: when.map(|when| When::of(when)) }
 }
 
 /// What it was doing when it was last heard.
-fn last_tried(last: Mood) -> Step {
+fn last_tried(last: Tone) -> Step {
     let text = match last {
-        Mood::Converging => "last known: it was changing",
-        Mood::Failed | Mood::Converged => "last known: the change was begun",
-        Mood::Unknown => "nothing is known of it",
+        Tone::Converging => "last known: it was changing",
+        Tone::Failed | Tone::Converged => "last known: the change was begun",
+        Tone::Unknown => "nothing is known of it",
     };
-    Step { mood: Some(Mood::Unknown), name: "Tried", text: text.to_owned(), chip: None, when: None }
+    Step { tone: Some(Tone::Unknown), name: "Tried", text: text.to_owned(), chip: None, when: None }
 }
 
 /// What it had come to when it was last heard.
-fn last_ended(condition: Option<&ConditionSeen>, last: Mood) -> Step {
+fn last_ended(condition: Option<&ConditionSeen>, last: Tone) -> Step {
     let runs = condition.map(runs).unwrap_or_default();
     let text = match last {
-        Mood::Converged => format!("last known: Converged, {runs}"),
-        Mood::Failed => format!("last known: Failed, {runs}"),
-        Mood::Converging => format!("last known: not ended, {runs}"),
-        Mood::Unknown => "nothing is known of it".to_owned(),
+        Tone::Converged => format!("last known: Converged, {runs}"),
+        Tone::Failed => format!("last known: Failed, {runs}"),
+        Tone::Converging => format!("last known: not ended, {runs}"),
+        Tone::Unknown => "nothing is known of it".to_owned(),
     };
-    Step { mood: Some(Mood::Unknown), name: "Ended", text, chip: None, when: None }
+    Step { tone: Some(Tone::Unknown), name: "Ended", text, chip: None, when: None }
 }
 
 fn runs(condition: &ConditionSeen) -> String {
@@ -130,21 +130,21 @@ fn runs(condition: &ConditionSeen) -> String {
     }
 }
 
-fn ended(condition: Option<&ConditionSeen>, word: Option<Mood>) -> Step {
+fn ended(condition: Option<&ConditionSeen>, word: Option<Tone>) -> Step {
     let when = |condition: &ConditionSeen| Some(When::of(&condition.since)).filter(|_| !condition.since.is_empty());
-    let (mood, text, when) = match (condition, word) {
-        (Some(condition), Some(Mood::Failed)) => {
+    let (tone, text, when) = match (condition, word) {
+        (Some(condition), Some(Tone::Failed)) => {
             let reason = condition.reason.as_deref().unwrap_or("no reason told");
-            (Some(Mood::Failed), format!("{reason}; {}", runs(condition)), when(condition))
+            (Some(Tone::Failed), format!("{reason}; {}", runs(condition)), when(condition))
         }
-        (Some(condition), Some(Mood::Converged)) => (Some(Mood::Converged), runs(condition), when(condition)),
+        (Some(condition), Some(Tone::Converged)) => (Some(Tone::Converged), runs(condition), when(condition)),
         _ => (None, "not yet".to_owned(), None),
     };
-    Step { mood, name: "Ended", text, chip: None, when }
+    Step { tone, name: "Ended", text, chip: None, when }
 }
 
 impl Step {
     pub fn class(&self) -> &'static str {
-        self.mood.map_or("", Mood::class)
+        self.tone.map_or("", Tone::class)
     }
 }

@@ -31,6 +31,8 @@ pub struct Runs {
     pub subject: String,
     /// Empty: all.
     pub rings: String,
+    /// Of those that run it: offline, so it is what they reported last.
+    pub offline: u64,
 }
 
 pub struct Notice {
@@ -144,6 +146,7 @@ impl Runs {
             chip: (!one.commit.is_empty()).then(|| Chip::new(&one.commit, &one.subject)),
             subject: one.subject.clone(),
             rings: one.rings.join(", "),
+            offline: one.offline,
         }
     }
 }

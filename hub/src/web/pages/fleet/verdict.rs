@@ -2,10 +2,10 @@
 
 use crate::api::fleet::{ConditionCounts, FleetView};
 use crate::web::links;
-use crate::web::part::{Mood, When};
+use crate::web::part::{Tone, When};
 
 pub struct Verdict {
-    pub mood: Mood,
+    pub tone: Tone,
     pub text: String,
     pub needs: Vec<Need>,
 }
@@ -13,7 +13,7 @@ pub struct Verdict {
 /// Something that somebody should look at.
 pub struct Need {
     pub key: String,
-    pub mood: Mood,
+    pub tone: Tone,
     pub text: String,
     pub link: String,
     pub rest: String,
@@ -31,86 +31,91 @@ impl Verdict {
         });
         let moving: u64 = fleet.environments.iter().map(|environment| environment.rollouts.moving).sum();
         let total = super::column::four(sum).total();
-        let (mood, text) = if needs.iter().any(|need| need.mood == Mood::Failed) {
-            (Mood::Failed, "Not all is right.".to_owned())
+        let (tone, text) = if needs.iter().any(|need| need.tone == Tone::Failed) {
+            (Tone::Failed, "Needs attention.".to_owned())
         } else if !needs.is_empty() {
-            (Mood::Unknown, "What is heard of is right; not all is known, or somebody holds it.".to_owned())
+            (Tone::Unknown, "What is heard of is right; not all is known, or somebody holds it.".to_owned())
         } else if sum.converging > 0 || moving > 0 {
-            (Mood::Converging, "All is right, and something moves.".to_owned())
+            (Tone::Converging, "All is right, and something moves.".to_owned())
         } else if total == 0 {
-            (Mood::Unknown, "Nothing runs yet.".to_owned())
+            (Tone::Unknown, "Nothing runs yet.".to_owned())
         } else {
-            (Mood::Converged, "All is right.".to_owned())
+            (Tone::Converged, "All is right.".to_owned())
         };
         let counted = match total {
             0 => String::new(),
             total => format!(" {} of {total} Converged.", sum.converged),
         };
-        Verdict { mood, text: format!("{text}{counted}"), needs }
+        Verdict { tone, text: format!("{text}{counted}"), needs }
     }
 }
 
 fn needs(fleet: &FleetView) -> Vec<Need> {
     let mut needs = Vec::new();
-    let mut add = |key: String, mood: Mood, text: String, link: String| {
-        needs.push(Need { key, mood, text, link, rest: String::new(), since: None });
+    let mut add = |key: String, tone: Tone, text: String, link: String| {
+        needs.push(Need { key, tone, text, link, rest: String::new(), since: None });
     };
     for environment in &fleet.environments {
         let name = environment.name.as_str();
         let (failed, rollouts) = (environment.conditions.failed, environment.rollouts);
         for (index, notice) in environment.notices.iter().enumerate() {
             // Stopped and paused rollouts are counted below.
-            let mood = match notice.kind.as_str() {
-                "rolledBack" | "aborted" | "publish" | "stale" => Mood::Failed,
-                "held" => Mood::Unknown,
+            let tone = match notice.kind.as_str() {
+                "rolledBack" | "aborted" | "publish" | "stale" => Tone::Failed,
+                "held" => Tone::Unknown,
                 _ => continue,
             };
             let link = match notice.rollout {
                 Some(rollout) => links::rollout(rollout),
                 None => links::environment(name),
             };
-            add(format!("{} {name} {index}", notice.kind), mood, format!("{name}: {}", notice.text), link);
+            add(format!("{} {name} {index}", notice.kind), tone, format!("{name}: {}", notice.text), link);
         }
         if failed > 0 {
             let link = links::query("/conditions", &[("environment", name), ("condition", "Failed")]);
-            add(format!("failed {name}"), Mood::Failed, format!("{failed} Failed in {name}"), link);
+            add(format!("failed {name}"), Tone::Failed, format!("{failed} Failed in {name}"), link);
         }
         if rollouts.stopped > 0 {
             let link = links::query("/rollouts", &[("environment", name), ("state", "Stopped")]);
             let text = format!("{} stopped in {name}", counted(rollouts.stopped, "rollout"));
-            add(format!("stopped {name}"), Mood::Failed, text, link);
+            add(format!("stopped {name}"), Tone::Failed, text, link);
         }
         if let Some(trouble) = &environment.trouble {
             let text = format!("{name} can't be given its commit: {trouble}");
-            add(format!("trouble {name}"), Mood::Failed, text, links::environment(name));
+            add(format!("trouble {name}"), Tone::Failed, text, links::environment(name));
         }
         if environment.quarantined > 0 {
             let link = links::query("/problems", &[("environment", name), ("state", "error")]);
             let text = format!("{} in quarantine in {name}", counted(environment.quarantined, "assignment"));
-            add(format!("quarantined {name}"), Mood::Failed, text, link);
+            add(format!("quarantined {name}"), Tone::Failed, text, link);
+        }
+        if environment.drifted > 0 {
+            let link = links::query("/conditions", &[("environment", name), ("reality", "drifted")]);
+            let text = format!("{} changed by hand in {name}", counted(environment.drifted, "assignment"));
+            add(format!("drifted {name}"), Tone::Failed, text, link);
         }
         if rollouts.paused > 0 {
             let link = links::query("/rollouts", &[("environment", name), ("state", "Paused")]);
             let text = format!("{} paused in {name}", counted(rollouts.paused, "rollout"));
-            add(format!("paused {name}"), Mood::Unknown, text, link);
+            add(format!("paused {name}"), Tone::Unknown, text, link);
         }
     }
     if fleet.repositories.failing > 0 {
         let text = format!("{} can't be read", counted(fleet.repositories.failing, "repository"));
-        add("repositories".to_owned(), Mood::Failed, text, "/problems#repositories".to_owned());
+        add("repositories".to_owned(), Tone::Failed, text, "/problems#repositories".to_owned());
     }
     if fleet.problems.errors > 0 {
         let link = links::query("/problems", &[("state", "error")]);
         let text = format!("{} in what Git describes", counted(fleet.problems.errors, "error"));
-        add("errors".to_owned(), Mood::Failed, text, link);
+        add("errors".to_owned(), Tone::Failed, text, link);
     }
     for environment in fleet.environments.iter().filter(|environment| environment.clusters.unknown > 0) {
         let name = environment.name.as_str();
         let link = links::query("/clusters", &[("environment", name), ("condition", "Unknown"), ("state", "active")]);
         needs.push(Need {
             key: format!("unknown {name}"),
-            mood: Mood::Unknown,
-            text: format!("{} without contact in {name}", counted(environment.clusters.unknown, "cluster")),
+            tone: Tone::Unknown,
+            text: format!("{} offline in {name}", counted(environment.clusters.unknown, "cluster")),
             link,
             rest: if environment.clusters.unknown > 1 { "the longest since" } else { "since" }.to_owned(),
             since: environment.oldest_unknown.as_deref().map(When::clock),
@@ -137,24 +142,24 @@ mod tests {
         FleetEnvironment { name: "dev".to_owned(), conditions, ..FleetEnvironment::default() }
     }
 
-    fn said(environment: FleetEnvironment) -> (Mood, String, usize) {
+    fn said(environment: FleetEnvironment) -> (Tone, String, usize) {
         let fleet = FleetView { environments: vec![environment], ..FleetView::default() };
         let verdict = Verdict::of(&fleet);
-        (verdict.mood, verdict.text, verdict.needs.len())
+        (verdict.tone, verdict.text, verdict.needs.len())
     }
 
     #[test]
     fn a_quiet_fleet_is_all_right() {
         let all = ConditionCounts { converged: 4, ..ConditionCounts::default() };
-        assert_eq!(said(environment(all)), (Mood::Converged, "All is right. 4 of 4 Converged.".to_owned(), 0));
+        assert_eq!(said(environment(all)), (Tone::Converged, "All is right. 4 of 4 Converged.".to_owned(), 0));
     }
 
     #[test]
     fn silence_is_never_all_right() {
         let heard = ConditionCounts { converged: 3, unknown: 1, ..ConditionCounts::default() };
         let clusters = PresenceCounts { known: 3, unknown: 1, total: 4, joined: 0 };
-        let (mood, _, needs) = said(FleetEnvironment { clusters, ..environment(heard) });
-        assert_eq!((mood, needs), (Mood::Unknown, 1));
+        let (tone, _, needs) = said(FleetEnvironment { clusters, ..environment(heard) });
+        assert_eq!((tone, needs), (Tone::Unknown, 1));
     }
 
     #[test]
@@ -166,18 +171,25 @@ mod tests {
             rollout: Some(7),
             since: None,
         };
-        for (kind, mood) in [("rolledBack", Mood::Failed), ("stale", Mood::Failed), ("held", Mood::Unknown)] {
+        for (kind, tone) in [("rolledBack", Tone::Failed), ("stale", Tone::Failed), ("held", Tone::Unknown)] {
             let (found, text, needs) = said(FleetEnvironment { notices: vec![notice(kind)], ..environment(all) });
-            assert_eq!((found, needs), (mood, 1), "{kind}");
+            assert_eq!((found, needs), (tone, 1), "{kind}");
             assert!(!text.contains("All is right"), "{text}");
         }
     }
 
     #[test]
+    fn what_was_changed_by_hand_is_never_all_right() {
+        let all = ConditionCounts { converged: 4, ..ConditionCounts::default() };
+        let (tone, text, needs) = said(FleetEnvironment { drifted: 1, ..environment(all) });
+        assert_eq!((tone, text.as_str(), needs), (Tone::Failed, "Needs attention. 4 of 4 Converged.", 1));
+    }
+
+    #[test]
     fn a_failure_comes_before_what_moves() {
         let one = ConditionCounts { converged: 1, converging: 2, failed: 1, unknown: 0 };
-        let (mood, text, needs) = said(environment(one));
-        assert_eq!((mood, text.as_str(), needs), (Mood::Failed, "Not all is right. 1 of 4 Converged.", 1));
+        let (tone, text, needs) = said(environment(one));
+        assert_eq!((tone, text.as_str(), needs), (Tone::Failed, "Needs attention. 1 of 4 Converged.", 1));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A plan in plain values: the blast radius first, then each assignment.
 
-use crate::trial::view::{ClustersView, PlanProblemView, PlanView, PlannedValueView, PlannedView, TypeView};
+use crate::preview::view::{ClustersView, PlanProblemView, PlanView, PlannedValueView, PlannedView, TypeView};
 use crate::web::links;
 use crate::web::pages::assignment::plain;
 use crate::web::part::{Chip, Place};

@@ -45,7 +45,7 @@ pub async fn list(state: &ApiState, viewer: &Viewer, wanted: &Wanted) -> Result<
         limit: Some(ROWS),
         ..ObjectQuery::default()
     };
-    let listed = objects::findings(State(state.clone()), viewer.caller.clone(), Ok(Query(query))).await?;
+    let (_, listed) = objects::findings(State(state.clone()), viewer.caller.clone(), Ok(Query(query))).await?;
     let pairs = [
         ("environment", wanted.environment.as_str()),
         ("state", &wanted.state),

@@ -10,9 +10,11 @@ use serde::Deserialize;
 
 use crate::api::answer::ApiError;
 use crate::api::rollouts::say::{SayBody, may, say, say_of};
+use crate::api::rollouts::start::{StartBody, start_rollout};
 use crate::api::rollouts::view::{RingProgress, RolloutWhole};
 use crate::api::{ApiState, Caller, rollouts};
-use crate::truth::tally::Presence;
+use crate::status::tally::Presence;
+use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::Chip;
 use crate::web::{Confirmed, Show, Viewer, WebError, links};
@@ -70,6 +72,10 @@ const WORDS: [(&str, &str, bool); 7] = [
     ("rollback", "Roll back", true),
 ];
 
+/// No word on this rollout: its content begins another.
+const START: &str = "start";
+const START_AGAIN: &str = "Start again";
+
 /// What the viewer may say to a rollout now.
 pub async fn offers(state: &ApiState, caller: &Caller, whole: &RolloutWhole) -> Result<Vec<Offer>, ApiError> {
     let mut offers = Vec::new();
@@ -86,6 +92,9 @@ pub async fn offers(state: &ApiState, caller: &Caller, whole: &RolloutWhole) -> 
             Err(_) => {}
         }
     }
+    if caller.role == Role::Platform && !whole.again.is_empty() {
+        offers.push(Offer { label: START_AGAIN, link: links::say(id, START), grave: false });
+    }
     Ok(offers)
 }
 
@@ -97,8 +106,11 @@ pub async fn ask(
 ) -> Result<Show<SayPage>, WebError> {
     let (id, word) = path?.0;
     let caller = &viewer.caller;
-    let meant = say_of(&word, None)?;
     let whole = rollouts::whole(&state, caller, RolloutId(id)).await?;
+    if word == START {
+        return Ok(Show(start_again(&viewer, whole)));
+    }
+    let meant = say_of(&word, None)?;
     let probe = caller.word(meant, "so that it may be asked");
     let refused = match may(&state, caller, RolloutId(id), &probe, whole.rollout.moves).await {
         Ok(_) => None,
@@ -138,9 +150,61 @@ pub async fn tell(
     confirmed: Confirmed<Form>,
 ) -> Result<Redirect, WebError> {
     let (id, word) = path?.0;
+    if word == START {
+        return start(&state, confirmed.viewer.caller, id, confirmed.form.reason.trim()).await;
+    }
     let body = SayBody { reason: confirmed.form.reason.trim().to_owned(), ring: None };
     let (_, Json(_)) = say(State(state), confirmed.viewer.caller, Ok(Path((id, word))), Ok(Json(body))).await?;
     Ok(Redirect::to(&links::rollout(id)))
+}
+
+/// Starts what went back again, workload by workload, by the API's own function.
+async fn start(state: &ApiState, caller: Caller, id: u64, reason: &str) -> Result<Redirect, WebError> {
+    let whole = rollouts::whole(state, &caller, RolloutId(id)).await?;
+    for workload in &whole.again {
+        let body = StartBody {
+            environment: whole.rollout.environment.clone(),
+            workload: workload.clone(),
+            cluster_type: None,
+            ring: None,
+            version: None,
+            commit: None,
+            until: None,
+            reason: reason.to_owned(),
+        };
+        let (_, Json(_)) = start_rollout(State(state.clone()), caller.clone(), Ok(Json(body))).await?;
+    }
+    Ok(Redirect::to(&links::environment(&whole.rollout.environment)))
+}
+
+/// Says what starting it again would do.
+fn start_again(viewer: &Viewer, whole: RolloutWhole) -> SayPage {
+    let view = whole.rollout;
+    let workloads: Vec<&str> = whole.again.iter().map(String::as_str).collect();
+    let refused = match (viewer.caller.platform("starting rollouts"), workloads.is_empty()) {
+        (Err(refused), _) => Some(refused.message),
+        (_, true) => Some("nothing of it waits to be started again".to_owned()),
+        _ => None,
+    };
+    SayPage {
+        frame: Frame::of(viewer, format!("{START_AGAIN}: rollout {}", view.id), Section::Rollouts),
+        label: START_AGAIN,
+        grave: false,
+        id: view.id,
+        link: links::rollout(view.id),
+        action: links::say(view.id, START),
+        chip: Chip::new(&view.cause.commit, &view.cause.subject),
+        does: vec![
+            format!("What Git asks for now of {} begins a new rollout in {}.", workloads.join(", "), view.environment),
+            "It goes from ring to ring, with the same gates and approvals.".to_owned(),
+        ],
+        although: Vec::new(),
+        recorded: format!("Recorded in the audit log, as done by {} ({}).", viewer.caller.name, viewer.caller.role),
+        reason_needed: true,
+        refused,
+        environment: view.environment,
+        subject: view.cause.subject,
+    }
 }
 
 /// A window or a freeze holds it up.

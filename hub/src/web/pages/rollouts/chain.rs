@@ -10,7 +10,7 @@ use crate::api::promotions::{EnvironmentPromotion, PromotionView, Promotions};
 use crate::api::rollouts::view::RolloutView;
 use crate::api::rollouts::{self, RolloutsQuery};
 use crate::api::{ApiState, Caller};
-use crate::web::part::{Chip, Mood, Step, When};
+use crate::web::part::{Chip, Step, Tone, When};
 use crate::web::{links, rings};
 
 /// An environment, as the way of a change passes it.
@@ -32,7 +32,7 @@ pub struct Promoted {
     pub chip: Chip,
     pub subject: String,
     pub word: String,
-    pub mood: Option<Mood>,
+    pub tone: Option<Tone>,
     pub when: When,
     pub waits_for: Vec<String>,
 }
@@ -45,7 +45,7 @@ pub struct Lane {
     pub chip: Chip,
     pub subject: String,
     pub word: String,
-    pub mood: Option<Mood>,
+    pub tone: Option<Tone>,
     pub when: When,
     pub why: String,
     pub steps: Vec<Step>,
@@ -136,7 +136,7 @@ async fn lane(
         title: super::lane(&view.lane),
         chip: moving.chip(&view.cause.commit, &view.cause.subject, &key),
         word: rings::said(&view.state).to_owned(),
-        mood: rings::mood_of_rollout(&view.state, view.settled),
+        tone: rings::tone_of_rollout(&view.state, view.settled),
         when: When::of(view.ended_at.as_deref().unwrap_or(&view.updated_at)),
         subject: view.cause.subject,
         why: view.why,
@@ -153,7 +153,7 @@ impl Promoted {
             chip: moving.chip(&promotion.commit, &promotion.subject, &promotion.commit),
             subject: promotion.subject.clone(),
             word: rings::said(&promotion.state).to_owned(),
-            mood: rings::mood_of(&promotion.state),
+            tone: rings::tone_of(&promotion.state),
             when: When::of(at),
             waits_for,
         }

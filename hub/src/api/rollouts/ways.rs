@@ -1,0 +1,82 @@
+//! What can be done about a rollout that went back or was aborted while Git still asks for its content. For `kedge rollout show`
+//! and the rollout's page.
+
+use std::collections::BTreeSet;
+
+use kedge_rollout::Lane;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::view::RolloutView;
+use crate::api::caller::Caller;
+use crate::store::rollout::{BlockedRow, StoredItem, StoredRollout};
+use crate::store::tokens::Role;
+
+/// One way out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WayOut {
+    /// A sentence.
+    pub says: String,
+    /// To be typed as it is; the reason may be another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+}
+
+/// Who has more workloads to start than this finds the others in the list of what moves.
+const COMMANDS: usize = 10;
+/// Digits of a commit that people recognise it by.
+const DIGITS: usize = 8;
+
+/// Workloads that stay as they were until a person starts them or Git changes, of those that the caller sees.
+pub fn blocked(stored: &StoredRollout, items: &[StoredItem], blocked: &[BlockedRow]) -> BTreeSet<String> {
+    let ours = blocked.iter().filter(|row| row.rollout == stored.rollout.id);
+    let seen = ours.filter(|row| {
+        items.iter().any(|one| one.item.cluster_type == row.cluster_type && one.item.assignment == row.assignment)
+    });
+    seen.map(|row| row.workload.clone()).collect()
+}
+
+/// A name that a shell takes as one word, and nothing else.
+fn is_plain(name: &str) -> bool {
+    !name.starts_with('-')
+        && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_'))
+}
+
+pub fn out(stored: &StoredRollout, view: &RolloutView, blocked: &BTreeSet<String>, caller: &Caller) -> Vec<WayOut> {
+    if !matches!(view.state.as_str(), "RolledBack" | "Aborted") {
+        return Vec::new();
+    }
+    let say = |says: String| WayOut { says, command: None };
+    if view.settled {
+        return vec![say("Git doesn't ask for this content any more: nothing is left to do.".to_owned())];
+    }
+    let rollout = &stored.rollout;
+    let commit = rollout.cause.named();
+    let commit = commit.get(..DIGITS).unwrap_or(commit);
+    let place = match &rollout.lane {
+        Lane::Platform if rollout.cause.subject_of.is_some() => String::new(),
+        Lane::Platform => " of the platform's files".to_owned(),
+        Lane::Source { repo, reference } => format!(" of {repo}@{reference}"),
+    };
+    let mut ways = vec![say(format!(
+        "Git still asks for it: commit {commit}{place}. Revert or fix it there, and the new commit begins a rollout of its own."
+    ))];
+    if caller.role != Role::Platform {
+        ways.push(say("Or ask the platform team to start it again as it is.".to_owned()));
+        return ways;
+    }
+    let environment = &rollout.environment;
+    for workload in blocked.iter().take(COMMANDS).filter(|workload| is_plain(workload) && is_plain(environment)) {
+        ways.push(WayOut {
+            says: format!("Or start {workload} again as it is, once the cause is gone."),
+            command: Some(format!(
+                "kedge rollout start -e {environment} --workload {workload} --reason \"the cause is gone\""
+            )),
+        });
+    }
+    if let Some(more) = blocked.len().checked_sub(COMMANDS).filter(|more| *more > 0) {
+        ways.push(say(format!("{more} more workloads can be started again in the same way.")));
+    }
+    ways
+}
