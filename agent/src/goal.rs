@@ -48,7 +48,7 @@ pub struct Goal {
 pub struct Judged(u32);
 
 /// Raised whenever the policy refuses or forces more.
-const RULES: u32 = 2;
+const RULES: u32 = 3;
 
 impl Judged {
     /// Goals of agents that didn't write it.

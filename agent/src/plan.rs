@@ -9,6 +9,7 @@ mod foreign;
 mod namespaces;
 mod objects;
 pub mod others;
+pub mod owners;
 pub mod paths;
 pub mod subjects;
 mod units;

@@ -2,6 +2,7 @@
 
 #![no_main]
 
+use kedge_goyaml::value::{Key, Value};
 use kedge_goyaml::{Limits, decode, encode, node};
 use libfuzzer_sys::fuzz_target;
 
@@ -14,14 +15,30 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     if let Ok(value) = decode(text) {
-        // What we write, we can read; but for what yaml.v3, whose bytes these are, writes and can't read itself: lines of which the
-        // first begins with a tab.
+        // What we write, we can read; but for what yaml.v3, whose bytes these are, writes and can't read itself.
         let written = encode(&value, 4);
         let read = decode(&written);
-        let is_theirs = |why: &dyn std::fmt::Display| why.to_string().contains("tab is used for indentation");
         assert!(
-            read.as_ref().err().is_none_or(|why| is_theirs(why)),
-            "written from {text:?} and unreadable: {written:?}"
+            read.is_ok() || yaml_v3_loses(&value),
+            "written from {text:?} and unreadable ({read:?}): {written:?}"
         );
     }
 });
+
+/// Whether a text of several lines begins with white space somewhere: yaml.v3 then counts the indentation of its block from the wrong
+/// column, and stumbles over a tab.
+fn yaml_v3_loses(value: &Value) -> bool {
+    let lost = |text: &str| text.contains(is_break) && text.starts_with(|c| c == ' ' || c == '\t' || is_break(c));
+    match value {
+        Value::String(text) => lost(text),
+        Value::List(items) => items.iter().any(yaml_v3_loses),
+        Value::Map(map) => {
+            map.iter().any(|(key, value)| matches!(key, Key::String(text) if lost(text)) || yaml_v3_loses(value))
+        }
+        _ => false,
+    }
+}
+
+fn is_break(c: char) -> bool {
+    matches!(c, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}

@@ -31,7 +31,7 @@ impl Making<'_> {
         let judgement = judge::judge(workload, &self.tenant, &files)?;
         self.refused = namespace::check(&self.tenant);
         self.refused.extend(judgement.refused.iter().map(sentence));
-        self.goal.own_units.extend(judgement.named.iter().cloned());
+        self.goal.own_units.extend(judgement.named.keys().cloned());
         if self.paths.is_host() {
             self.goal.claimed.extend(judgement.claimed.iter().cloned());
         }

@@ -357,10 +357,12 @@ fn a_drop_in_alone_needs_a_deb_of_the_workload_and_gets_the_tenants_user() {
     let spec = "  files:\n    - {path: /etc/systemd/system/hello-test@.service, file: d}\n    - {path: /etc/systemd/system/nginx.service.d/a.conf, file: d}\n";
     let goal = world.goal_with(spec, &[("files/d", text)]).unwrap();
     assert_eq!(goal.own_units.iter().map(String::as_str).collect::<Vec<_>>(), ["hello-test@kedge.service"]);
-    // What its files would stop must be its own as well.
+    // What its files would stop must be its own as well: brought by it, or by a deb of it, which only the host knows.
     let spec = "  files: [{path: /etc/systemd/system/hello-test.service, file: c}]\n";
+    let with_deb = format!("{spec}  debs: [{{name: nginx, version: '1'}}]\n");
     let stops: &[u8] = b"[Unit]\nConflicts=hello-test-prod.service\n[Service]\nExecStart=/srv/hello/run\n";
-    let stopping = world.goal_with(spec, &[("files/c", stops)]).unwrap();
+    assert_eq!(world.goal_with(spec, &[("files/c", stops)]).unwrap_err().reason, "NotAllowed");
+    let stopping = world.goal_with(&with_deb, &[("files/c", stops)]).unwrap();
     assert!(stopping.own_units.contains("hello-test-prod.service"));
     let named = world.text(file(&goal, "/etc/systemd/system/nginx.service.d/zzz-kedge.conf"));
     assert!(!named.contains("User="), "{named}");

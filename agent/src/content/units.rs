@@ -60,8 +60,8 @@ impl Making<'_> {
         }
         for unit in [Some(name.to_owned()), unit_name::template_of(name)].into_iter().flatten() {
             all.extend(brought.get(&unit).into_iter().flatten().cloned());
-            if self.paths.is_host() && section(&unit).is_some() {
-                all.insert(drop_in(&unit));
+            if self.paths.is_host() && self.drop_in(&unit, brought).is_some() {
+                all.insert(path_of_drop_in(&unit));
             }
         }
         all.into_iter().collect()
@@ -71,29 +71,23 @@ impl Making<'_> {
         let named = self.goal.units.iter().map(|unit| unit.name.clone());
         let units: BTreeSet<String> = named.chain(brought.keys().cloned()).collect();
         for unit in units {
-            let Some(section) = section(&unit) else { continue };
-            // A drop-in alone says what runs as well as a unit's file does.
-            let is_tenants = brought.contains_key(&unit)
-                || unit_name::template_of(&unit).is_some_and(|template| brought.contains_key(&template));
-            let forced = is_tenants && !self.tenant.names_unit(&unit);
-            let text = self.tenant.drop_in(section, forced);
-            self.add_made(drop_in(&unit), &text, Part::Workload)?;
+            let Some(text) = self.drop_in(&unit, brought) else { continue };
+            self.add_made(path_of_drop_in(&unit), &text, Part::Workload)?;
         }
         Ok(())
     }
-}
 
-fn drop_in(unit: &str) -> String {
-    format!("{UNITS}/{unit}.d/{DROP_IN}")
-}
-
-/// The section that a slice can be said in; a timer runs nothing itself.
-fn section(unit: &str) -> Option<&'static str> {
-    match unit_name::split(unit)?.1 {
-        "service" => Some("Service"),
-        "socket" => Some("Socket"),
-        _ => None,
+    /// The text of the drop-in that the agent makes for a unit; none: it makes none.
+    fn drop_in(&self, unit: &str, brought: &BTreeMap<String, Vec<String>>) -> Option<String> {
+        // A drop-in alone says what runs as well as a unit's file does.
+        let is_tenants = brought.contains_key(unit)
+            || unit_name::template_of(unit).is_some_and(|template| brought.contains_key(&template));
+        self.tenant.drop_in(unit, is_tenants && !self.tenant.names_unit(unit))
     }
+}
+
+fn path_of_drop_in(unit: &str) -> String {
+    format!("{UNITS}/{unit}.d/{DROP_IN}")
 }
 
 /// systemd tells nothing of a template, but of its instances, whether they are used or not.

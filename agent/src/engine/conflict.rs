@@ -1,6 +1,8 @@
 //! Two assignments that want different versions of one deb: what runs stays, the newcomer is refused and told whose it is; both are
 //! refused only when neither runs.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::Engine;
 use crate::goal::Goal;
 use crate::plan::Others;
@@ -25,6 +27,12 @@ impl Engine {
             }
         }
         others
+    }
+
+    /// All assignments that are wanted here or have a record.
+    pub(super) fn names(&self) -> BTreeSet<String> {
+        let desired = self.desired.iter().flat_map(BTreeMap::keys);
+        desired.chain(self.records.all().keys()).cloned().collect()
     }
 
     pub(super) fn check_versions(&self, assignment: &str, goal: &Goal, others: &Others) -> Result<(), Failure> {

@@ -11,7 +11,7 @@ use super::{Engine, Repairs};
 use crate::goal::{Goal, OnDrift};
 use crate::observed::{Observed, Subjects};
 use crate::plan::difference::{differences, only_told, sentence};
-use crate::plan::subjects;
+use crate::plan::{owners, subjects};
 use crate::record::Cause;
 use crate::tasks::wait;
 use crate::told::Told;
@@ -74,12 +74,14 @@ impl Engine {
             }
         };
         self.warn("LookFailed", Severity::Warning, None);
+        let all_names = self.names();
         for name in names {
             if self.pause.stopping() {
                 return None;
             }
             let Some(running) = self.records.get(&name).and_then(|record| record.running.as_ref()) else { continue };
             let mut found = differences(&running.goal, &observed, &self.objects);
+            found.extend(owners::differences(&name, &running.goal, &all_names));
             let told = !found.is_empty() && only_told(&running.goal, &observed) == found.len();
             let hopeless = found.is_empty() && {
                 let goal = running.goal.clone();

@@ -20,6 +20,7 @@ impl Engine {
         let others = self.others(assignment, goal);
         if let Some(goal) = goal {
             others.check(goal)?;
+            plan::owners::check(assignment, goal, &self.names())?;
             self.check_versions(assignment, goal, &others)?;
         }
         let running: Option<Running> = self.records.get(assignment).and_then(|record| record.running.clone());

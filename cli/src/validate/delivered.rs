@@ -61,7 +61,12 @@ impl Contents {
         let tree = opened.as_deref().map_err(|why| why.clone())?;
         let folder = Folder::open(tree, &delivery.source.path).map_err(|error| format!("{request}: {error}"))?;
         let found = match delivery.to {
-            Destination::Host => host::check(id, files, delivery, &folder, || namespace_template(scheduler, id)),
+            Destination::Host => {
+                // On a host are those of its cluster type.
+                let beside = scheduler.schedule().assignments.keys().filter(|one| one.cluster_type == id.cluster_type);
+                let names = beside.map(|one| &*one.target).collect();
+                host::check(id, files, delivery, &folder, &names, || namespace_template(scheduler, id))
+            }
             Destination::Kubernetes => kubernetes::check(id, files, delivery, &folder),
         };
         found.map_err(|why| format!("{request}: {why}"))

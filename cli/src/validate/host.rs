@@ -2,10 +2,11 @@
 
 mod place;
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 
-use kedge_host_policy::judge::{self, DebFile, Entry, Package, Refused};
-use kedge_host_policy::{Refusal, Tenant, namespace, path};
+use kedge_host_policy::judge::{self, DebFile, Entry, Judgement, Package, Refused};
+use kedge_host_policy::{Place as PolicyPlace, Refusal, Tenant, namespace, path, unit_name};
 use kedge_model::decode::{self, Options};
 use kedge_model::kinds::{ArtifactSource, Delivery, FileEntry, HostNamespace, HostWorkload};
 use kedge_model::wire::Digest;
@@ -18,6 +19,8 @@ use place::Place;
 
 /// What an agent says of a HostWorkload that it refuses.
 const CODE: &str = "NotAllowed";
+/// What an agent says of a unit that is another assignment's.
+const UNIT_CODE: &str = "ConflictingUnit";
 /// What an agent says of text that it can't read.
 const TEXT_CODE: &str = "BadPackage";
 /// Units' files are small; an agent reads no larger text.
@@ -34,6 +37,7 @@ pub(super) fn check(
     files: &Files,
     delivery: &Delivery,
     folder: &Folder<'_>,
+    names: &BTreeSet<&str>,
     template: impl Fn() -> Option<Origin>,
 ) -> Result<Vec<Problem>, String> {
     let tenant = tenant(id, files, delivery)?;
@@ -53,7 +57,34 @@ pub(super) fn check(
     let Ok(judgement) = judge::judge(&workload, &tenant, &Content(folder));
     let told = judgement.refused.iter().filter(|refused| is_known || !is_about_group(&refused.refusal));
     problems.extend(told.map(|refused| problem(refused, &file, &place, folder)));
+    for (entry, message) in units_of_others(&id.target, &workload, &judgement, names) {
+        let (line, column) = place.of(entry);
+        problems.push(folder.at(Problem::error(UNIT_CODE, message), &file, line, column));
+    }
     Ok(problems)
+}
+
+/// Units that by their names are another assignment's of the same hosts.
+fn units_of_others(
+    assignment: &str,
+    workload: &HostWorkload,
+    judgement: &Judgement,
+    names: &BTreeSet<&str>,
+) -> Vec<(Entry, String)> {
+    let wanted = workload.units.iter().enumerate().zip(&judgement.units);
+    let wanted = wanted.filter(|(_, allowed)| **allowed).map(|((at, unit), _)| (Entry::Unit(at), unit.name.as_str()));
+    let brought = judgement.files.iter().enumerate().filter_map(|(at, place)| match place {
+        Some(PolicyPlace::Unit { unit, named: false }) => Some((Entry::File(at), unit.as_str())),
+        _ => None,
+    });
+    let named = judgement.named.iter().map(|(unit, at)| (Entry::File(*at), unit.as_str()));
+    let mut seen = BTreeSet::new();
+    let found = wanted.chain(brought).chain(named).filter_map(|(entry, unit)| {
+        let owner = unit_name::other_owner(unit, assignment, names.iter().copied())?;
+        let message = format!("the unit `{unit}` belongs to the assignment {owner} by its name; give it another name");
+        Some((entry, unit, message))
+    });
+    found.filter(|(_, unit, _)| seen.insert(*unit)).map(|(entry, _, message)| (entry, message)).collect()
 }
 
 fn tenant(id: &AssignmentId, files: &Files, delivery: &Delivery) -> Result<Tenant, String> {

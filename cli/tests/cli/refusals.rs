@@ -228,6 +228,24 @@ fn a_drop_in_for_a_strangers_unit_is_an_error_with_its_way_out() {
 }
 
 #[test]
+fn a_unit_that_the_workload_would_stop_and_does_not_bring_is_an_error_at_its_file() {
+    let stage = host();
+    stage.edit(
+        &format!("{GITOPS}/hello.service"),
+        "Description=Hello\n",
+        "Conflicts=hello-functional-test-eu.service\n",
+    );
+    // One of its debs might bring it.
+    stage.validate().exits(0);
+    let debs = "  debs:\n    - name: nginx\n      version: \"1.22\"\n";
+    stage.edit(&format!("{GITOPS}/host-workload.yaml"), debs, "");
+    stage.validate().exits(1).shows(&[
+        "error[NotAllowed]: the unit `hello-functional-test-eu.service`, which it would start or stop, is brought by neither",
+        "bring a file for it, or leave its name out",
+    ]);
+}
+
+#[test]
 fn a_namespace_that_would_give_a_host_away_is_shown_at_its_template() {
     let stage = host();
     stage.edit("base/templates/namespace.yaml", "path: /srv/hello", "path: /etc");

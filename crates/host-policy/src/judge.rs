@@ -44,8 +44,8 @@ pub struct Judgement {
     pub units: Vec<bool>,
     /// Paths of the units' files and drop-ins that it brings, by unit.
     pub brought: BTreeMap<String, Vec<String>>,
-    /// Units that its units' files start or stop, by names that are the workload's own.
-    pub named: BTreeSet<String>,
+    /// Units that its units' files start or stop, by names that are the workload's own; and which of its files does.
+    pub named: BTreeMap<String, usize>,
     /// Folders that systemd makes for its units, by paths that are the workload's own.
     pub claimed: BTreeSet<String>,
 }
@@ -75,8 +75,10 @@ pub fn judge<P: Package>(workload: &HostWorkload, tenant: &Tenant, package: &P) 
     judgement.artifacts(workload, tenant);
     judgement.debs(workload, tenant, package)?;
     judgement.units(workload, tenant);
-    if package.runs_units() {
+    // What a deb brings is known when it is installed.
+    if package.runs_units() && !judgement.debs.contains(&true) {
         judgement.lone_drop_ins(workload, tenant);
+        judgement.strangers(workload);
     }
     judgement.checks(workload);
     Ok(judgement)
@@ -100,7 +102,9 @@ impl Judgement {
             {
                 let in_file = |refusal| Refused { refusal, entry: here, file: Some(entry.file.clone()) };
                 self.refused.extend(unit_file::check(&text, &entry.path, tenant).into_iter().map(in_file));
-                self.named.extend(unit_file::named(&text, tenant));
+                for unit in unit_file::named(&text, tenant) {
+                    self.named.entry(unit).or_insert(at);
+                }
                 self.claimed.extend(unit_file::claimed(&text, tenant));
             }
             if let Some(below) = path::below_systemd(&entry.path) {
@@ -151,16 +155,8 @@ impl Judgement {
 
     /// A drop-in changes whatever unit is there: the workload must bring that unit too.
     fn lone_drop_ins(&mut self, workload: &HostWorkload, tenant: &Tenant) {
-        // What a deb brings is known when it is installed.
-        if self.debs.contains(&true) {
-            return;
-        }
-        let brings_file =
-            |unit: &str| self.brought.get(unit).is_some_and(|files| files.iter().any(|path| !path.contains(".d/")));
-        let is_alone =
-            |unit: &str| !brings_file(unit) && !unit_name::template_of(unit).is_some_and(|unit| brings_file(&unit));
         let strangers =
-            self.brought.iter().filter(|(unit, _)| !tenant.names_unit(unit)).filter(|(unit, _)| is_alone(unit));
+            self.brought.iter().filter(|(unit, _)| !tenant.names_unit(unit)).filter(|(unit, _)| !self.brings(unit));
         let refusals: Vec<(Entry, Refusal)> = strangers
             .map(|(unit, paths)| {
                 let entry = workload.files.iter().position(|entry| paths.contains(&entry.path)).unwrap_or_default();
@@ -171,6 +167,31 @@ impl Judgement {
             })
             .collect();
         refusals.into_iter().for_each(|(entry, refusal)| self.refuse(entry, refusal));
+    }
+
+    /// A unit that it would start or stop and doesn't bring may become somebody's: of an assignment that is called `<assignment>-x`, or of
+    /// the administrator.
+    fn strangers(&mut self, workload: &HostWorkload) {
+        let strangers = self.named.iter().filter(|(unit, _)| !self.brings(unit));
+        let refused: Vec<Refused> = strangers
+            .map(|(unit, at)| {
+                let reason = format!(
+                    "the unit `{unit}`, which it would start or stop, is brought by neither a file nor a deb of this workload: it \
+                     belongs to somebody else, now or later"
+                );
+                let way_out = "bring a file for it, or leave its name out";
+                let file = workload.files.get(*at).map(|entry| entry.file.clone());
+                Refused { refusal: Refusal::new(reason, way_out), entry: Entry::File(*at), file }
+            })
+            .collect();
+        self.refused.extend(refused);
+    }
+
+    /// Whether a file of the workload is the unit's, or its template's.
+    fn brings(&self, unit: &str) -> bool {
+        let has_file =
+            |unit: &str| self.brought.get(unit).is_some_and(|files| files.iter().any(|path| !path.contains(".d/")));
+        has_file(unit) || unit_name::template_of(unit).is_some_and(|unit| has_file(&unit))
     }
 
     fn checks(&mut self, workload: &HostWorkload) {

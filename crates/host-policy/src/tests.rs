@@ -294,6 +294,33 @@ fn a_socket_or_path_that_would_wait_for_something_late_is_refused() {
 }
 
 #[test]
+fn a_timer_that_would_close_a_cycle_is_refused() {
+    let check = |text: &str| unit_file::check(text, "/etc/systemd/system/hello-test.timer", &tenant());
+    for text in ["After=timers.target", "After=ssh.service"] {
+        assert!(check(&format!("[Unit]\n{text}\n"))[0].to_string().contains("waits for all timers"), "{text}");
+    }
+    assert_eq!(check("[Unit]\nAfter=network-online.target time-sync.target hello-test.service\n"), Vec::new());
+}
+
+#[test]
+fn nothing_of_the_host_waits_for_a_tenants_unit() {
+    let tenant = tenant();
+    for unit in ["hello-test.service", "hello-test@.service", "hello-test-x.target"] {
+        let text = tenant.drop_in(unit, true).unwrap();
+        assert!(text.contains("[Unit]\n") && text.contains("\nDefaultDependencies=no\n"), "{unit}: {text}");
+        assert!(
+            text.contains("\nBefore=shutdown.target\n") && text.contains("\nConflicts=shutdown.target\n"),
+            "{text}"
+        );
+    }
+    let service = tenant.drop_in("hello-test.service", true).unwrap();
+    assert!(service.contains("\nAfter=sysinit.target basic.target\n"), "{service}");
+    assert_eq!(tenant.drop_in("hello-test.timer", true), None);
+    assert_eq!(tenant.drop_in("hello-test.target", false), None);
+    assert!(!tenant.drop_in("nginx.service", false).unwrap().contains("[Unit]"));
+}
+
+#[test]
 fn each_way_to_more_power_is_refused() {
     for line in [
         "[Unit]\nConditionPathExistsGlob=/srv/app/*/*/x",
@@ -383,6 +410,9 @@ fn each_way_to_more_power_is_refused() {
         "[Unit]\nBefore=basic.target",
         "[Unit]\nBefore=network-online.target",
         "[Unit]\nBefore=sockets.target",
+        "[Unit]\nBefore=multi-user.target",
+        "[Unit]\nConflicts=hello-test-%i.service",
+        "[Unit]\nWants=hello-test-%j@x.service",
         "[Unit]\nDefaultDependencies=no\nBefore=hello-test.socket",
         "[Unit]\nBefore=hello-test-x.service hello-test.path",
         "[Unit]\nJoinsNamespaceOf=ssh.service",

@@ -39,7 +39,7 @@ const TARGETS: [&str; 18] = [
     "time-sync.target",
     "timers.target",
 ];
-/// Targets that a unit may be wanted by or stand before: they are reached last, and nothing of the system waits for them.
+/// Targets that a unit may be wanted by: they are reached last, and with the agent's drop-in they don't wait for it.
 const LAST: [&str; 3] = ["default.target", "graphical.target", "multi-user.target"];
 /// Targets of one type of units, which only those may be wanted by: a service there would stand in the way of a boot.
 const OF_TYPE: [(&str, &str); 3] = [("paths.target", "path"), ("sockets.target", "socket"), ("timers.target", "timer")];
@@ -51,6 +51,7 @@ const EARLIER: [&str; 2] = ["local-fs.target", "sysinit.target"];
 const LONGEST: Duration = Duration::from_secs(3600);
 /// Less than this systemd may take for no time at all, which it reads as no end.
 const SHORTEST: Duration = Duration::from_millis(1);
+const TIMERS: &str = "timers.target";
 /// What every unit that ends properly stands before, and conflicts with.
 const SHUTDOWN: &str = "shutdown.target";
 /// Below it a port is the host's.
@@ -97,7 +98,8 @@ fn check_setting(section: &str, key: &str, value: &str, kind: &str, tenant: &Ten
     let ending = |word: &str| word == SHUTDOWN;
     let early = |word: &str| unit_name::split(word).is_some_and(|(_, kind)| EARLY.contains(&kind));
     let is_early = EARLY.contains(&kind);
-    let last = |word: &str| own(word) || LAST.contains(&word) || OF_TYPE.contains(&(word, kind));
+    let of_type = |word: &str| own(word) || OF_TYPE.contains(&(word, kind));
+    let last = |word: &str| of_type(word) || LAST.contains(&word);
     let (fits, because) = match rule(section, key) {
         Rule::Free => (true, String::new()),
         Rule::Unknown => (false, "isn't a setting that a workload's own unit may have".to_owned()),
@@ -118,17 +120,21 @@ fn check_setting(section: &str, key: &str, value: &str, kind: &str, tenant: &Ten
             format!("may name the workload's own units and {} only: the host's boot waits for others", shown(&LAST)),
         ),
         Rule::Before => (
-            words().all(|word| (last(word) && (is_early || !early(word))) || ending(word)),
-            format!(
-                "may name the workload's own services, timers and targets and {} only: the host's boot waits for others",
-                shown(&LAST)
-            ),
+            words().all(|word| (of_type(word) && (is_early || !early(word))) || ending(word)),
+            "may name the workload's own services, timers and targets only: the host's boot would wait for the unit"
+                .to_owned(),
         ),
-        Rule::After => (
-            !is_early || words().all(|word| (own(word) && early(word)) || EARLIER.contains(&word)),
+        Rule::After if is_early => (
+            words().all(|word| (own(word) && early(word)) || EARLIER.contains(&word)),
             "would let the host's boot wait: of a socket or a path it may name the workload's own sockets and paths"
                 .to_owned(),
         ),
+        // timers.target waits for every timer.
+        Rule::After if kind == "timer" => (
+            words().all(|word| word != TIMERS && common(word)),
+            format!("may name the workload's own units and the usual targets but {TIMERS}: that waits for all timers"),
+        ),
+        Rule::After => (true, String::new()),
         Rule::Mounts if is_early => (false, "would let the host's boot wait for a mount".to_owned()),
         Rule::Mounts => (words().all(|word| mounts::fits(word, tenant)), mounts::BECAUSE.to_owned()),
         Rule::Entered => (mounts::fits(value, tenant), mounts::BECAUSE.to_owned()),
@@ -199,10 +205,12 @@ fn check_setting(section: &str, key: &str, value: &str, kind: &str, tenant: &Ten
     })
 }
 
-/// A unit of the workload; `%i` and the like are filled in by systemd, behind a name that is already its own.
+/// A unit of the workload. `%i` and the like are filled in by systemd, so they may only be in an instance's own part: what they make of
+/// `<assignment>-%i.service` may be a unit of the assignment `<assignment>-x`.
 fn is_own(word: &str, tenant: &Tenant) -> bool {
     let plain = word.replace('%', "_");
-    unit_name::check(&plain).is_ok() && (tenant.owns_unit(&plain) || tenant.names_unit(word))
+    let is_fixed = !word.split('@').next().unwrap_or_default().contains('%');
+    unit_name::check(&plain).is_ok() && ((is_fixed && tenant.owns_unit(&plain)) || tenant.names_unit(word))
 }
 
 fn is_output(value: &str) -> bool {

@@ -29,6 +29,12 @@ pub fn is_own(name: &str, assignment: &str) -> bool {
     OWN_TYPES.contains(&kind) && is_one && !is_systems(name) && (rest.is_empty() || rest.starts_with(['-', '@']))
 }
 
+/// The other assignment that a unit called like `assignment`'s belongs to: the longest name has it.
+pub fn other_owner<'n>(unit: &str, assignment: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
+    let longer = names.into_iter().filter(|name| name.len() > assignment.len() && name.starts_with(assignment));
+    longer.filter(|name| is_own(unit, name)).max_by_key(|name| name.len())
+}
+
 /// A name of systemd's own units.
 pub fn is_systems(name: &str) -> bool {
     name.starts_with(SYSTEMS)

@@ -150,3 +150,51 @@ fn a_unit_that_an_administrator_makes_later_is_noticed_and_has_the_tenants_user_
     });
     assert!(line.host.exists(&format!("{UNITS}/{later}")), "the administrator's unit stays");
 }
+
+/// An administrator's unit that comes late, and a tenant's after it: with the order that systemd adds by itself that is a cycle, and
+/// systemd would leave out one of the two.
+#[test]
+fn a_tenants_unit_after_a_late_one_of_the_administrator_closes_no_cycle_at_boot() {
+    let Some(mut line) = Line::start() else { return };
+    line.await_converged(FIRST);
+    let late = format!("[Unit]\nAfter=multi-user.target\n{ADMINISTRATORS}[Install]\nWantedBy=multi-user.target\n");
+    line.host.write(&format!("{UNITS}/late.service"), late);
+    line.host.ok(&["systemctl", "daemon-reload"]);
+    line.host.ok(&["systemctl", "enable", "late.service"]);
+    let unit = format!(
+        "[Unit]\nAfter=late.service\n[Service]\nExecStart=/srv/{FIRST}/serve.sh\n[Install]\nWantedBy=multi-user.target\n"
+    );
+    line.deliver(FIRST, &with_unit(&unit));
+    line.await_converged(FIRST);
+    let waits = line.host.ok(&["systemctl", "show", "-P", "After", "multi-user.target"]);
+    assert!(!waits.contains(FIRST), "{waits}");
+    for _ in 0..3 {
+        line.host.shut_down();
+        line.host.start();
+        line.await_host("both run", |host| {
+            host.is_active("late.service") && host.is_active(&format!("{FIRST}.service"))
+        });
+        let journal = line.host.ok(&["journalctl", "-b", "--no-pager", "-q"]);
+        assert!(!journal.contains("ordering cycle"), "{journal}");
+    }
+}
+
+#[test]
+fn a_unit_by_the_name_of_a_later_assignment_is_noticed() {
+    let Some(line) = Line::start() else { return };
+    line.await_converged(FIRST);
+    let (later, unit) = (format!("{FIRST}-later"), format!("{FIRST}-later-x.service"));
+    let text = format!("[Service]\nExecStart=/srv/{FIRST}/serve.sh\n");
+    line.deliver(
+        FIRST,
+        &Workload::tool(FIRST, "1.0").file(&format!("{UNITS}/{unit}"), "x.service", &text, "owner: root"),
+    );
+    line.await_converged(FIRST);
+    line.add_target(&later, &Workload::tool(&later, "2.0"));
+    await_local(&line.host, FIRST, |one| {
+        let told = format!("unit {unit} belongs to {later} now");
+        one["drift"].as_str().is_some_and(|drift| drift.contains(&told))
+    });
+    line.remove_target(&later);
+    await_local(&line.host, FIRST, |one| one["drift"].is_null());
+}

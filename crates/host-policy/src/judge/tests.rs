@@ -58,6 +58,34 @@ fn sentences(judgement: &Judgement) -> Vec<String> {
 const UNIT: &str = "/etc/systemd/system/hello-test.service";
 
 #[test]
+fn a_unit_that_the_workload_does_not_bring_is_neither_started_nor_stopped() {
+    let workload = HostWorkload {
+        files: vec![
+            file(UNIT, "unit"),
+            file("/etc/systemd/system/hello-test-a.service", "a"),
+            file("/etc/systemd/system/hello-test@.service", "a"),
+        ],
+        ..HostWorkload::default()
+    };
+    let judged_with = |line: &str, folder: &Folder| {
+        let text = format!("[Unit]\n{line}\n[Service]\nExecStart=/srv/app/run\n");
+        let files = [("unit", &*Box::leak(text.into_boxed_str())), ("a", "[Service]\nExecStart=/srv/app/a\n")];
+        let given = Folder { files: files.into(), is_no_host: folder.is_no_host };
+        judged(&workload, &given)
+    };
+    let judgement = judged_with("Conflicts=hello-test-prod.service", &folder(&[]));
+    assert_eq!(judgement.refused.len(), 1);
+    assert_eq!((judgement.refused[0].entry, judgement.refused[0].file.as_deref()), (Entry::File(0), Some("unit")));
+    let said = judgement.refused[0].refusal.to_string();
+    assert!(said.contains("`hello-test-prod.service`") && said.contains("bring a file for it"), "{said}");
+    for line in ["Conflicts=hello-test-a.service", "Wants=hello-test@%i.service hello-test@x.service nginx.service"] {
+        assert_eq!(sentences(&judged_with(line, &folder(&[]))), Vec::<String>::new(), "{line}");
+    }
+    let is_no_host = Folder { is_no_host: true, ..Folder::default() };
+    assert_eq!(sentences(&judged_with("Conflicts=hello-test-prod.service", &is_no_host)), Vec::<String>::new());
+}
+
+#[test]
 fn an_honest_workload_is_refused_nothing() {
     let workload = HostWorkload {
         files: vec![file(UNIT, "unit"), file("/srv/app/run", "run")],
@@ -80,7 +108,7 @@ fn an_honest_workload_is_refused_nothing() {
     assert_eq!(judgement.files.iter().flatten().count(), 2);
     assert_eq!((judgement.debs, judgement.units), (vec![true, true], vec![true]));
     assert_eq!(judgement.brought["hello-test.service"], [UNIT]);
-    assert!(judgement.named.contains("hello-test-old.service"));
+    assert!(judgement.named.contains_key("hello-test-old.service"));
 }
 
 #[test]
