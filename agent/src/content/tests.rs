@@ -139,7 +139,8 @@ fn a_whole_workload_becomes_a_goal() {
     assert_eq!(
         world.text(file(&goal, "/etc/systemd/system/hello-test.service.d/zzz-kedge.conf")),
         "# Made by kedge-agent.\n[Service]\nSlice=kedge-dev_vm_hello.slice\nUser=kedge-test-hello\nGroup=kedge-test-hello\nSupplementaryGroups=\n\
-         DynamicUser=no\nNoNewPrivileges=yes\nAmbientCapabilities=\nPermissionsStartOnly=no\n\n[Unit]\nJobRunningTimeoutSec=5min\n"
+         DynamicUser=no\nNoNewPrivileges=yes\nAmbientCapabilities=\nPermissionsStartOnly=no\n\n[Unit]\nJobRunningTimeoutSec=5min\n\
+         DefaultDependencies=no\nConflicts=shutdown.target\nBefore=shutdown.target\nRequires=sysinit.target\nAfter=sysinit.target basic.target\n"
     );
     assert_eq!(
         world.text(file(&goal, "/etc/systemd/system/nginx.service.d/zzz-kedge.conf")),
