@@ -136,6 +136,11 @@ impl AgentRuntime {
         }
     }
 
+    /// They are looked at once the applier has nothing else to do.
+    pub(super) fn touch(&mut self, assignments: impl IntoIterator<Item = String>) {
+        self.touched.extend(assignments);
+    }
+
     pub(super) fn look_soon(&mut self) {
         self.look_at = Instant::now();
         self.asked = true;

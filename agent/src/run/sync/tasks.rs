@@ -84,7 +84,7 @@ impl<H: Hub> SyncLoop<H> {
             }
         };
         agent.follow(&records, &self.context.paths);
-        self.desire(agent);
+        self.desire(agent, &records);
         let now = self.context.clock.now();
         let tasks =
             tasks_for(self.memory.state(), self.memory.membership(), &records, &self.held, now, self.context.place);
@@ -108,11 +108,13 @@ impl<H: Hub> SyncLoop<H> {
                 Task::Remove { assignment } if !self.tasks.given.contains(&assignment) => {
                     tracing::info!(assignment, "it goes: the desired state lists it as removed");
                     self.tasks.give(&assignment);
+                    agent.touch(shorter_names(&assignment, &records));
                     agent.give(Job::Remove(assignment));
                 }
                 Task::Forget { assignment } if !self.tasks.given.contains(&assignment) => {
                     tracing::info!(assignment, "no longer managed; everything stays");
                     self.tasks.give(&assignment);
+                    agent.touch(shorter_names(&assignment, &records));
                     agent.give(Job::Forget(assignment));
                 }
                 Task::Waiting { until, .. } => self.tasks.not_after(instant(until, &*self.context.clock)),
@@ -127,13 +129,15 @@ impl<H: Hub> SyncLoop<H> {
         self.want(wishes, &records, agent);
     }
 
-    /// Tells the applier what is wanted, when that changed.
-    fn desire(&mut self, agent: &mut AgentRuntime) {
+    /// Tells the applier what is wanted, when that changed. A new assignment may be the owner of another's units.
+    fn desire(&mut self, agent: &mut AgentRuntime, records: &BTreeMap<String, Record>) {
         let membership = self.memory.membership();
         let Some(state) = self.memory.state().filter(|state| state.stream == membership.stream) else { return };
         let wanted = (membership.sequence, state.generation);
         if self.tasks.desire != Some(wanted) && !membership.retired {
             self.tasks.desire = Some(wanted);
+            let new = state.entries.iter().filter(|entry| !records.contains_key(&entry.assignment));
+            agent.touch(new.flat_map(|entry| shorter_names(&entry.assignment, records)));
             agent.give(Job::Desire(desired(state)));
         }
     }
@@ -185,4 +189,10 @@ fn desired(state: &DesiredState) -> BTreeMap<String, Desired> {
     let wanted = applied
         .map(|entry| (entry.assignment.clone(), Desired { key: entry.packages_key(), generation: state.generation }));
     wanted.collect()
+}
+
+/// Assignments with a record whose names this one's begins with.
+fn shorter_names(assignment: &str, records: &BTreeMap<String, Record>) -> Vec<String> {
+    let shorter = assignment.match_indices('-').map(|(at, _)| &assignment[..at]);
+    shorter.filter(|name| records.contains_key(*name)).map(str::to_owned).collect()
 }
