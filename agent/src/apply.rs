@@ -1,16 +1,17 @@
 //! How the transaction engine changes a host: everything outside it is behind `Host`, which decides nothing. `host` is the real one.
 
-use std::collections::BTreeMap;
-
 use kedge_model::wire::Digest;
 
-use crate::goal::{Check, DebGoal};
+use crate::goal::Check;
 use crate::observed::{Observed, Subjects};
-use crate::record::{DebOriginal, Failure};
-use crate::step::{DebsStep, Step};
+use crate::plan::debs::{DebPlan, DebWish};
+use crate::record::Failure;
+use crate::step::Step;
 use crate::trace::Tracer;
 
+#[cfg(feature = "host")]
 pub mod host;
+#[cfg(feature = "kubernetes")]
 pub mod kubernetes;
 
 pub trait Host: Send {
@@ -35,25 +36,4 @@ pub trait Host: Send {
     }
     /// At start: an interrupted dpkg is finished, leftovers of steps are cleared.
     fn repair(&mut self, trace: &mut Tracer<'_>) -> Result<(), Failure>;
-}
-
-/// What an assignment wants of dpkg.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DebWish {
-    pub want: Vec<DebGoal>,
-    /// No longer needed by anybody: each returns to what it was before Kedge.
-    pub give_back: BTreeMap<String, DebOriginal>,
-    /// Versions that other assignments run, with whose they are: not ours to change.
-    pub others: BTreeMap<String, (String, String)>,
-    /// `rollback: never`: a change without a way back is allowed.
-    pub no_rollback: bool,
-}
-
-/// One dpkg transaction and its way back; both are empty when nothing differs.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DebPlan {
-    pub forward: DebsStep,
-    pub back: DebsStep,
-    /// What each deb that changes was, also those that apt adds.
-    pub originals: BTreeMap<String, DebOriginal>,
 }

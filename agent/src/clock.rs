@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use kedge_model::wire::Timestamp;
+use serde::{Serialize, Serializer};
 
 pub trait Clock: Debug + Send + Sync {
     /// The wall clock, whatever it says.
@@ -23,6 +24,10 @@ pub trait Clock: Debug + Send + Sync {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
+/// A time that documents spell as RFC 3339.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Time(pub Timestamp);
+
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since = |time: SystemTime| time.duration_since(UNIX_EPOCH).map(|past| past.as_millis());
@@ -35,5 +40,14 @@ impl Clock for SystemClock {
 
     fn boot(&self) -> Option<String> {
         std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok().map(|id| id.trim().to_owned())
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match jiff::Timestamp::from_millisecond(self.0.0) {
+            Ok(at) => serializer.collect_str(&at),
+            Err(_) => serializer.serialize_i64(self.0.0),
+        }
     }
 }

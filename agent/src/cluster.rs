@@ -2,7 +2,6 @@
 //! watches, the lease, the ledgers in Secrets and the observer use it.
 
 pub mod access;
-pub mod accounts;
 pub mod asking;
 pub mod client;
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! What people type at the host. One command is one file; all but `run` and `join` work without a network and without the daemon.
 
 pub mod completions;
-pub mod daemon;
 pub mod doctor;
 pub mod elsewhere;
 pub mod error;
@@ -13,7 +12,6 @@ pub mod logs;
 pub mod man;
 pub mod names;
 pub mod output;
-pub mod overview;
 pub mod peers;
 mod person;
 mod progress;

@@ -1,6 +1,7 @@
 //! The agent's one TOML file as values: `/etc/kedge/agent.toml`, which needn't be there. Read by the commands and `run`; unknown keys
 //! are refused and every error is reported at once with its line.
 
+mod endpoint;
 pub mod peers;
 mod problem;
 mod reader;
@@ -11,8 +12,8 @@ use std::time::Duration;
 
 use kedge_model::wire::Profile;
 
-use crate::metrics::Endpoint;
 use crate::paths::Paths;
+pub use endpoint::Endpoint;
 pub use peers::Peers;
 use problem::Problem;
 

@@ -17,7 +17,9 @@ use kedge_model::wire::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::identity::{Identity, keep_floors, raise};
+use crate::causes::chain;
+use crate::identity::floors::{StreamGeneration, raise};
+use crate::identity::{Identity, keep_floors};
 use crate::paths::Paths;
 use judge::Giver;
 
@@ -51,13 +53,6 @@ pub struct Remembered {
     pub holds: Option<Envelope>,
     /// The hub's time at a contact; not of every contact, since each write wears the disk.
     pub hub_time: Timestamp,
-}
-
-/// The last accepted generation of a stream, also of those that it left.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StreamGeneration {
-    pub stream: Stream,
-    pub generation: Generation,
 }
 
 /// What an answer changed.
@@ -108,7 +103,7 @@ impl Memory {
         let kept_on = Arc::clone(&disk);
         let opened = match Ledger::<Remembered>::open(Arc::clone(&disk), &path(paths)) {
             Err(why @ (LedgerError::Broken { .. } | LedgerError::Json { .. })) => {
-                healed.push(format!("{}; it begins again with what the join said", sentence(&why)));
+                healed.push(format!("{}; it begins again with what the join said", chain(&why)));
                 let ledger = Ledger::begin_again(disk, &path(paths));
                 Opened { ledger, value: None, healed: None }
             }
@@ -362,9 +357,4 @@ pub fn path(paths: &Paths) -> PathBuf {
 /// What this host accepted before, from its own disk: the keys of then may be gone from the set of now.
 fn read<T: kedge_model::wire::Payload>(envelope: &Envelope) -> Option<T> {
     (envelope.payload_type == T::TYPE).then(|| serde_json::from_slice(&envelope.payload).ok()).flatten()
-}
-
-fn sentence(error: &LedgerError) -> String {
-    use std::error::Error as _;
-    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }

@@ -8,7 +8,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use crate::goal::{Goal, OnDrift};
-use crate::paths::Paths;
+use crate::paths::{NEWS, Paths};
 
 pub use watch::{Noticed, Watch};
 
@@ -57,7 +57,7 @@ impl Places {
             places.add_entry(&state, format!("{name}.b"), subject);
         }
         places.add_entry(&paths.settings(), "join-token", Subject::Identity);
-        places.add_entry(&paths.inbox(), crate::airgap::inbox::NEWS, Subject::Inbox);
+        places.add_entry(&paths.inbox(), NEWS, Subject::Inbox);
         places
     }
 

@@ -29,7 +29,6 @@ use crate::record::{Cause, Failure, Running};
 use crate::records::Records;
 use crate::told::Told;
 use crate::trace::Tracer;
-use crate::worker::Tended;
 use health::Wait;
 pub use look::Scope;
 pub use pause::{Pause, Stop};
@@ -52,6 +51,15 @@ pub struct Engine {
     starting: BTreeMap<String, Duration>,
     /// Changes that are done and wait for their health.
     waits: BTreeMap<String, Wait>,
+}
+
+/// What tending came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tended {
+    /// A change that waited has ended.
+    pub ended: bool,
+    /// When to tend again; none: nothing waits.
+    pub next: Option<Duration>,
 }
 
 /// An assignment to bring to these packages. A goal that can't be made, or content that can't be had, is told and remembered too.

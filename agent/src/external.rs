@@ -57,6 +57,18 @@ pub struct Sighting {
 /// By assignment. None: too little was seen yet to say anything, and what was told before stays.
 pub type Sightings = BTreeMap<String, Option<Sighting>>;
 
+/// What an observer of other reconcilers has to say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ObserverReport {
+    pub sightings: Sightings,
+    /// By code; none: it is over.
+    pub warnings: BTreeMap<&'static str, Option<String>>,
+    /// Who reads the platform's branch, and at which revision.
+    pub platform: Option<String>,
+    /// When this may be another, if nothing happens.
+    pub again: Option<Timestamp>,
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum ExternalError {
     #[error("`{0}` can't be the name of an assignment")]

@@ -28,16 +28,6 @@ pub fn gather(membership: &Membership, paths: &Paths) -> HostFacts {
     }
 }
 
-/// Of a cluster: it has many nodes, so neither an architecture nor an address.
-pub fn of_cluster(membership: &Membership) -> HostFacts {
-    HostFacts {
-        cluster_name: membership.name.clone(),
-        labels: membership.labels.clone(),
-        arch: String::new(),
-        ip: None,
-    }
-}
-
 /// As Debian calls it.
 fn architecture(paths: &Paths) -> String {
     let asked = paths.is_host().then(|| command::run("dpkg", &["--print-architecture"], &[], LIMIT));

@@ -2,6 +2,7 @@
 //! `identity`, readable by root alone. Join writes it, link renews the certificate in it, everybody else reads.
 
 pub mod certificate;
+pub mod floors;
 pub mod key;
 pub mod machine;
 
@@ -12,9 +13,9 @@ use kedge_durable::{Disk, Ledger, LedgerError};
 use kedge_model::wire::{ClusterId, Digest, Envelope, KeySet, SigningKey, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::desired::StreamGeneration;
 use crate::paths::Paths;
 use certificate::Validity;
+use floors::{StreamGeneration, raise};
 use key::HostKey;
 
 /// A host that joined.
@@ -207,16 +208,6 @@ pub fn keep_floors(
         opened.ledger.write(&stored)?;
     }
     Ok(())
-}
-
-/// The higher of both, for each stream.
-pub fn raise(floors: &mut Vec<StreamGeneration>, accepted: &[StreamGeneration]) {
-    for one in accepted {
-        match floors.iter_mut().find(|known| known.stream == one.stream) {
-            Some(known) => known.generation = known.generation.max(one.generation),
-            None => floors.push(one.clone()),
-        }
-    }
 }
 
 /// A host that joined by hand becomes its cluster's agent: the identity is the cluster's from now on, and no longer the machine's.

@@ -12,6 +12,7 @@ pub mod mutual;
 pub mod pace;
 mod partial;
 pub mod trust;
+mod verifier;
 
 #[cfg(test)]
 pub(crate) mod fake;

@@ -29,7 +29,7 @@ use tokio::runtime::Handle;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::Instant;
 
-use crate::external::{Sighting, Sightings};
+use crate::external::{ObserverReport, Sighting};
 use observations::{Fare, Observations, Scope};
 use wanted::Wanted;
 use whole::{AGAIN_PATIENCE_MS, Whole};
@@ -44,18 +44,6 @@ pub struct Observer {
     watches: BTreeMap<Scope, AbortHandle>,
     /// When what has changed is told.
     due: Option<Instant>,
-}
-
-/// What the observer has to say.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Observed {
-    pub sightings: Sightings,
-    /// By code; none: it is over.
-    pub warnings: BTreeMap<&'static str, Option<String>>,
-    /// Who reads the platform's branch, and at which revision.
-    pub platform: Option<String>,
-    /// When this may be another, if nothing happens.
-    pub again: Option<Timestamp>,
 }
 
 /// The cluster's own source of the platform's branch fails, is behind, or isn't there.
@@ -113,11 +101,11 @@ impl Observer {
         state: &DesiredState,
         running: impl Fn(&str) -> Option<PackagesKey>,
         now: Timestamp,
-    ) -> Observed {
+    ) -> ObserverReport {
         let facts = self.observations.facts();
         let platform = platform::platform(state, self.wanted.wide(), &facts, now);
         let behind = platform.as_ref().and_then(|platform| platform.behind.as_deref());
-        let (mut observed, mut hidden) = (Observed::default(), BTreeSet::new());
+        let (mut observed, mut hidden) = (ObserverReport::default(), BTreeSet::new());
         for (assignment, observation) in wanted::observed(state).filter(|(_, one)| !one.objects.is_empty()) {
             let behind = behind.filter(|_| running(assignment) != Some(observation.key()));
             let sighting = match whole::whole(observation, &facts, behind, now) {

@@ -7,6 +7,9 @@ pub struct Paths {
     root: PathBuf,
 }
 
+/// The file of the inbox that the daemon listens to.
+pub const NEWS: &str = "news.json";
+
 impl Paths {
     pub fn host() -> Paths {
         Paths { root: PathBuf::from("/") }
@@ -60,4 +63,9 @@ impl Paths {
     pub fn settings(&self) -> PathBuf {
         self.root.join("etc/kedge")
     }
+}
+
+/// The folders that a path is in, without `/`.
+pub fn above(path: &str) -> impl Iterator<Item = &str> {
+    path.char_indices().filter(|(at, letter)| *letter == '/' && *at > 0).map(|(at, _)| &path[..at])
 }

@@ -2,12 +2,14 @@
 //! loop, started by the sync loop while the membership names a site; what fails or breaks here is begun again and stops nothing else. The
 //! loop tells what is its own (`Own`) and hears what others brought (`News`), to be judged as if the hub had said it.
 
+#[cfg(feature = "kubernetes")]
 pub mod caches;
 mod content;
 mod dial;
 mod driver;
 mod listener;
 pub mod mdns;
+#[cfg(feature = "kubernetes")]
 pub mod pods;
 pub mod shown;
 mod table;

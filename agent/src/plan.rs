@@ -19,11 +19,11 @@ use std::path::Path;
 
 use kedge_model::wire::Digest;
 
-use crate::apply::DebPlan;
 use crate::goal::Goal;
 use crate::observed::Observed;
 use crate::record::{Failure, Original, Running};
 use crate::step::{DebsStep, Step};
+use debs::DebPlan;
 pub use others::Others;
 
 /// Everything that a plan depends on.

@@ -1,29 +1,32 @@
 //! Puts the modules together and runs them until told to stop: first what was cut is brought to its end without a network, then the hub is
 //! asked for as long as the agent lives. Called by the command `run` and by tests. One task; the applier has its own thread.
 
+mod applier;
+#[cfg(feature = "host")]
 mod host;
 mod hub;
-pub mod kubernetes;
+#[cfg(feature = "kubernetes")]
+mod kubernetes;
 pub mod lock;
+pub mod mode;
 mod runtime;
 mod service;
+mod surroundings;
 mod sync;
+mod target;
 
-use std::collections::BTreeMap;
+use std::error::Error;
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kedge_durable::{Disk, RealDisk};
+use kedge_durable::Disk;
 use kedge_model::kinds::Destination;
-use tokio::runtime::Handle;
 
-use crate::clock::{Clock, SystemClock};
-use crate::cluster::asking::AskError;
-use crate::cluster::secret_ledger::SecretLedgerError;
-use crate::cluster::{Cluster, ClusterError};
+use crate::causes::chain;
+use crate::clock::Clock;
 use crate::config::Config;
 use crate::desired::Memory;
 use crate::holds::Holds;
@@ -33,16 +36,17 @@ use crate::link::{HubLink, LinkError};
 use crate::metrics;
 use crate::objects::Objects;
 use crate::paths::Paths;
-use crate::peers::pods::Pod;
 use crate::records::Records;
 use crate::worker::pulse::Pulse;
 use crate::worker::{Heard, Worker};
-use host::{ApplierFactory, HubLine, TargetKind, chain};
+use applier::ApplierFactory;
 use lock::{Lock, LockError};
 pub use runtime::Signals;
 use runtime::{AgentRuntime, Event, Outside};
 use service::Service;
+use surroundings::Surroundings;
 use sync::{Ended, SyncLoop};
+use target::Target;
 
 /// What the whole loop shares.
 #[derive(Clone, Debug)]
@@ -55,21 +59,7 @@ pub(crate) struct AgentContext {
     /// What this agent applies to.
     pub place: Destination,
     /// What is known of the cluster; none: it is a host.
-    pub cluster: Option<Surroundings>,
-}
-
-/// The cluster that this agent works for since it holds the Lease.
-#[derive(Clone, Debug)]
-pub(crate) struct Surroundings {
-    /// For the hub's page.
-    pub facts: BTreeMap<&'static str, String>,
-    /// For the observer, whose watches run where the others do.
-    pub cluster: Cluster,
-    pub runtime: Handle,
-    /// The agent's own.
-    pub namespace: String,
-    /// None: nobody is let in.
-    pub pod: Option<Pod>,
+    pub cluster: Option<Arc<dyn Surroundings>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -82,20 +72,24 @@ pub enum RunError {
     Begin(#[source] io::Error),
     #[error("the applier's thread has ended")]
     Deserted,
-    #[error("the cluster can't be reached")]
-    Cluster(#[source] ClusterError),
-    #[error("the cluster doesn't say which one it is")]
-    Facts(#[source] AskError),
-    #[error(transparent)]
-    SecretLedger(SecretLedgerError),
+    #[error("{what}")]
+    Cluster { what: &'static str, source: Box<dyn Error + Send + Sync>, hint: Option<&'static str> },
     #[error("{0}")]
     Usage(&'static str),
+    #[error("this kedge-agent is built for hosts and can't work for a Kubernetes cluster")]
+    NotForClusters,
+    #[error("this kedge-agent is built for Kubernetes clusters and can't change a host")]
+    NotForHosts,
 }
 
 /// What can't be read now may be readable again: a disk that was full, a join that a person is making.
 const BROKEN_RETRY: Duration = Duration::from_secs(60);
 
 impl RunError {
+    fn cluster(what: &'static str, source: impl Into<Box<dyn Error + Send + Sync>>) -> RunError {
+        RunError::Cluster { what, source: source.into(), hint: None }
+    }
+
     /// The way out, where one is known.
     pub fn hint(&self) -> Option<String> {
         match self {
@@ -107,48 +101,38 @@ impl RunError {
             {
                 Some("run it as root, or with --root and a folder of your own".to_owned())
             }
-            RunError::Cluster(ClusterError::Pod(_)) => {
-                Some("run it as a pod with a service account, or give --kubeconfig".to_owned())
-            }
+            RunError::Cluster { hint, .. } => hint.map(str::to_owned),
+            RunError::NotForClusters => Some(
+                "run the agent's image in the cluster (packaging/kubernetes), or build kedge-agent with the feature \
+                 `kubernetes`"
+                    .to_owned(),
+            ),
+            RunError::NotForHosts => Some(
+                "give --kubernetes to work for the cluster; on a host install the Debian package kedge-agent, or build it \
+                 with the feature `host`"
+                    .to_owned(),
+            ),
             _ => None,
         }
     }
 }
 
-/// Runs until the signals say stop. Must be called in a runtime of one thread.
-pub async fn run(config: Config, paths: Paths, signals: Signals) -> Result<(), RunError> {
-    let _lock = Lock::take(&paths)?;
-    let folder = paths.objects();
-    let objects = Objects::open(&folder).map_err(|source| RunError::Folder { path: folder, source })?;
-    let context = AgentContext {
-        paths,
-        disk: Arc::new(RealDisk),
-        clock: Arc::new(SystemClock),
-        objects,
-        config,
-        place: Destination::Host,
-        cluster: None,
-    };
-    work(&context, TargetKind::Host, signals, Service::new(), None).await
-}
-
 /// Applies and reports until the signals say stop.
 async fn work(
     context: &AgentContext,
-    target: TargetKind,
+    target: Arc<dyn Target>,
     signals: Signals,
     service: Service,
     outside: Option<Outside>,
 ) -> Result<(), RunError> {
-    let (pulse, line) = (Arc::new(Pulse::default()), HubLine::new());
+    let pulse = Arc::new(Pulse::default());
     let factory = ApplierFactory {
         paths: context.paths.clone(),
         disk: Arc::clone(&context.disk),
         clock: Arc::clone(&context.clock),
         objects: context.objects.clone(),
         pulse: Arc::clone(&pulse),
-        line: line.clone(),
-        target,
+        target: Arc::clone(&target),
     };
     let worker = Worker::start(pulse, factory.make()).map_err(RunError::Begin)?;
     let mut agent =
@@ -156,17 +140,17 @@ async fn work(
     tracing::info!(version = env!("CARGO_PKG_VERSION"), root = %context.paths.root().display(), "the agent runs");
     agent.service.ready();
     let numbers = context.config.metrics.clone().map(|at| tokio::spawn(metrics::serve(at, context.paths.clone())));
-    let ended = live(&mut agent, context, &line).await;
+    let ended = live(&mut agent, context, &*target).await;
     if let Some(numbers) = numbers {
         numbers.abort();
     }
-    line.connect(None);
+    target.connect(None);
     tracing::info!("the agent stops");
     ended
 }
 
 /// From one identity to the next, until it is told to stop.
-async fn live(agent: &mut AgentRuntime, context: &AgentContext, line: &HubLine) -> Result<(), RunError> {
+async fn live(agent: &mut AgentRuntime, context: &AgentContext, target: &dyn Target) -> Result<(), RunError> {
     loop {
         let Some(identity) = wait_for_identity(agent, context).await? else {
             agent.close(|_| {}).await;
@@ -186,7 +170,7 @@ async fn live(agent: &mut AgentRuntime, context: &AgentContext, line: &HubLine) 
         };
         let is_copy = !identity.is_of_this_machine(&context.paths);
         let link = connect(context, &identity, &memory.memory);
-        line.connect(link.as_ref().ok().cloned());
+        target.connect(link.as_ref().ok().cloned());
         let mut sync_loop = SyncLoop::open(context.clone(), identity, memory, link);
         if is_copy {
             sync_loop.flush();

@@ -17,7 +17,7 @@ use std::time::Duration;
 use kedge_model::wire::{Generation, Membership, Packages, Timestamp};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::engine::{Desired, Scope};
+use crate::engine::{Desired, Scope, Tended};
 use crate::record::Failure;
 use crate::told::Told;
 use pulse::Pulse;
@@ -39,15 +39,6 @@ pub trait Applier: Send {
     fn tend(&mut self) -> Tended {
         Tended::default()
     }
-}
-
-/// What tending came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tended {
-    /// A change that waited has ended.
-    pub ended: bool,
-    /// When to tend again; none: nothing waits.
-    pub next: Option<Duration>,
 }
 
 /// Makes an applier that tells through the sender: at start, and again after a panic.

@@ -13,10 +13,15 @@ oldest_glibc=2.31
 declare -A triple_of=([amd64]=x86_64-unknown-linux-gnu [arm64]=aarch64-unknown-linux-gnu [armhf]=armv7-unknown-linux-gnueabihf)
 # The agent is built for its size, the others as everywhere else.
 declare -A profile_of=([kedge-agent]=dist [kedge-hub]=release [kedge]=release)
+# The agent of a host has nothing of clusters in it: nearly all of a program ends up in memory.
+declare -A features_of=([kedge-agent]="--no-default-features --features host" [kedge-hub]="" [kedge]="")
 # The package of the workspace, and the folders that it is made of.
 declare -A sources_of=([kedge-agent]="agent crates" [kedge-hub]="hub crates packaging/schemas docs" [kedge]="cli crates packaging/schemas packaging/kubernetes")
 
 own_architecture() { dpkg --print-architecture; }
+
+# kept_program ARCHITECTURE PACKAGE: where the program of these sources is kept.
+kept_program() { printf '%s' "$KEDGE_CACHE/deb/programs/$1/$2-$(content_of "$2")"; }
 
 # programs ARCHITECTURE FOLDER PACKAGE…: compiles each and puts it into the folder. What was made from the same sources before is
 # taken from the cache, also by another clone.
@@ -25,7 +30,7 @@ programs() {
     local -a missing=()
     shift 2
     for package in "$@"; do
-        kept=$KEDGE_CACHE/deb/programs/$architecture/$package-$(content_of "$package")
+        kept=$(kept_program "$architecture" "$package")
         if [[ -x $kept ]]; then
             install -m 0755 "$kept" "$binaries/$package"
         else
@@ -34,7 +39,7 @@ programs() {
     done
     for package in "${missing[@]}"; do
         # Of what is there now: the sources may change while they are compiled.
-        kept=$KEDGE_CACHE/deb/programs/$architecture/$package-$(content_of "$package")
+        kept=$(kept_program "$architecture" "$package")
         compile "$architecture" "$package"
         mkdir -p "${kept%/*}"
         # One of each is enough: the next has other sources.
@@ -51,7 +56,7 @@ content_of() {
     (
         cd "$root" || exit
         rustc --version
-        declare -p zig_version zigbuild_version oldest_glibc profile_of
+        declare -p zig_version zigbuild_version oldest_glibc profile_of features_of
         declare -f compile
         find Cargo.toml Cargo.lock rust-toolchain.toml "${folders[@]}" -type f -print0 | sort -z | xargs -0 sha256sum
     ) | sha256sum | cut -c1-16
@@ -71,7 +76,8 @@ changed_at() {
 compile() {
     local architecture=$1 package=$2 triple profile=${profile_of[$2]} began
     triple=${triple_of[$architecture]}
-    local -a command=("${CARGO:-cargo}" rustc) last=()
+    local -a command=("${CARGO:-cargo}" rustc) last=() features
+    read -ra features <<<"${features_of[$package]}"
     # Not the tests' folder: paths are hidden, so that the same sources give the same bytes on every machine.
     local -x CARGO_TARGET_DIR=$KEDGE_CACHE/deb/target
     local -x RUSTFLAGS="--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
@@ -92,7 +98,7 @@ compile() {
     local -x SOURCE_DATE_EPOCH=$day
     began=$(now_ms)
     say "Compiling $package for $architecture ($profile)"
-    (cd "$root" && "${command[@]}" --locked --profile "$profile" --package "$package" --bin "$package" "${last[@]}") </dev/null >&2 ||
+    (cd "$root" && "${command[@]}" --locked --profile "$profile" --package "$package" "${features[@]}" --bin "$package" "${last[@]}") </dev/null >&2 ||
         die 1 "$package doesn't compile for $architecture."
     install -m 0755 "$CARGO_TARGET_DIR/$triple/$profile/$package" "$binaries/$package"
     say "Compiled $package for $architecture in $(human $(($(now_ms) - began)))"

@@ -12,7 +12,7 @@ use kedge_model::wire::{Envelope, PollAnswer};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::paths::Paths;
+use crate::paths::{NEWS, Paths};
 
 #[derive(Clone, Debug)]
 pub struct Inbox {
@@ -32,8 +32,6 @@ struct Others {
     documents: Vec<Envelope>,
 }
 
-/// What the daemon listens to.
-pub const NEWS: &str = "news.json";
 const SITE: &str = "site.json";
 /// Imports that a daemon may leave lying: it doesn't run, or its disk is full.
 const MAX_ANSWERS: usize = 16;

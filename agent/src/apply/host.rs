@@ -15,12 +15,13 @@ use std::os::unix::fs::MetadataExt as _;
 
 use kedge_model::wire::Digest;
 
-use super::{DebPlan, DebWish, Host};
+use super::Host;
 use crate::goal::Check;
 use crate::health::{self, HealthContext};
 use crate::objects::Objects;
 use crate::observed::{Observed, Subjects};
 use crate::paths::Paths;
+use crate::plan::debs::{DebPlan, DebWish};
 use crate::record::Failure;
 use crate::step::Step;
 use crate::trace::Tracer;

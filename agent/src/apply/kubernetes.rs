@@ -23,7 +23,7 @@ use futures_util::stream;
 use kedge_model::wire::Digest;
 use tokio::runtime::Handle;
 
-use super::{DebPlan, DebWish, Host};
+use super::Host;
 use crate::cluster::Cluster;
 use crate::cluster::kinds::Discovered;
 use crate::cluster::retry::Gate;
@@ -31,6 +31,7 @@ use crate::cluster::watches::Watches;
 use crate::goal::{Check, ObjectGoal, Probe};
 use crate::objects::Objects;
 use crate::observed::{Observed, Subjects};
+use crate::plan::debs::{DebPlan, DebWish};
 use crate::record::Failure;
 use crate::step::Step;
 use crate::trace::Tracer;

@@ -7,6 +7,8 @@ use http::{Method, Request};
 use kube::Client;
 use serde_json::Value;
 
+use crate::causes::innermost;
+
 pub type Answer = Value;
 
 /// Typed by what the caller does next.
@@ -83,15 +85,6 @@ fn typed(error: kube::Error) -> AskError {
             code => AskError::Refused(format!("{} ({code})", status.message)),
         },
         kube::Error::SerdeError(why) => AskError::Away(format!("its answer can't be read: {why}")),
-        error => AskError::Away(chain(&error)),
+        error => AskError::Away(innermost(&error)),
     }
-}
-
-/// An error with its causes; kube's own words repeat their cause.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut last = error;
-    while let Some(cause) = last.source() {
-        last = cause;
-    }
-    last.to_string()
 }

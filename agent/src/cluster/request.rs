@@ -15,8 +15,9 @@ use serde::de::DeserializeOwned;
 
 use super::Cluster;
 use super::metadata::or_default;
+use crate::causes::chain;
 use crate::goal::ObjectId;
-use crate::metrics::tally::{self, Counted};
+use crate::tally::{self, Counted};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -153,8 +154,8 @@ impl Cluster {
             ApiError::Refused(Box::new(Refusal { code: 400, message, ..Refusal::default() }))
         })?;
         let answer = self.client().send(request).await;
-        let answer =
-            answer.map_err(|error| passing(format!("the API server can't be reached: {}", chain(&error)), None))?;
+        let answer = answer
+            .map_err(|error| passing(format!("the API server can't be reached: {}", shorten(&chain(&error))), None))?;
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -282,20 +283,6 @@ async fn read(body: Body, limit: usize) -> Result<Bytes, ApiError> {
         Ok(whole) => Ok(whole.to_bytes()),
         Err(error) => Err(passing(format!("the API server's answer broke off: {error}"), None)),
     }
-}
-
-/// An error with its causes; hyper and rustls say the interesting part last.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let said = error.to_string();
-        if !text.contains(&said) {
-            text.push_str(&format!(": {said}"));
-        }
-        cause = error.source();
-    }
-    shorten(&text)
 }
 
 #[cfg(test)]

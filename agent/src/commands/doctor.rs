@@ -1,6 +1,7 @@
 //! `kedge-agent doctor`: what is wrong with this host as an agent sees it, each with the way out. Called by `main`. Each module of
 //! checks returns findings; nothing is changed.
 
+#[cfg(feature = "host")]
 mod apt;
 mod clock;
 mod disk;
@@ -14,9 +15,9 @@ use serde::Serialize;
 
 use super::error::{CommandError, Exit};
 use super::output::{Format, show};
-use super::overview::Overview;
 use crate::clock::{Clock as _, SystemClock};
 use crate::config::Config;
+use crate::overview::Overview;
 use crate::paths::Paths;
 
 /// Look for what is wrong with this host, and say the way out.
@@ -61,6 +62,7 @@ pub fn run(args: &DoctorArgs, paths: &Paths) -> Result<Exit, CommandError> {
     findings.extend(disk::check(paths));
     findings.extend(ledgers::check(paths));
     findings.extend(settings(paths));
+    #[cfg(feature = "host")]
     findings.extend(apt::check(paths));
     show(args.output, &findings, || text(&findings))?;
     let problem = findings.iter().any(|finding| finding.problem);

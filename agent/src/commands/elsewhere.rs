@@ -8,12 +8,12 @@ use kedge_model::wire::{ClusterId, Timestamp};
 use super::error::{CommandError, Exit};
 use super::hold::failed;
 use super::output::{duration, print};
-use super::overview::Overview;
 use super::person;
 use crate::clock::{Clock as _, SystemClock};
 use crate::contact::Contact;
 use crate::holds::Holds;
 use crate::identity::Identity;
+use crate::overview::Overview;
 use crate::paths::Paths;
 use crate::peers::shown::Shown;
 
@@ -112,9 +112,9 @@ fn host() -> String {
 mod tests {
     #![allow(clippy::unwrap_used, reason = "tests")]
     use super::*;
-    use crate::commands::overview::Cluster;
     use crate::commands::sample;
     use crate::link::fake::Authority;
+    use crate::overview::Cluster;
     use kedge_durable::RealDisk;
     use kedge_model::wire::SiteHolds;
 

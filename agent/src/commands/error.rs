@@ -10,6 +10,7 @@ use kedge_durable::LedgerError;
 
 use super::names;
 use crate::join::JoinError;
+use crate::overview::{OverviewError, UnknownAssignment};
 use crate::run::RunError;
 
 /// How a command that did its work ends.
@@ -30,8 +31,8 @@ pub enum CommandError {
     NeedsRootToChange,
     #[error("this host hasn't joined a hub")]
     NotJoined,
-    #[error("there is no assignment `{name}` on this host")]
-    UnknownAssignment { name: String, known: Vec<String> },
+    #[error(transparent)]
+    UnknownAssignment(#[from] UnknownAssignment),
     #[error("{what}")]
     Refused { what: String, hint: String },
     #[error("{path} can't be {action}")]
@@ -46,6 +47,16 @@ pub enum CommandError {
     Failed { what: String, source: Box<dyn Error + Send + Sync> },
     #[error("the output can't be printed")]
     Output(#[from] io::Error),
+}
+
+impl From<OverviewError> for CommandError {
+    fn from(error: OverviewError) -> CommandError {
+        match error {
+            OverviewError::Forbidden(path) => CommandError::NeedsRoot { what: path.display().to_string() },
+            OverviewError::Folder { path, source } => CommandError::File { path, action: "read", source },
+            OverviewError::Records(source) => CommandError::failed("what was done on this host can't be read", source),
+        }
+    }
 }
 
 impl From<Exit> for ExitCode {
@@ -76,7 +87,7 @@ impl CommandError {
                 "join it: kedge-agent join --token-file FILE (a platform team makes one with kedge token create)"
                     .to_owned(),
             ),
-            CommandError::UnknownAssignment { name, known } => Some(names::hint(name, known)),
+            CommandError::UnknownAssignment(UnknownAssignment { name, known }) => Some(names::hint(name, known)),
             CommandError::Refused { hint, .. } => Some(hint.clone()).filter(|hint| !hint.is_empty()),
             CommandError::Join(error) => error.hint(),
             CommandError::Run(error) => error.hint(),

@@ -6,9 +6,11 @@ use kedge_durable::RealDisk;
 
 use super::error::{CommandError, Exit};
 use super::output::{harmless, print};
-use super::{daemon, person, request};
+use super::person;
 use crate::airgap::export::{self, Exported};
+use crate::causes::chain;
 use crate::clock::{Clock as _, SystemClock};
+use crate::daemon;
 use crate::paths::Paths;
 
 /// Write what runs here to a file for the hub.
@@ -34,8 +36,7 @@ pub fn run(args: &ExportArgs, paths: &Paths) -> Result<Exit, CommandError> {
     let identity = person::identity(paths)?;
     let runs = daemon::holder(paths).is_some();
     let exported = export::export(&RealDisk, paths, &identity, (SystemClock.now(), runs), &args.output);
-    let exported =
-        exported.map_err(|error| CommandError::refused(request::sentence(&error), error.hint().unwrap_or_default()))?;
+    let exported = exported.map_err(|error| CommandError::refused(chain(&error), error.hint().unwrap_or_default()))?;
     print(&harmless(&text(&exported, &args.output.display().to_string(), runs)))?;
     Ok(Exit::Success)
 }

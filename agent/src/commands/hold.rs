@@ -8,10 +8,10 @@ use kedge_model::wire::SiteHolds;
 use super::elsewhere::{self, Target};
 use super::error::{CommandError, Exit};
 use super::output::print;
-use super::overview::Overview;
 use super::person;
 use crate::clock::{Clock as _, SystemClock};
 use crate::holds::{HoldError, Holds};
+use crate::overview::Overview;
 use crate::paths::Paths;
 use crate::peers::shown::Shown;
 

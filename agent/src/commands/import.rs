@@ -16,11 +16,13 @@ use kedge_model::wire::{Digest, Envelope, Payload as _};
 use super::error::{CommandError, Exit};
 use super::output::{harmless, print};
 use super::progress::Bar;
-use super::{daemon, person, request};
+use super::{person, request};
 use crate::airgap::enrol::{self, Enrolled};
 use crate::airgap::import::{Brought, ImportError, Importer};
 use crate::airgap::inbox::Inbox;
+use crate::causes::chain;
 use crate::config::Config;
+use crate::daemon;
 use crate::paths::Paths;
 
 /// Take in what a file or a stick brings.
@@ -172,15 +174,12 @@ fn sniff(path: &Path) -> Result<Kind, CommandError> {
     }
     let read = Envelope::from_json(&bytes);
     read.map(|envelope| Kind::Letter(Box::new(envelope))).map_err(|error| {
-        CommandError::refused(
-            format!("{} can't be read: {}", text::name(path), request::sentence(&error)),
-            "copy it again",
-        )
+        CommandError::refused(format!("{} can't be read: {}", text::name(path), chain(&error)), "copy it again")
     })
 }
 
 fn refused(error: &ImportError) -> CommandError {
-    CommandError::refused(cell(&request::sentence(error), text::LONGEST), error.hint().unwrap_or_default())
+    CommandError::refused(cell(&chain(error), text::LONGEST), error.hint().unwrap_or_default())
 }
 
 /// One of several: the others go on.

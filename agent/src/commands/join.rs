@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use kedge_durable::{Disk, RealDisk};
 
-use super::daemon;
 use super::error::{CommandError, Exit};
 use super::output;
 use crate::clock::SystemClock;
+use crate::daemon;
 use crate::join::{self, JoinOptions, TokenSource, Welcome};
 use crate::paths::Paths;
 

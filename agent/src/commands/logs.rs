@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::error::{CommandError, Exit};
 use super::output::{harmless, print, time};
-use super::overview::Overview;
+use crate::overview::Overview;
 use crate::paths::Paths;
 use crate::record::Record;
 use kedge_model::wire::Timestamp;

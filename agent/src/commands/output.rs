@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 
 use kedge_goyaml::{Key, Value as Yaml};
 use kedge_model::wire::Timestamp;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use serde_json::Value as Json;
 
 /// How a command shows what it found.
@@ -16,10 +16,6 @@ pub enum Format {
     Json,
     Yaml,
 }
-
-/// A time that documents spell as RFC 3339.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Time(pub Timestamp);
 
 /// Lines with their cells below each other.
 #[derive(Debug, Default)]
@@ -50,15 +46,6 @@ impl Table {
             text.push('\n');
         }
         text
-    }
-}
-
-impl Serialize for Time {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match jiff::Timestamp::from_millisecond(self.0.0) {
-            Ok(at) => serializer.collect_str(&at),
-            Err(_) => serializer.serialize_i64(self.0.0),
-        }
     }
 }
 

@@ -8,12 +8,13 @@ use std::fmt::Write as _;
 use kedge_model::wire::{ClusterId, Timestamp};
 use serde::Serialize;
 
-use super::daemon;
 use super::error::{CommandError, Exit};
-use super::output::{Format, Table, Time, ago, show, time};
+use super::output::{Format, Table, ago, show, time};
+use crate::clock::Time;
 use crate::clock::{Clock as _, SystemClock};
+use crate::daemon;
 use crate::paths::Paths;
-use crate::peers::pods::shown::Pods;
+use crate::peers::shown::pods::Pods;
 use crate::peers::shown::{Peer, Shown};
 use pods::PodsDocument;
 

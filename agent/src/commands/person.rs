@@ -3,9 +3,9 @@
 use kedge_durable::{LedgerError, RealDisk};
 use nix::unistd::{User, geteuid, getuid};
 
-use super::daemon;
 use super::error::CommandError;
 use crate::alive::Standby;
+use crate::daemon;
 use crate::identity::{Identity, IdentityError};
 use crate::paths::Paths;
 

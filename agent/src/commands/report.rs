@@ -2,10 +2,10 @@
 
 use super::error::{CommandError, Exit};
 use super::output::print;
-use super::overview::Overview;
 use super::person;
 use crate::clock::{Clock as _, SystemClock};
 use crate::external::External;
+use crate::overview::Overview;
 use crate::paths::Paths;
 
 /// Tell what another reconciler did here.
@@ -49,7 +49,7 @@ pub fn run(args: &ReportArgs, paths: &Paths) -> Result<Exit, CommandError> {
         Ok(assignment) => assignment.name.as_str(),
         // Kept all the same: a playbook may be done before the host hears that it should be.
         Err(error) => {
-            eprint!("{}", error.to_text().replacen("Error:", "Warning:", 1));
+            eprint!("{}", CommandError::from(error).to_text().replacen("Error:", "Warning:", 1));
             args.assignment.as_str()
         }
     };

@@ -8,6 +8,7 @@ use kedge_durable::{Disk, RealDisk};
 use super::error::{CommandError, Exit};
 use super::output::{harmless, print};
 use crate::airgap::enrol::{self, EnrolError};
+use crate::causes::chain;
 use crate::paths::Paths;
 
 /// Ask to join by file, without a network.
@@ -66,19 +67,5 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), CommandError> {
 
 pub fn failed(error: EnrolError) -> CommandError {
     let hint = error.hint().unwrap_or_default();
-    CommandError::refused(sentence(&error), hint)
-}
-
-/// The error and its causes.
-pub fn sentence(error: &dyn std::error::Error) -> String {
-    let mut said = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let line = error.to_string();
-        if !said.contains(&line) {
-            said = format!("{said}: {line}");
-        }
-        cause = error.source();
-    }
-    said
+    CommandError::refused(chain(&error), hint)
 }

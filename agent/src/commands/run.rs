@@ -10,7 +10,7 @@ use super::error::{CommandError, Exit};
 use crate::config::{Config, ConfigError, Level};
 use crate::paths::Paths;
 use crate::run::Signals;
-use crate::run::kubernetes::{self, Settings};
+use crate::run::mode::{ClusterSettings, LEASE, Mode};
 
 /// Run the agent until it is stopped.
 ///
@@ -47,7 +47,7 @@ pub struct RunArgs {
     namespace: Option<String>,
 
     /// The Lease that the agents of a cluster share
-    #[arg(long, value_name = "NAME", requires = "kubernetes", default_value = kubernetes::LEASE)]
+    #[arg(long, value_name = "NAME", requires = "kubernetes", default_value = LEASE)]
     lease_name: String,
 
     /// Keep what the agents at this address apply on this node, and do nothing else
@@ -69,7 +69,7 @@ pub fn run(args: &RunArgs, config: Option<&Path>, paths: Paths) -> Result<Exit, 
     _ = nix::sys::prctl::set_thp_disable(true);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| CommandError::failed("the runtime can't start", error))?;
-    let settings = (args.kubernetes || config.kubernetes).then(|| Settings {
+    let settings = (args.kubernetes || config.kubernetes).then(|| ClusterSettings {
         kubeconfig: args.kubeconfig.clone(),
         namespace: args.namespace.clone(),
         lease: Some(args.lease_name.clone()),
@@ -81,13 +81,6 @@ pub fn run(args: &RunArgs, config: Option<&Path>, paths: Paths) -> Result<Exit, 
         (None, None) => Mode::Host,
     };
     runtime.block_on(serve(config, paths, mode))
-}
-
-/// What it runs as.
-enum Mode {
-    Host,
-    Cluster(Settings),
-    Cache(String),
 }
 
 async fn serve(config: Config, paths: Paths, mode: Mode) -> Result<Exit, CommandError> {
@@ -111,11 +104,7 @@ async fn serve(config: Config, paths: Paths, mode: Mode) -> Result<Exit, Command
         }
     });
     let signals = Signals { shutdown, look };
-    let ran = match mode {
-        Mode::Host => crate::run::run(config, paths, signals).await,
-        Mode::Cluster(settings) => kubernetes::run(config, paths, signals, settings).await,
-        Mode::Cache(agents) => kubernetes::run_cache(config, paths, signals, agents).await,
-    };
+    let ran = mode.run(config, paths, signals).await;
     listener.abort();
     ran.map(|()| Exit::Success).map_err(|error| match error.hint() {
         Some(_) => Box::new(error).into(),

@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 use kedge_model::wire::{PackagesKey, Timestamp};
 use kedge_status::Severity;
 
-use super::daemon;
 use super::error::{CommandError, Exit};
 use super::output::{Format, Table, ago, duration, show, time};
-use super::overview::{Assignment, Overview};
 use crate::alive;
 use crate::clock::{Clock as _, SystemClock};
+use crate::daemon;
+use crate::overview::{Assignment, Overview};
 use crate::paths::Paths;
 
 /// Show what runs on this host, and whether it is what should run.

@@ -4,10 +4,10 @@ use super::elsewhere::{self, Target};
 use super::error::{CommandError, Exit};
 use super::hold::failed;
 use super::output::print;
-use super::overview::Overview;
 use super::person;
 use crate::clock::{Clock as _, SystemClock};
 use crate::holds::Holds;
+use crate::overview::Overview;
 use crate::paths::Paths;
 use crate::peers::shown::Shown;
 

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::error::{CommandError, Exit};
 use super::output::{Format, ago, show, time, time_of_day, took};
-use super::overview::{Assignment, Hold, Overview};
 use super::status::short;
 use crate::clock::{Clock as _, SystemClock};
 use crate::holds::Writer;
+use crate::overview::{Assignment, Hold, Overview};
 use crate::paths::Paths;
 use crate::record::{Cause, Failure, Outcome, Phase, Record, Running, Traced, Transaction};
 use crate::tasks;

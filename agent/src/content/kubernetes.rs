@@ -1,6 +1,7 @@
 //! From an assignment's two packages to its goal on a Kubernetes cluster: every object read, bound, confined to its namespace, and put
 //! into the store as it will be sent. The applier's thread calls it once per pair of packages; it asks the API server for kinds only.
 
+pub mod accounts;
 mod confinement;
 mod document;
 pub mod earlier;

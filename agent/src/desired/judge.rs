@@ -4,6 +4,7 @@
 use kedge_model::wire::{DesiredState, Envelope, HoldDocument, Membership, PollAnswer, Turn};
 
 use super::{Accepted, Refusal, Remembered, unsupported};
+use crate::causes::chain;
 
 /// What was believed before.
 #[derive(Clone, Copy)]
@@ -153,10 +154,7 @@ impl Judged {
     }
 
     fn open<T: kedge_model::wire::Payload>(&self, envelope: &Envelope) -> Result<T, String> {
-        envelope.open(&self.remembered.keys.trusted()).map_err(|why| {
-            use std::error::Error as _;
-            why.source().map_or_else(|| why.to_string(), |source| format!("{why}: {source}"))
-        })
+        envelope.open(&self.remembered.keys.trusted()).map_err(|why| chain(&why))
     }
 
     fn note(&mut self, code: &'static str, what: &str, taken: Result<(), String>) {

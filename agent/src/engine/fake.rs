@@ -14,10 +14,11 @@ use kedge_durable::fake::FakeDisk;
 use kedge_model::wire::{Digest, Timestamp};
 
 use super::Pause;
-use crate::apply::{DebPlan, DebWish, Host};
+use crate::apply::Host;
 use crate::clock::Clock;
 use crate::goal::{Check, Probe};
 use crate::observed::{Observed, PathState, Subjects};
+use crate::plan::debs::{DebPlan, DebWish};
 use crate::record::Failure;
 use crate::step::Step;
 use crate::trace::Tracer;

@@ -7,8 +7,8 @@ use kedge_model::wire::Timestamp;
 use super::Engine;
 use super::status::is_upkeep;
 use crate::goal::ObjectGoal;
-use crate::metrics::tally;
 use crate::record::{Cause, FailedAttempt, Failure, Original, Outcome, Record, Transaction};
+use crate::tally;
 
 /// After a record that the disk refused.
 const UNSAVED_REST: Duration = Duration::from_secs(10);

@@ -1,9 +1,9 @@
 //! Everything before the first change: looks, refuses what can't work, has debs downloaded and files kept for the way back, and plans.
 
 use super::Engine;
-use crate::apply::{DebPlan, DebWish};
 use crate::goal::Goal;
 use crate::observed::PathState;
+use crate::plan::debs::{DebPlan, DebWish};
 use crate::plan::{self, Planned, Question, debs, paths, subjects};
 use crate::record::{Failure, Running};
 use crate::trace::Tracer;

@@ -5,6 +5,7 @@ use kedge_model::wire::{Generation, PackagesKey};
 use kedge_status::{Condition, Severity};
 
 use super::{Desired, Engine};
+use crate::causes::chain;
 use crate::record::{Cause, Failure, Record};
 use crate::records::RecordsError;
 use crate::told::Told;
@@ -77,16 +78,6 @@ pub(super) fn disk_failure(why: &RecordsError) -> Failure {
         return Failure::new("BadPackage", format!("this is too much for one journal: {}", chain(why)));
     }
     Failure::passing("DiskFull", format!("the journal can't be written: {}", chain(why)))
-}
-
-fn chain(why: &dyn std::error::Error) -> String {
-    let mut text = why.to_string();
-    let mut source = why.source();
-    while let Some(why) = source {
-        text.push_str(&format!(": {why}"));
-        source = why.source();
-    }
-    text
 }
 
 fn condition(record: &Record, desired: Option<PackagesKey>) -> Condition {

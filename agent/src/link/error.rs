@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use kedge_model::wire::WireProblem;
 
+use crate::causes::chain;
 use crate::identity::IdentityError;
 
 #[derive(Debug, thiserror::Error)]
@@ -132,17 +133,7 @@ impl LinkError {
 
     /// The error and its causes in one sentence, each said once.
     pub fn sentence(&self) -> String {
-        let mut text = self.to_string();
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            let said = error.to_string();
-            if !text.contains(&said) {
-                text.push_str(": ");
-                text.push_str(&said);
-            }
-            cause = error.source();
-        }
-        text
+        chain(self)
     }
 
     /// Whether the other side was there and said something.

@@ -1,27 +1,22 @@
 //! TLS between two agents of one fleet: both show the certificate that the hub gave them, and each must come from an authority of the
 //! key set. Whose a connection is follows from its key, never from a name or an address. Used by `peers`.
 
-mod pinned;
-
 use std::sync::Arc;
 use std::time::Duration;
 
 use kedge_model::wire::ClusterId;
 use rustls::client::Resumption;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
-use rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, DistinguishedName, Error, RootCertStore, ServerConfig,
-    SignatureScheme,
-};
+use rustls::{CertificateError, ClientConfig, Error, RootCertStore, ServerConfig};
 
 use super::trust::provider;
+use super::verifier::{Judge, Shown, Verifier};
 use crate::identity::certificate::{Validity, chain, public_key};
 use crate::identity::key::HostKey;
-use pinned::Pinned;
 
 /// Settings of both ends.
 #[derive(Clone, Debug)]
@@ -33,16 +28,13 @@ pub struct Mutual {
 /// The authority's signature and the use for agents bind. The dates don't: a host without a way of its own to the hub can't renew,
 /// and whether it still belongs to the site is said by its membership, which is looked at for everything that it asks.
 #[derive(Debug)]
-struct Verifier {
+struct FromTheFleet {
     chain: Arc<dyn ClientCertVerifier>,
 }
 
-/// What either end asks of the other.
-trait Judge: ClientCertVerifier + ServerCertVerifier + 'static {}
-
-impl Judge for Verifier {}
-
-impl Judge for Pinned {}
+/// Both ends show one certificate, and believe no other: a cluster's agent and the caches on its nodes.
+#[derive(Debug)]
+struct Pinned(CertificateDer<'static>);
 
 impl Mutual {
     /// For those who share this certificate and its key.
@@ -50,7 +42,7 @@ impl Mutual {
         let provider = Arc::new(provider());
         let own = chain(certificate).and_then(|chain| chain.into_iter().next());
         let own = own.ok_or_else(|| Error::General("the certificate can't be read".to_owned()))?;
-        let verifier = Arc::new(Pinned { certificate: own.clone(), provider: Arc::clone(&provider) });
+        let verifier = Verifier::new(Pinned(own.clone()), &provider);
         Mutual::of(provider, verifier, vec![own], key)
     }
 
@@ -63,7 +55,7 @@ impl Mutual {
             .clear_root_hint_subjects()
             .build()
             .map_err(|why| Error::General(why.to_string()))?;
-        let verifier = Arc::new(Verifier { chain: judge });
+        let verifier = Verifier::new(FromTheFleet { chain: judge }, &provider);
         // The other side has the authorities: the own certificate alone is shown.
         let own: Vec<CertificateDer<'static>> = chain(certificate).unwrap_or_default().into_iter().take(1).collect();
         Mutual::of(provider, verifier, own, key)
@@ -71,7 +63,7 @@ impl Mutual {
 
     fn of(
         provider: Arc<CryptoProvider>,
-        verifier: Arc<impl Judge>,
+        verifier: Arc<Verifier>,
         own: Vec<CertificateDer<'static>>,
         key: &HostKey,
     ) -> Result<Mutual, Error> {
@@ -98,84 +90,21 @@ pub fn cluster_of(certificates: Option<&[CertificateDer<'_>]>) -> Option<Cluster
     Some(ClusterId::of_public_key(&public_key(certificates?.first()?)?))
 }
 
-impl Verifier {
-    fn judge(&self, shown: &CertificateDer<'_>, between: &[CertificateDer<'_>]) -> Result<ClientCertVerified, Error> {
-        let validity = Validity::of(shown).ok_or(CertificateError::BadEncoding)?;
+impl Judge for FromTheFleet {
+    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
+        let validity = Validity::of(shown.certificate).ok_or(CertificateError::BadEncoding)?;
         let first_day = u64::try_from(validity.from.0).map_err(|_| CertificateError::BadEncoding)?;
         let then = UnixTime::since_unix_epoch(Duration::from_millis(first_day));
-        self.chain.verify_client_cert(shown, between, then)
-    }
-}
-
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
         // Agents' certificates are made for the client's end; between two agents one must be the other end.
-        self.judge(end_entity, intermediates).map(|_| ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chain.supported_verify_schemes()
+        self.chain.verify_client_cert(shown.certificate, shown.between, then).map(drop)
     }
 }
 
-impl ClientCertVerifier for Verifier {
-    fn root_hint_subjects(&self) -> &[DistinguishedName] {
-        self.chain.root_hint_subjects()
-    }
-
-    fn verify_client_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        _now: UnixTime,
-    ) -> Result<ClientCertVerified, Error> {
-        self.judge(end_entity, intermediates)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        self.chain.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chain.supported_verify_schemes()
+impl Judge for Pinned {
+    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
+        match *shown.certificate == self.0 {
+            true => Ok(()),
+            false => Err(CertificateError::UnknownIssuer.into()),
+        }
     }
 }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kedge_model::wire::Digest;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::danger::ServerCertVerifier as _;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::ring::{self, cipher_suite, kx_group};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, UnixTime};
+use rustls::{CertificateError, ClientConfig, Error, RootCertStore};
 
 use super::era::Era;
+use super::verifier::{Judge, Shown, Verifier};
 use crate::identity::certificate::{Validity, chain};
 use crate::identity::key::HostKey;
 
@@ -26,7 +27,7 @@ pub enum Trust {
 }
 
 #[derive(Debug)]
-struct Verifier {
+struct Hub {
     trust: Trust,
     era: Arc<Era>,
     provider: Arc<CryptoProvider>,
@@ -35,7 +36,7 @@ struct Verifier {
 /// Settings of connections; with a certificate and its key, or without.
 pub fn settings(trust: Trust, era: Arc<Era>, own: Option<(&str, &HostKey)>) -> Result<Arc<ClientConfig>, Error> {
     let provider = Arc::new(provider());
-    let verifier = Arc::new(Verifier { trust, era, provider: Arc::clone(&provider) });
+    let verifier = Verifier::new(Hub { trust, era, provider: Arc::clone(&provider) }, &provider);
     // The hub is ours and speaks 1.3; offering less makes every greeting smaller.
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])?
@@ -66,7 +67,7 @@ pub(super) fn provider() -> CryptoProvider {
     }
 }
 
-impl Verifier {
+impl Hub {
     fn roots(&self, shown: &[CertificateDer<'_>]) -> Result<RootCertStore, Error> {
         let mut roots = RootCertStore::empty();
         match &self.trust {
@@ -84,49 +85,19 @@ impl Verifier {
     }
 }
 
-impl ServerCertVerifier for Verifier {
-    fn verify_server_cert(
-        &self,
-        end_entity: &CertificateDer<'_>,
-        intermediates: &[CertificateDer<'_>],
-        server_name: &ServerName<'_>,
-        ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        let roots = self.roots(intermediates)?;
+impl Judge for Hub {
+    fn judge(&self, shown: &Shown<'_>) -> Result<(), Error> {
+        let name = shown.name.ok_or(CertificateError::NotValidForName)?;
+        let roots = self.roots(shown.between)?;
         if roots.is_empty() {
             return Err(CertificateError::UnknownIssuer.into());
         }
-        let validity = Validity::of(end_entity).ok_or(CertificateError::BadEncoding)?;
+        let validity = Validity::of(shown.certificate).ok_or(CertificateError::BadEncoding)?;
         let at = self.era.judge(validity).ok_or(CertificateError::Expired)?;
         let at = UnixTime::since_unix_epoch(Duration::from_millis(u64::try_from(at.0).unwrap_or(0)));
         let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&self.provider))
             .build()
             .map_err(|why| Error::General(why.to_string()))?;
-        verifier.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, at)
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let algorithms = &self.provider.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.provider.signature_verification_algorithms.supported_schemes()
+        verifier.verify_server_cert(shown.certificate, shown.between, name, &[], at).map(drop)
     }
 }

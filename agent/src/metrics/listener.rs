@@ -12,12 +12,12 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::time::{Instant, timeout};
 
-use super::Endpoint;
 use super::request::{self, Asked};
 use super::text::{self, Room, Seen};
 use crate::clock::{Clock as _, SystemClock};
-use crate::commands::overview::Overview;
+use crate::config::Endpoint;
 use crate::identity::Identity;
+use crate::overview::Overview;
 use crate::paths::Paths;
 
 enum Listener {

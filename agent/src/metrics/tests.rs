@@ -11,7 +11,8 @@ use kedge_model::wire::Timestamp;
 use super::request::{self, Asked, MAX_HEAD};
 use super::text::{FAMILIES, Kind, Room, Seen, write};
 use super::*;
-use crate::commands::output::Time;
+use crate::clock::Time;
+use crate::config::Endpoint;
 use crate::paths::Paths;
 
 fn seen() -> Seen {

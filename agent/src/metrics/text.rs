@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use kedge_model::wire::Timestamp;
 use kedge_status::Severity;
 
-use super::tally::{self, Counted};
-use crate::commands::overview::Overview;
+use crate::overview::Overview;
+use crate::tally::{self, Counted};
 
 /// A metric: its name without `_total`, its type, unit and label, and what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

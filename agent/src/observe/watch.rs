@@ -15,6 +15,7 @@ use super::name::Name;
 use super::observations::{Fare, Observations, Scope};
 use super::seen::Seen;
 use super::served::{self, Served};
+use crate::causes::innermost;
 
 /// Full objects: a page of the largest Applications stays below some megabytes.
 const PAGE: u32 = 25;
@@ -114,15 +115,6 @@ fn put(seen: &Seen, scope: &Scope, observations: &Observations) {
     if let Some(name) = seen.name(&scope.kind) {
         observations.put(name, seen.judge(&scope.kind));
     }
-}
-
-/// The outer errors only say that there is an inner one.
-fn innermost(error: &dyn std::error::Error) -> String {
-    let mut inner = error;
-    while let Some(source) = inner.source() {
-        inner = source;
-    }
-    inner.to_string()
 }
 
 impl Ended {

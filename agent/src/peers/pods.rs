@@ -7,7 +7,6 @@ mod door;
 pub(super) mod known;
 mod leader;
 pub(super) mod mirror;
-pub mod shown;
 #[cfg(test)]
 mod tests;
 

@@ -1,6 +1,8 @@
 //! Who the peers are, for the commands that people type: a file in the folder that a reboot empties, written by the driver a few times
 //! a minute at most. Nothing depends on it.
 
+pub mod pods;
+
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -83,7 +85,7 @@ impl Peer {
     }
 }
 
-pub(super) fn read<T: DeserializeOwned>(paths: &Paths, file: &str) -> Option<T> {
+fn read<T: DeserializeOwned>(paths: &Paths, file: &str) -> Option<T> {
     let place = place(paths, file);
     if fs::metadata(&place).ok()?.len() > MOST {
         return None;
@@ -91,7 +93,7 @@ pub(super) fn read<T: DeserializeOwned>(paths: &Paths, file: &str) -> Option<T> 
     serde_json::from_slice(&fs::read(place).ok()?).ok()
 }
 
-pub(super) fn write<T: Serialize>(paths: &Paths, file: &str, shown: &T) -> io::Result<()> {
+fn write<T: Serialize>(paths: &Paths, file: &str, shown: &T) -> io::Result<()> {
     let place = place(paths, file);
     if let Some(folder) = place.parent() {
         fs::create_dir_all(folder)?;
@@ -101,7 +103,7 @@ pub(super) fn write<T: Serialize>(paths: &Paths, file: &str, shown: &T) -> io::R
     fs::rename(&temporary, &place)
 }
 
-pub(super) fn end(paths: &Paths, file: &str) {
+fn end(paths: &Paths, file: &str) {
     // It is only shown.
     _ = fs::remove_file(place(paths, file));
 }

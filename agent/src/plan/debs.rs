@@ -4,9 +4,30 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Others, Question};
-use crate::apply::DebWish;
-use crate::goal::Goal;
+use crate::goal::{DebGoal, Goal};
 use crate::record::{DebOriginal, Running};
+use crate::step::DebsStep;
+
+/// What an assignment wants of dpkg.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DebWish {
+    pub want: Vec<DebGoal>,
+    /// No longer needed by anybody: each returns to what it was before Kedge.
+    pub give_back: BTreeMap<String, DebOriginal>,
+    /// Versions that other assignments run, with whose they are: not ours to change.
+    pub others: BTreeMap<String, (String, String)>,
+    /// `rollback: never`: a change without a way back is allowed.
+    pub no_rollback: bool,
+}
+
+/// One dpkg transaction and its way back; both are empty when nothing differs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DebPlan {
+    pub forward: DebsStep,
+    pub back: DebsStep,
+    /// What each deb that changes was, also those that apt adds.
+    pub originals: BTreeMap<String, DebOriginal>,
+}
 
 pub fn wish(goal: Option<&Goal>, running: Option<&Running>, others: &Others) -> DebWish {
     DebWish {

@@ -82,8 +82,8 @@ mod tests {
     use kedge_model::wire::Digest;
 
     use super::*;
-    use crate::apply::DebPlan;
     use crate::goal::{DebGoal, FileGoal, Owner, Part};
+    use crate::plan::debs::DebPlan;
     use crate::plan::{Others, Running};
 
     const UNIT: &str = "w-x.service";

@@ -76,9 +76,9 @@ mod tests {
     use kedge_model::wire::Digest;
 
     use super::*;
-    use crate::apply::DebPlan;
     use crate::goal::{Goal, ObjectId, ObjectTerms, Stage};
     use crate::observed::Observed;
+    use crate::plan::debs::DebPlan;
     use crate::plan::{self, Others, Planned};
     use crate::record::Original;
 

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::subjects::{above, named};
+use super::subjects::named;
 use super::{Question, link_target};
 use crate::goal::{Goal, Owner, Part};
 use crate::observed::PathState;
+use crate::paths::above;
 use crate::record::{Failure, Original};
 use crate::step::Step;
 

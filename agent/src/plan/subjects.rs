@@ -2,6 +2,7 @@
 
 use crate::goal::Goal;
 use crate::observed::Subjects;
+use crate::paths::above;
 use crate::record::Original;
 
 /// Of both, so that what is no longer wanted is seen as well.
@@ -37,9 +38,4 @@ pub fn named(goal: &Goal) -> impl Iterator<Item = &str> {
     let folders = goal.folders.iter().map(|folder| folder.path.as_str());
     let files = goal.files.iter().map(|file| file.path.as_str());
     folders.chain(files).chain(goal.artifacts.iter().map(|artifact| artifact.path.as_str()))
-}
-
-/// The folders that a path is in, without `/`.
-pub fn above(path: &str) -> impl Iterator<Item = &str> {
-    path.char_indices().filter(|(at, letter)| *letter == '/' && *at > 0).map(|(at, _)| &path[..at])
 }

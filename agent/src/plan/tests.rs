@@ -15,6 +15,7 @@ use super::*;
 use crate::engine::fake::{FakeHost, World};
 use crate::goal::{ArtifactGoal, DebGoal, FileGoal, FolderGoal, Owner, Part, UnitGoal};
 use crate::observed::{DebState, PathState};
+use crate::paths::above;
 
 const OBJECTS: &str = "/objects";
 const FOLDERS: [&str; 3] = ["/srv/a", "/srv/a/b", "/srv/c"];
@@ -100,12 +101,12 @@ prop_compose! {
         let mut world = World::default();
         let folder = || PathState::Folder { owner: Owner::root(), mode: 0o755 };
         for path in ["/etc", "/etc/systemd", "/etc/systemd/system", "/srv", "/usr", "/usr/share"].into_iter().chain(folders) {
-            for above in subjects::above(path).chain([path]) {
+            for above in above(path).chain([path]) {
                 world.paths.insert(above.to_owned(), folder());
             }
         }
         for path in files {
-            for above in subjects::above(path) {
+            for above in above(path) {
                 world.paths.entry(above.to_owned()).or_insert_with(folder);
             }
             world.paths.insert(path.to_owned(), World::file(content));

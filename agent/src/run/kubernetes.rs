@@ -4,28 +4,29 @@
 
 mod candidate;
 mod facts;
+mod surroundings;
+mod target;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use kedge_durable::{Disk, RealDisk};
 use kedge_model::kinds::Destination;
-use tokio::runtime::Handle;
 use tokio::sync::mpsc::unbounded_channel;
 use tokio::sync::watch;
 
+use super::mode::ClusterSettings;
 use super::runtime::{Outside, Signals, stopped};
 use super::service::Service;
-use super::{AgentContext, Lock, RunError, Surroundings, TargetKind, chain, work};
+use super::target::Target;
+use super::{AgentContext, Lock, RunError, work};
 use crate::alive::{self, Standby};
-use crate::apply::kubernetes::KubernetesApplier;
+use crate::causes::chain;
 use crate::clock::SystemClock;
-use crate::cluster::Cluster;
 use crate::cluster::kinds::Discovered;
-use crate::cluster::lease::{Gate, Standing};
+use crate::cluster::lease::Standing;
 use crate::cluster::secret_ledger::SecretLedger;
 use crate::cluster::watches::{KindKey, Watches};
 use crate::config::Config;
@@ -35,30 +36,9 @@ use crate::paths::Paths;
 use crate::peers::caches::cache;
 use crate::peers::pods::{Mirror, NodeContent, Pod};
 use crate::record::Record;
-use crate::worker::pulse::Pulse;
 use candidate::LeaseCandidate;
-
-/// What the command line says of the cluster.
-#[derive(Clone, Debug, Default)]
-pub struct Settings {
-    /// None: the pod's service account.
-    pub kubeconfig: Option<PathBuf>,
-    /// Of the Lease and the Secrets. None: the service account's, or the usual one.
-    pub namespace: Option<String>,
-    pub lease: Option<String>,
-    /// Under which name the Lease is held. None: the pod's, or the host's.
-    pub holder: Option<String>,
-}
-
-/// What the applier's thread needs of the cluster.
-#[derive(Clone)]
-pub(super) struct ClusterTarget {
-    pub kinds: Arc<Discovered>,
-    cluster: Cluster,
-    watches: Watches,
-    runtime: Handle,
-    gate: Arc<Gate>,
-}
+use surroundings::ClusterSurroundings;
+use target::ClusterTarget;
 
 /// How a term went.
 enum Term {
@@ -69,13 +49,12 @@ enum Term {
 }
 
 /// The agent's own namespace where nobody says another.
-pub const NAMESPACE: &str = "kedge-system";
-pub const LEASE: &str = "kedge-agent";
+const NAMESPACE: &str = "kedge-system";
 /// What can't be taken over now may be a moment later.
 const AGAIN: Duration = Duration::from_secs(2);
 
 /// Runs until the signals say stop. Must be called in a runtime of one thread.
-pub async fn run(config: Config, paths: Paths, signals: Signals, settings: Settings) -> Result<(), RunError> {
+pub async fn run(config: Config, paths: Paths, signals: Signals, settings: ClusterSettings) -> Result<(), RunError> {
     if paths.is_host() {
         return Err(RunError::Usage(
             "an agent of a cluster keeps its cache below a folder of its own: give --root with it",
@@ -206,7 +185,9 @@ impl Home {
         let held = Arc::new(move || gate.is_held());
         let (disk, hydrated) =
             SecretLedger::take_over(candidate.secret_store(), &self.paths, &self.objects, writer, held, fenced)
-                .map_err(RunError::SecretLedger)?;
+                .map_err(|error| {
+                    RunError::cluster("what the cluster keeps for the agent can't be taken over", error)
+                })?;
         tracing::info!(
             term,
             holder = candidate.place.holder,
@@ -223,13 +204,13 @@ impl Home {
             objects: self.objects.clone(),
             config,
             place: Destination::Kubernetes,
-            cluster: Some(Surroundings {
+            cluster: Some(Arc::new(ClusterSurroundings {
                 facts: surroundings.facts,
                 cluster: candidate.cluster.clone(),
                 runtime: candidate.handle.clone(),
                 namespace: candidate.place.namespace.clone(),
                 pod: candidate::pod_ip().filter(|_| self.shares()).map(|ip| Pod { ip, offer: candidate.offer.clone() }),
-            }),
+            })),
         };
         let (target, outside) = self.target(candidate);
         // The loop hears one word: stop. Why is asked afterwards.
@@ -264,7 +245,7 @@ impl Home {
         Ok(())
     }
 
-    fn target(&self, candidate: &LeaseCandidate) -> (TargetKind, Outside) {
+    fn target(&self, candidate: &LeaseCandidate) -> (Arc<dyn Target>, Outside) {
         let (tell, noticed) = unbounded_channel();
         // Whatever is spawned belongs to the thread of the API server.
         let _entered = candidate.handle.enter();
@@ -278,29 +259,7 @@ impl Home {
             gate: Arc::clone(&candidate.gate),
         };
         let follow = Box::new(move |records: &BTreeMap<String, Record>| watches.follow(&kinds_of(records)));
-        (TargetKind::Cluster(target), Outside { noticed, follow })
-    }
-}
-
-impl ClusterTarget {
-    /// One for each start of the applier.
-    pub(super) fn applier(&self, objects: &Objects, pulse: &Arc<Pulse>) -> KubernetesApplier {
-        let (gate, pulse) = (Arc::clone(&self.gate), Arc::clone(pulse));
-        let may = Arc::new(move || gate.is_held() && !pulse.is_stopping());
-        KubernetesApplier::new(
-            self.cluster.clone(),
-            Arc::clone(&self.kinds),
-            self.watches.clone(),
-            objects.clone(),
-            self.runtime.clone(),
-            may,
-        )
-    }
-}
-
-impl std::fmt::Debug for ClusterTarget {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ClusterTarget").field("cluster", &self.cluster).finish_non_exhaustive()
+        (Arc::new(target), Outside { noticed, follow })
     }
 }
 

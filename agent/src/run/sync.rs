@@ -18,10 +18,11 @@ use kedge_status::Severity;
 use tokio::time::Instant;
 
 use super::AgentContext;
-use super::host::chain;
 use super::hub::Hub;
 use super::runtime::{AgentRuntime, Event};
+use super::surroundings::Observer;
 use crate::airgap::looked;
+use crate::causes::chain;
 use crate::contact::Contact;
 use crate::desired::{Memory, OpenedMemory};
 use crate::drift::Subject;
@@ -29,7 +30,6 @@ use crate::external::External;
 use crate::holds::Holds;
 use crate::identity::Identity;
 use crate::link::LinkError;
-use crate::observe::Observer;
 use crate::report::{Reporter, facts};
 use crate::told::Told;
 use crate::worker::{Heard, Job};
@@ -48,7 +48,7 @@ pub(super) struct SyncLoop<H> {
     holds: Holds,
     external: External,
     /// None: nothing is seen of other reconcilers here.
-    observer: Option<Observer>,
+    observer: Option<Box<dyn Observer>>,
     held: BTreeSet<String>,
     talk: Talk,
     content: Content,
@@ -91,7 +91,7 @@ impl<H: Hub> SyncLoop<H> {
             None => facts::gather(&context.paths),
             Some(cluster) => {
                 reporter.take_over();
-                cluster.facts.clone()
+                cluster.facts()
             }
         };
         for (name, value) in facts {
@@ -101,10 +101,8 @@ impl<H: Hub> SyncLoop<H> {
             Holds::on(Arc::clone(&context.disk), &context.paths),
             External::on(Arc::clone(&context.disk), &context.paths),
         );
-        let observer = context
-            .cluster
-            .as_ref()
-            .map(|around| Observer::new(around.cluster.client().clone(), around.runtime.clone()));
+        let observer = context.cluster.as_ref().map(|around| around.observer());
+        let doors = context.cluster.as_ref().and_then(|around| around.doors(&context.paths, &context.objects));
         let mut sync_loop = SyncLoop {
             hub: None,
             memory: memory.memory,
@@ -116,7 +114,7 @@ impl<H: Hub> SyncLoop<H> {
             talk: Talk::new(),
             content: Content::default(),
             tasks: Tasks::new(context.cluster.is_some()),
-            sharing: Sharing::default(),
+            sharing: Sharing::new(doors),
             flush_at: None,
             // Time that passed while nobody was here is counted by the hub's.
             holds_at: Some(Instant::now()),

@@ -4,13 +4,14 @@
 
 use std::time::Duration;
 
-use kedge_durable::Ledger;
+use kedge_durable::{Ledger, RealDisk};
 use kedge_model::wire::{
     DesiredState, Digest, Envelope, Generation, MemberAnswer, PollAnswer, PollRequest, Presence, SiteAnswer,
     SiteRequest, Stream, Timestamp,
 };
 use tokio::sync::{Notify, watch};
 
+use super::host::run;
 use super::*;
 use crate::identity::{self, Joined, Stored};
 use crate::link::fake::{Authority, FakeHub, Reply};

@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::put::{PATIENCE, Trouble};
 use super::{ApplyContext, refusal};
 use crate::cluster::ASSIGNMENT;
-use crate::cluster::accounts::{self, ACCOUNT, BINDINGS, SHARED, TO_AGENT, TO_WORKLOAD, WORKLOADS};
 use crate::cluster::metadata::Partial;
 use crate::cluster::request::{Call, METADATA, collection};
 use crate::cluster::retry::persist;
+use crate::content::kubernetes::accounts::{self, ACCOUNT, BINDINGS, SHARED, TO_AGENT, TO_WORKLOAD, WORKLOADS};
 use crate::goal::ObjectGoal;
 use crate::record::Failure;
 

@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::ApplyContext;
 use super::put::PATIENCE;
-use crate::cluster::accounts::{ACCOUNT, BINDINGS};
 use crate::cluster::kinds::Listable;
 use crate::cluster::metadata::{Metadata, Partial, or_default};
 use crate::cluster::request::{ApiError, Call, METADATA_LIST, collection, encode};
 use crate::cluster::retry::persist;
+use crate::content::kubernetes::accounts::{ACCOUNT, BINDINGS};
 use crate::goal::ObjectGoal;
 
 #[derive(Debug, Default, Deserialize)]

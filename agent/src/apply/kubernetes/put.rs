@@ -13,12 +13,12 @@ use super::account::with_way_out;
 use super::fields::{self, Rights};
 use super::ready::{Readiness, ready};
 use super::{ApplyContext, Note, refusal};
-use crate::cluster::accounts;
 use crate::cluster::metadata::Metadata;
 use crate::cluster::request::{ApiError, Call, Refusal, address};
 use crate::cluster::retry::{Backoff, persist};
 use crate::cluster::watches::KindKey;
 use crate::cluster::{ASSIGNMENT, MANAGER};
+use crate::content::kubernetes::accounts;
 use crate::goal::{ObjectGoal, ObjectId, Stage};
 use crate::record::Failure;
 

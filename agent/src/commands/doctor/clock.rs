@@ -4,8 +4,8 @@ use kedge_model::wire::Timestamp;
 
 use super::Finding;
 use crate::commands::output::{duration, time};
-use crate::commands::overview::Hub;
 use crate::link::era::built;
+use crate::overview::Hub;
 
 /// Certificates and times in reports bear this much.
 const TOLERANCE_MS: u64 = 60_000;

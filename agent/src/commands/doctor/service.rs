@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use super::Finding;
 use crate::command;
-use crate::commands::overview::Overview;
 use crate::identity::machine;
+use crate::overview::Overview;
 use crate::paths::Paths;
 
 const UNIT: &str = "kedge-agent.service";

@@ -6,8 +6,9 @@ use std::net::{IpAddr, SocketAddr};
 use kedge_model::wire::Timestamp;
 use serde::Serialize;
 
-use super::super::output::{Table, Time, ago};
-use crate::peers::pods::shown::Pods;
+use super::super::output::{Table, ago};
+use crate::clock::Time;
+use crate::peers::shown::pods::Pods;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "role")]

@@ -2,11 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 use super::*;
-use crate::commands::output::Time;
-use crate::commands::overview::{Cluster, Hold, Warning};
+use crate::clock::Time;
 use crate::commands::sample::{at, fine, interrupted, rolled_back, write};
 use crate::contact::Contact;
 use crate::holds::Writer;
+use crate::overview::{Cluster, Hold, Warning};
 use kedge_model::wire::{ClusterId, Generation, Stream};
 
 fn joined(mut overview: Overview) -> Overview {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 use super::*;
-use crate::commands::output::Time;
+use crate::clock::Time;
 use crate::commands::sample::{at, fine, interrupted, rolled_back, write};
 
 fn told(record: &Record, change: impl FnOnce(&mut Overview)) -> String {

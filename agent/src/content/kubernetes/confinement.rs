@@ -4,8 +4,8 @@
 use kedge_model::kinds::Scope;
 use kedge_model::wire::ApplyParameters;
 
+use super::accounts::{self, ACCOUNT, BINDINGS};
 use super::document::Document;
-use crate::cluster::accounts::{self, ACCOUNT, BINDINGS};
 use crate::goal::Part;
 use crate::record::Failure;
 

@@ -4,7 +4,7 @@
 use kedge_model::kinds::Scope;
 use kedge_model::wire::ApplyParameters;
 
-use crate::cluster::accounts;
+use super::accounts;
 use crate::goal::{ObjectGoal, ObjectTerms, Part};
 use crate::record::{Record, Running, Transaction};
 use crate::step::Step;

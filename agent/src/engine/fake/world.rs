@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_model::wire::Digest;
 
-use crate::apply::{DebPlan, DebWish};
 use crate::goal::{ObjectGoal, ObjectId, Owner};
 use crate::observed::{Account, DebState, ObjectState, Observed, PathState, Subjects, UnitState, UserState};
+use crate::plan::debs::{DebPlan, DebWish};
 use crate::record::{DebOriginal, Failure};
 use crate::step::{DebInstall, DebRemove, DebsStep, Step};
 

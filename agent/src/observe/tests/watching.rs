@@ -11,8 +11,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{broadcast, watch};
 
-use super::super::{NOT_OBSERVED, Observed, Observer, PLATFORM_SOURCE};
+use super::super::{NOT_OBSERVED, Observer, PLATFORM_SOURCE};
 use super::*;
+use crate::external::ObserverReport;
 
 const NOW: Timestamp = Timestamp(1_794_830_400_000);
 const FLUX: &str = "/apis/source.toolkit.fluxcd.io";
@@ -188,7 +189,11 @@ fn state(kind: &str, platform: bool) -> DesiredState {
 }
 
 /// Waits until what is observed is as the test wants it.
-async fn until(observer: &mut Observer, state: &DesiredState, fits: impl Fn(&Observed) -> bool) -> Observed {
+async fn until(
+    observer: &mut Observer,
+    state: &DesiredState,
+    fits: impl Fn(&ObserverReport) -> bool,
+) -> ObserverReport {
     let waiting = async {
         loop {
             let seen = observer.observed(state, |_| None, NOW);
@@ -201,7 +206,7 @@ async fn until(observer: &mut Observer, state: &DesiredState, fits: impl Fn(&Obs
     tokio::time::timeout(Duration::from_secs(20), waiting).await.unwrap()
 }
 
-fn condition_of(seen: &Observed) -> Option<&Condition> {
+fn condition_of(seen: &ObserverReport) -> Option<&Condition> {
     seen.sightings["app"].as_ref().map(|sighting| &sighting.condition)
 }
 

@@ -16,9 +16,10 @@ use super::super::dial::{self, Line};
 use super::super::listener::{self, Asked, Door, Guard};
 use super::super::pods::NodeContent;
 use super::super::pods::known::Known;
-use super::super::pods::mirror::{Lacks, MirrorError, sentence};
-use super::super::pods::shown::Pods;
+use super::super::pods::mirror::{Lacks, MirrorError};
+use super::super::shown::pods::Pods;
 use super::{CacheKey, Has, Keep, PORT};
+use crate::causes::chain;
 use crate::swarm::Server;
 
 /// What it is told by its pod's manifest.
@@ -166,8 +167,8 @@ impl Follower<'_> {
             Ok(lacks) => show(self.content, Some(address), Some(lacks), None, false),
             Err(error) => {
                 let lied = matches!(error, MirrorError::Misbehaved(_));
-                tracing::debug!(%address, error = sentence(&error), "not all can be kept; trying again");
-                show(self.content, Some(address), None, Some(sentence(&error)), lied);
+                tracing::debug!(%address, error = chain(&error), "not all can be kept; trying again");
+                show(self.content, Some(address), None, Some(chain(&error)), lied);
             }
         }
     }

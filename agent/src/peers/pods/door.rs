@@ -14,7 +14,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::Instant;
 
 use super::super::listener::{self, Asked, Door, Guard};
-use super::shown::Pods;
+use super::super::shown::pods::Pods;
 use crate::clock::{Clock as _, SystemClock};
 use crate::cluster::lease::Offer;
 use crate::link::HubLink;

@@ -11,9 +11,10 @@ use kedge_model::wire::BlobRef;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::super::shown::pods::Pods;
 use super::known::{self, Known, KnownError};
 use super::leader::{Fault, Leader};
-use super::shown::Pods;
+use crate::causes::chain;
 use crate::cluster::lease::{Offer, Standing};
 use crate::cluster::secret_ledger::SecretStore;
 use crate::link::{Backoff, FetchError};
@@ -98,7 +99,7 @@ impl NodeContent {
                     address: offer.as_ref().map(|offer| offer.address),
                     lacks: lacks.map(|lacks| lacks.blobs),
                     bytes: lacks.map_or(0, |lacks| lacks.bytes),
-                    trouble: error.map(sentence),
+                    trouble: error.map(|error| chain(error)),
                     lied: matches!(error, Some(MirrorError::Misbehaved(_))),
                 }
                 .show(&self.paths);
@@ -116,7 +117,7 @@ impl NodeContent {
                         rest(LEFT_ALONE, standing.wait_for(another)).await
                     }
                     fetched => {
-                        let error = fetched.err().as_ref().map(sentence);
+                        let error = fetched.err().map(|error| chain(&error));
                         tracing::debug!(address = %offer.address, error, "this node isn't ready to take over yet; trying again");
                         rest(backoff.next(rand::random_range(0.0..1.0)), standing.changed()).await
                     }
@@ -208,9 +209,4 @@ fn address_of(standing: &Standing) -> Option<SocketAddr> {
 /// At most so long. False: nobody tells any more.
 async fn rest<T>(most: Duration, news: impl Future<Output = Result<T, watch::error::RecvError>>) -> bool {
     !matches!(tokio::time::timeout(most, news).await, Ok(Err(_)))
-}
-
-pub(in super::super) fn sentence(error: &MirrorError) -> String {
-    use std::error::Error as _;
-    error.source().map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
 }

@@ -13,8 +13,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::super::dial;
+use super::super::shown::pods::Pods;
 use super::super::tests::{PACKAGE, press, state, within};
-use super::shown::Pods;
 use super::*;
 use crate::clock::SystemClock;
 use crate::cluster::lease::{Offer, Standing};

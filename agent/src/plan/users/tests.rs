@@ -5,9 +5,9 @@ use std::path::Path;
 use kedge_model::wire::Digest;
 
 use super::*;
-use crate::apply::DebPlan;
 use crate::goal::{FileGoal, FolderGoal, Owner, Part};
 use crate::observed::{Observed, UserState};
+use crate::plan::debs::DebPlan;
 use crate::plan::tests::running;
 use crate::plan::{Others, namespaces};
 use crate::record::{Original, Record, Running};

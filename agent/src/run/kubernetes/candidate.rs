@@ -10,7 +10,8 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::watch;
 
 use super::super::RunError;
-use super::{LEASE, NAMESPACE, Settings};
+use super::super::mode::{ClusterSettings, LEASE};
+use super::NAMESPACE;
 use crate::cluster::lease::{self, Gate, Offer, Place, Standing};
 use crate::cluster::secret_ledger::{SecretStore, Secrets};
 use crate::cluster::{Cluster, ClusterError};
@@ -32,7 +33,7 @@ const STACK: usize = 512 * 1024;
 
 impl LeaseCandidate {
     /// Connects, and tries to get the Lease from now on.
-    pub(super) fn start(settings: &Settings) -> Result<LeaseCandidate, RunError> {
+    pub(super) fn start(settings: &ClusterSettings) -> Result<LeaseCandidate, RunError> {
         let (gate, (stop, stopped)) = (Arc::new(Gate::default()), watch::channel(false));
         let (tell, standing) = watch::channel(Standing::By { holder: None, offer: None });
         let (offer, offered) = watch::channel(None);
@@ -88,7 +89,7 @@ impl Drop for LeaseCandidate {
     }
 }
 
-impl Settings {
+impl ClusterSettings {
     fn place(&self, cluster: &Cluster, offer: watch::Receiver<Option<Offer>>) -> Place {
         let host = || nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok());
         // A kubeconfig's context mostly says `default`, which is nobody's.
@@ -124,6 +125,8 @@ fn said(name: &str) -> Option<String> {
 
 impl From<ClusterError> for RunError {
     fn from(error: ClusterError) -> RunError {
-        RunError::Cluster(error)
+        let hint = matches!(error, ClusterError::Pod(_))
+            .then_some("run it as a pod with a service account, or give --kubeconfig");
+        RunError::Cluster { what: "the cluster can't be reached", source: error.into(), hint }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::super::RunError;
 use super::candidate::LeaseCandidate;
-use crate::cluster::asking;
+use crate::cluster::asking::{self, AskError};
 
 pub(super) struct ClusterFacts {
     /// The uid of its namespace `kube-system`: it has none of its own, and this one is made once.
@@ -25,10 +25,11 @@ pub(super) async fn gather(candidate: &LeaseCandidate) -> Result<ClusterFacts, R
         let system = asking::get(&client, "/api/v1/namespaces/kube-system", LIMIT).await?;
         let version = asking::get(&client, "/version", LIMIT).await.ok();
         let nodes = asking::get(&client, NODES, LIMIT).await.ok();
-        Ok((system, version, nodes))
+        Ok::<_, AskError>((system, version, nodes))
     });
+    let which = |error| RunError::cluster("the cluster doesn't say which one it is", error);
     let gone = |error: tokio::task::JoinError| RunError::Begin(std::io::Error::other(error));
-    let (system, version, nodes) = asked.await.map_err(gone)?.map_err(RunError::Facts)?;
+    let (system, version, nodes) = asked.await.map_err(gone)?.map_err(which)?;
     let id = system["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
     let mut facts = BTreeMap::from([("agentVersion", env!("CARGO_PKG_VERSION").to_owned())]);
     let version = version.and_then(|version| Some(version["gitVersion"].as_str()?.to_owned()));

@@ -11,20 +11,20 @@ use kedge_model::wire::{BlobRef, DesiredState, Digest, Generation, Packages, Pac
 use kedge_status::Severity;
 use tokio::time::Instant;
 
-use super::super::host::chain;
 use super::super::hub::{Hub, Pending};
 use super::super::runtime::AgentRuntime;
+use super::super::surroundings::Nearby;
 use super::SyncLoop;
+use crate::causes::chain;
 use crate::desired::Memory;
 use crate::link::{Backoff, FetchError, Next};
-use crate::metrics::tally::{self, Counted};
 use crate::objects::Objects;
 use crate::objects::collect::free;
 use crate::peers::Content as FromPeers;
-use crate::peers::caches::Caches;
 use crate::record::{Failure, Record};
 use crate::records;
 use crate::swarm::SwarmError;
+use crate::tally::{self, Counted};
 use crate::worker::{Job, Wish};
 
 #[derive(Default)]
@@ -206,7 +206,7 @@ impl<H: Hub> SyncLoop<H> {
 
     fn begin_fetch(&mut self, whose: Whose, blobs: Vec<BlobRef>) {
         let Some(hub) = self.hub.clone() else { return };
-        let (peers, caches) = (self.sharing.content(), self.sharing.caches());
+        let (peers, nearby) = (self.sharing.content(), self.sharing.nearby());
         let objects = self.context.objects.clone();
         let (count, bytes) = (blobs.len(), blobs.iter().map(|blob| blob.size).sum::<u64>());
         match &whose {
@@ -216,7 +216,7 @@ impl<H: Hub> SyncLoop<H> {
         self.content.fetching = Some(whose.clone());
         self.content.fetch.begin(async move {
             for blob in &blobs {
-                if let Err(error) = fetch(&*hub, (peers.as_ref(), caches.as_ref()), blob, &objects).await {
+                if let Err(error) = fetch(&*hub, (peers.as_ref(), nearby.as_deref()), blob, &objects).await {
                     return Fetched { whose, result: Err(error) };
                 }
             }
@@ -273,12 +273,12 @@ impl<H: Hub> SyncLoop<H> {
 /// From a cache of the own cluster that has it, from peers if somebody has it or fetches it, else from the hub.
 async fn fetch<H: Hub>(
     hub: &H,
-    (peers, caches): (Option<&FromPeers>, Option<&Caches>),
+    (peers, nearby): (Option<&FromPeers>, Option<&dyn Nearby>),
     blob: &BlobRef,
     objects: &Objects,
 ) -> Result<(), FetchError> {
-    if let Some(caches) = caches {
-        match caches.fetch(blob, objects).await {
+    if let Some(nearby) = nearby {
+        match nearby.fetch(blob, objects).await {
             Ok(true) => return Ok(()),
             Ok(false) | Err(SwarmError::Nobody(_)) => {}
             Err(SwarmError::Disk(error)) => return Err(error),

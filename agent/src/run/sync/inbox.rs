@@ -8,11 +8,11 @@ use kedge_model::wire::{Envelope, KeySet, Membership, Payload, PollAnswer};
 use kedge_status::Severity;
 use tokio::time::Instant;
 
-use super::super::host::chain;
 use super::super::hub::Hub;
 use super::super::runtime::AgentRuntime;
 use super::SyncLoop;
 use crate::airgap::inbox::Inbox;
+use crate::causes::chain;
 
 /// A disk that is full may have room again.
 const AGAIN: Duration = Duration::from_secs(30);

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use kedge_model::wire::Timestamp;
 use kedge_status::Severity;
 
-use super::super::host::chain;
 use super::super::hub::Hub;
 use super::super::runtime::instant;
+use super::super::surroundings::Observer;
 use super::SyncLoop;
+use crate::causes::chain;
 use crate::external::{self, Sightings};
-use crate::observe::Observer;
 use crate::record::Record;
 use crate::told::Told;
 
@@ -18,7 +18,7 @@ use crate::told::Told;
 const PLATFORM_FACT: &str = "platformSource";
 
 /// Until the observer, where there is one, has something new to say.
-pub(super) async fn next(observer: &mut Option<Observer>) {
+pub(super) async fn next(observer: &mut Option<Box<dyn Observer>>) {
     match observer {
         Some(observer) => observer.next().await,
         None => std::future::pending().await,
@@ -73,7 +73,7 @@ impl<H: Hub> SyncLoop<H> {
         };
         observer.follow(state);
         let running = |assignment: &str| self.reporter.running(assignment).map(|(key, _)| key);
-        let seen = observer.observed(state, running, self.context.clock.now());
+        let seen = observer.report(state, &running, self.context.clock.now());
         if let Some(platform) = &seen.platform {
             self.reporter.fact(PLATFORM_FACT, platform);
         }

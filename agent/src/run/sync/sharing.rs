@@ -8,15 +8,14 @@ use kedge_model::wire::{Envelope, Generation, Heads, PollAnswer};
 use kedge_status::Severity;
 use tokio::time::Instant;
 
-use super::super::host::chain;
 use super::super::hub::Hub;
 use super::super::runtime::AgentRuntime;
+use super::super::surroundings::{Doors, Nearby};
 use super::SyncLoop;
-use super::content::{named, named_blobs};
+use super::content::named_blobs;
+use crate::causes::chain;
 use crate::contact::Contact;
 use crate::desired::Accepted;
-use crate::peers::caches::{CacheDoor, CacheKey, Caches};
-use crate::peers::pods::PodDoor;
 use crate::peers::{Content, News, Own, Peers, Place};
 
 #[derive(Default)]
@@ -29,10 +28,8 @@ pub(super) struct Sharing {
     sealed: Option<(Heads, Envelope)>,
     /// Those that came since the start.
     key_sets: Vec<Envelope>,
-    /// For the cluster's other pods.
-    door: Option<PodDoor>,
-    /// For the caches on its nodes.
-    cache_door: Option<CacheDoor>,
+    /// For the cluster's other pods; none on a host, and where nobody is let in.
+    doors: Option<Box<dyn Doors>>,
 }
 
 /// A transaction tells several things; they go together.
@@ -41,6 +38,10 @@ const GATHER: Duration = Duration::from_millis(500);
 const MAX_KEY_SETS: usize = 64;
 
 impl Sharing {
+    pub(super) fn new(doors: Option<Box<dyn Doors>>) -> Sharing {
+        Sharing { doors, ..Sharing::default() }
+    }
+
     pub(super) fn soon(&mut self) {
         if self.site.is_some() {
             self.at.get_or_insert_with(|| Instant::now() + GATHER);
@@ -57,8 +58,8 @@ impl Sharing {
     }
 
     /// For downloads too, in a cluster.
-    pub(super) fn caches(&self) -> Option<Caches> {
-        self.cache_door.as_ref().map(CacheDoor::caches)
+    pub(super) fn nearby(&self) -> Option<Arc<dyn Nearby>> {
+        self.doors.as_ref().and_then(|doors| doors.nearby())
     }
 
     /// New keys, as they were signed.
@@ -107,37 +108,11 @@ impl<H: Hub> SyncLoop<H> {
         self.sharing.peers = Some(Peers::start(place, own));
     }
 
-    /// Tells the pods that stand by and the caches what they may have; opens the doors for them where there are none yet.
+    /// Tells the cluster's other pods what they may have.
     pub(super) fn offer(&mut self) {
-        self.offer_to_caches();
-        if self.sharing.door.is_none() {
-            let pod = self.context.cluster.as_ref().and_then(|around| around.pod.clone());
-            let link = self.hub.as_ref().and_then(|hub| hub.line());
-            let (Some(pod), Some(link)) = (pod, link) else { return };
-            self.sharing.door = Some(PodDoor::open(pod, link, &self.context.paths, &self.context.objects));
-        }
-        if let Some(door) = &self.sharing.door {
-            door.name(named(&self.memory).collect());
-        }
-    }
-
-    fn offer_to_caches(&mut self) {
-        let Some(around) = self.context.cluster.as_ref() else { return };
-        if self.sharing.cache_door.is_none() {
-            let Some(pod) = &around.pod else { return };
-            let (cluster, runtime, namespace) =
-                (around.cluster.clone(), around.runtime.clone(), around.namespace.clone());
-            // Its requests run where those to the API server do.
-            let key = move || {
-                let (cluster, namespace) = (cluster.clone(), namespace.clone());
-                let asked = runtime.spawn(async move { CacheKey::of_cluster(&cluster, &namespace).await });
-                async move { asked.await.map_err(|error| error.to_string())?.map_err(|error| chain(&error)) }
-            };
-            self.sharing.cache_door = Some(CacheDoor::open(pod.ip, key, &self.context.paths, &self.context.objects));
-        }
-        if let Some(door) = &self.sharing.cache_door {
-            door.name(named_blobs(&self.memory));
-        }
+        let Some(doors) = &mut self.sharing.doors else { return };
+        let link = self.hub.as_ref().and_then(|hub| hub.line());
+        doors.offer(link, named_blobs(&self.memory).collect());
     }
 
     /// None: there are no peers.

@@ -9,12 +9,12 @@ use std::time::Duration;
 use kedge_model::wire::{Envelope, Heads, PollAnswer};
 use tokio::time::Instant;
 
-use super::super::host::chain;
 use super::super::hub::{Hub, Pending};
 use super::super::runtime::AgentRuntime;
 use super::SyncLoop;
+use crate::causes::chain;
 use crate::link::{Backoff, LinkError, Next, Pace};
-use crate::metrics::tally::{self, Counted};
+use crate::tally::{self, Counted};
 
 pub(super) struct Talk {
     pub poll: Pending<Polled>,

@@ -8,10 +8,10 @@ use kedge_model::wire::{DesiredState, Entry, Generation, Mode, Sequence};
 use kedge_status::{Condition, Severity};
 use tokio::time::Instant;
 
-use super::super::host::chain;
 use super::super::hub::Hub;
 use super::super::runtime::{AgentRuntime, instant};
 use super::SyncLoop;
+use crate::causes::chain;
 use crate::engine::Desired;
 use crate::record::Record;
 use crate::records::{self, Records};

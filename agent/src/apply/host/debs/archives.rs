@@ -13,8 +13,8 @@ use super::resolve::{Change, Stand};
 use super::stanza::Stanza;
 use super::status::Status;
 use super::{Debs, on_disk};
-use crate::apply::DebWish;
 use crate::objects::digest_of;
+use crate::plan::debs::DebWish;
 use crate::record::Failure;
 use crate::trace::Tracer;
 

@@ -11,7 +11,7 @@ use super::resolve::{self, Change, Stand};
 use super::simulation::Simulation;
 use super::status::{Of, Status};
 use super::{Debs, conffile};
-use crate::apply::{DebPlan, DebWish};
+use crate::plan::debs::{DebPlan, DebWish};
 use crate::record::{DebOriginal, Failure};
 use crate::step::{DebInstall, DebRemove, DebsStep, FileBefore};
 use crate::trace::{Tracer, shorten};

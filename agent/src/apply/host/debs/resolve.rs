@@ -10,8 +10,8 @@ use super::apt::{Ask, Exact, is_name};
 use super::simulation::Simulation;
 use super::status::Status;
 use super::version::{compare, is_version};
-use crate::apply::DebWish;
 use crate::observed::DebState;
+use crate::plan::debs::DebWish;
 use crate::record::Failure;
 use crate::trace::shorten;
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use kedge_model::wire::{BlobRef, DesiredState};
 use tokio::time::Instant;
 
-use super::super::super::host::chain;
 use super::super::super::hub::Hub;
 use super::super::SyncLoop;
 use super::Whose;
+use crate::causes::chain;
 use crate::link::FetchError;
 use crate::objects::Objects;
 

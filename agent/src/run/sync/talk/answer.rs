@@ -3,10 +3,10 @@
 use kedge_model::wire::{PollAnswer, Timestamp};
 use kedge_status::Severity;
 
-use super::super::super::host::chain;
 use super::super::super::hub::Hub;
 use super::super::super::runtime::AgentRuntime;
 use super::super::SyncLoop;
+use crate::causes::chain;
 use crate::contact::Contact;
 use crate::desired::Accepted;
 use crate::link::{LinkError, Next};

@@ -8,8 +8,8 @@ use kedge_model::kinds::{HostNamespace, Limits};
 use kedge_model::wire::Packages;
 use nix::unistd::{Group, User};
 
+use super::super::package::{Package, disk};
 use super::Making;
-use super::package::{Package, disk};
 use crate::bind::yaml::bind_yaml;
 use crate::goal::{FileGoal, FolderGoal, HostFacts, Part};
 use crate::record::Failure;

@@ -5,8 +5,8 @@ use kedge_host_policy::judge::Judgement;
 use kedge_model::kinds::{ArtifactSource, FileEntry, HealthProbe, HostWorkload};
 use kedge_model::wire::{BlobRef, Digest};
 
+use super::super::package::{MAX_TEXT, Package, disk};
 use super::Making;
-use super::package::{MAX_TEXT, Package, disk};
 use crate::bind::{Names, bind};
 use crate::goal::{ArtifactGoal, Check, FileGoal, Part, Probe};
 use crate::record::Failure;

@@ -1,7 +1,7 @@
 //! The platform configuration: its files as the package has them, bound, below the assignment's own folder.
 
+use super::super::package::{Package, disk};
 use super::Making;
-use super::package::{Package, disk};
 use crate::bind::Names;
 use crate::bind::environment::bind_environment;
 use crate::bind::yaml::bind_yaml;

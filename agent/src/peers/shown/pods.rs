@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use kedge_model::wire::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::super::shown::{end, read, write};
+use super::{end, read, write};
 use crate::paths::Paths;
 
 /// As this pod knows them.

@@ -1,26 +1,27 @@
 //! What this host knows about itself, gathered from its ledgers without the daemon and without a network. One part that can't be
-//! read stands for itself only. `status`, `why` and the commands that take an assignment's name read it; it writes nothing.
+//! read stands for itself only. `status`, `why`, the commands that take an assignment's name and `metrics` read it; it writes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::PathBuf;
 
 use kedge_durable::RealDisk;
 use kedge_model::wire::{ClusterId, Generation, Membership, Mode, PackagesKey, Stream, Timestamp};
 use kedge_status::{Condition, Report, Severity};
 use serde::{Serialize, Serializer};
 
-use super::daemon;
-use super::error::CommandError;
-use super::output::Time;
 use crate::alive::Standby;
+use crate::causes::chain;
+use crate::clock::Time;
 use crate::contact::Contact;
+use crate::daemon;
 use crate::desired::Memory;
 use crate::holds::{Elsewhere, Held, Holds, Writer};
 use crate::identity::Identity;
 use crate::paths::Paths;
 use crate::peers::shown::Shown;
 use crate::record::{FailedAttempt, Record};
-use crate::records::Records;
+use crate::records::{Records, RecordsError};
 use crate::report;
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -134,23 +135,41 @@ pub struct Warning {
     pub since: Time,
 }
 
+/// Why nothing can be known.
+#[derive(Debug, thiserror::Error)]
+pub enum OverviewError {
+    #[error("{0} can't be read: only root may")]
+    Forbidden(PathBuf),
+    #[error("{path} can't be read")]
+    Folder { path: PathBuf, source: io::Error },
+    #[error("what was done on this host can't be read")]
+    Records(#[source] RecordsError),
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("there is no assignment `{name}` on this host")]
+pub struct UnknownAssignment {
+    pub name: String,
+    pub known: Vec<String>,
+}
+
 impl Overview {
     /// An error only when nothing at all can be read: the folder is another user's.
-    pub fn read(paths: &Paths) -> Result<Overview, CommandError> {
+    pub fn read(paths: &Paths) -> Result<Overview, OverviewError> {
         let state = paths.state();
         match std::fs::read_dir(&state) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Err(CommandError::NeedsRoot { what: state.display().to_string() });
+                return Err(OverviewError::Forbidden(state));
             }
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(CommandError::File { path: state, action: "read", source: error });
+                return Err(OverviewError::Folder { path: state, source: error });
             }
             _ => {}
         }
         let mut overview =
             Overview { hub: Contact::read(paths).into(), is_host: paths.is_host(), ..Overview::default() };
-        (overview.records, overview.unreadable) = Records::read_all(&RealDisk, paths)
-            .map_err(|error| CommandError::failed("what was done on this host can't be read", error))?;
+        (overview.records, overview.unreadable) =
+            Records::read_all(&RealDisk, paths).map_err(OverviewError::Records)?;
         overview.daemon = daemon::holder(paths);
         if let Some(shown) = overview.daemon.and_then(|_| Shown::read(paths)) {
             overview.hub.via = overview.hub.error.as_ref().and_then(|_| Some(shown.via()?.title()));
@@ -165,13 +184,13 @@ impl Overview {
     }
 
     /// The name as this host calls it: also `<cluster type>/<name>`, as the hub writes it.
-    pub fn find(&self, name: &str) -> Result<&Assignment, CommandError> {
+    pub fn find(&self, name: &str) -> Result<&Assignment, UnknownAssignment> {
         let own_type = self.cluster.as_ref().and_then(|cluster| cluster.stream.as_ref());
         let short = match name.split_once('/') {
             Some((kind, short)) if own_type.is_some_and(|stream| stream.cluster_type == kind) => short,
             _ => name,
         };
-        let unknown = || CommandError::UnknownAssignment {
+        let unknown = || UnknownAssignment {
             name: name.to_owned(),
             known: self.assignments.iter().map(|assignment| assignment.name.clone()).collect(),
         };
@@ -249,13 +268,7 @@ impl Overview {
         match read {
             Ok(value) => Some(value),
             Err(error) => {
-                let mut text = error.to_string();
-                let mut cause = error.source();
-                while let Some(error) = cause {
-                    text = format!("{text}: {error}");
-                    cause = error.source();
-                }
-                self.unreadable.push(text);
+                self.unreadable.push(chain(&error));
                 None
             }
         }

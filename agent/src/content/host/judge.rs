@@ -4,8 +4,8 @@ use kedge_host_policy::judge::{self, DebFile, Entry, Judgement, Refused};
 use kedge_host_policy::namespace;
 use kedge_model::kinds::{Deb, FileEntry, HostWorkload};
 
+use super::super::package::Package;
 use super::Making;
-use super::package::Package;
 use crate::goal::DebGoal;
 use crate::record::Failure;
 

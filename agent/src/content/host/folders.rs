@@ -6,7 +6,7 @@ use kedge_host_policy::path::is_below;
 
 use super::Making;
 use crate::goal::FolderGoal;
-use crate::plan::subjects::above;
+use crate::paths::above;
 
 impl Making<'_> {
     pub fn add_folders(&mut self) {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use kedge_host_policy::judge::Judgement;
 use kedge_model::kinds::{Deb, HostWorkload};
 
+use super::super::package::Package;
 use super::Making;
-use super::package::Package;
 use crate::command;
 use crate::goal::DebGoal;
 use crate::record::Failure;
