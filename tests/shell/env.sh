@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Where things are kept between runs, and how a missing program is had. Sourced by up, tests/run, tests/bench and .ci/run.
+# Where things are kept between runs, and how a missing program is installed. Sourced by up, tests/run, tests/bench and .ci/run.
 
 # The caller may run without a HOME; a tilde then means what the password file says.
 export HOME="${HOME:-$(cd ~ && pwd)}"
@@ -29,7 +29,7 @@ need() {
     say "Installing $* (for $program)"
     local log="$KEDGE_CACHE/apt.log"
     if ! install_packages "$@" >"$log" 2>&1; then
-        say "  apt-get failed; its words are in $log"
+        say "  apt-get failed; its output is in $log"
         return 1
     fi
     command -v "$program" >/dev/null
@@ -44,8 +44,8 @@ install_packages() {
 # Cargo and a linker; without them there is nothing to run.
 need_rust() {
     command -v cargo >/dev/null || PATH="$HOME/.cargo/bin:$PATH"
-    command -v cargo >/dev/null || die 1 "cargo isn't here. Install Rust from https://rustup.rs and try again."
-    need cc gcc libc6-dev || die 1 "there is no C compiler to link with. Install one: sudo apt-get install gcc libc6-dev"
+    command -v cargo >/dev/null || die 1 "cargo isn't installed. Install Rust from https://rustup.rs and try again."
+    need cc gcc libc6-dev || die 1 "there is no C compiler, and Rust needs one to link. Install one: sudo apt-get install gcc libc6-dev"
 }
 
 now_ms() {

@@ -21,7 +21,7 @@ need_gitea() {
         flock 7
         if [[ ! -x $home/gitea ]]; then build_gitea "$home"; fi
     ) 7>"$KEDGE_CACHE/programs/.gitea.lock" || {
-        why="Gitea doesn't build here; the words of Go are in $KEDGE_CACHE/gitea.log"
+        why="Gitea doesn't build here; the output of Go is in $KEDGE_CACHE/gitea.log"
         return 1
     }
     export KEDGE_GITEA=$home
@@ -36,9 +36,9 @@ need_axe() {
     local home=$KEDGE_CACHE/programs/axe-core-$axe_version
     export KEDGE_AXE=$home/package/axe.min.js
     if [[ -f $KEDGE_AXE ]]; then return 0; fi
-    why="axe-core $axe_version can't be fetched (npm pack); the words of npm are in $KEDGE_CACHE/axe.log"
+    why="axe-core $axe_version can't be fetched (npm pack); the output of npm is in $KEDGE_CACHE/axe.log"
     need npm npm || {
-        why="npm isn't here and can't be installed (axe-core comes with it)"
+        why="npm isn't installed and can't be installed here (it provides axe-core)"
         return 1
     }
     mkdir -p "$home.part"
@@ -62,18 +62,18 @@ need_openapi() {
     if [[ -f $home/complete ]]; then return 0; fi
     unset KEDGE_OPENAPI
     need npm npm || {
-        why="npm isn't here and can't be installed (a linter of OpenAPI and a generator of clients come with it)"
+        why="npm isn't installed and can't be installed here (it provides a linter for OpenAPI and a generator of clients)"
         return 1
     }
     mkdir -p "$KEDGE_CACHE/programs"
     (
         flock 7
         if [[ ! -f $home/complete ]]; then
-            say "Fetching a linter of OpenAPI and a generator of clients, once (1 minute; into $home)"
+            say "Fetching a linter for OpenAPI and a generator of clients, once (1 minute; into $home)"
             fetch_openapi "$module" "$home" >"$KEDGE_CACHE/openapi.log" 2>&1
         fi
     ) 7>"$KEDGE_CACHE/programs/.openapi.lock" || {
-        why="the linter of OpenAPI can't be fetched (npm ci); the words of npm are in $KEDGE_CACHE/openapi.log"
+        why="the linter for OpenAPI can't be fetched (npm ci); the output of npm is in $KEDGE_CACHE/openapi.log"
         return 1
     }
     export KEDGE_OPENAPI=$home
@@ -93,7 +93,7 @@ need_postgres() {
     # Debian keeps these programs off the path, so what counts is the second look.
     need initdb postgresql || true
     has_postgres || {
-        why="PostgreSQL isn't here and can't be installed (Debian's package postgresql)"
+        why="PostgreSQL isn't installed and can't be installed here (Debian's package postgresql)"
         return 1
     }
 }
@@ -103,7 +103,7 @@ has_postgres() { command -v initdb >/dev/null || compgen -G '/usr/lib/postgresql
 # need_prometheus: true when the program is there, or could be installed. When not, `why` says so.
 need_prometheus() {
     need prometheus prometheus || {
-        why="Prometheus isn't here and can't be installed (Debian's package prometheus)"
+        why="Prometheus isn't installed and can't be installed here (Debian's package prometheus)"
         return 1
     }
 }
@@ -116,7 +116,7 @@ debian_recipe=1
 need_debian() {
     local home=$KEDGE_CACHE/programs/debian-bookworm-$debian_recipe
     need systemd-nspawn systemd-container && need debootstrap debootstrap && need mkfs.ext4 e2fsprogs || {
-        why="systemd-nspawn, debootstrap or mkfs.ext4 isn't here and can't be installed"
+        why="systemd-nspawn, debootstrap or mkfs.ext4 isn't installed and can't be installed here"
         return 1
     }
     mkdir -p "$KEDGE_CACHE/programs"
@@ -124,7 +124,7 @@ need_debian() {
         flock 7
         if [[ ! -f $home/ansible.img ]]; then build_debian "$home"; fi
     ) 7>"$KEDGE_CACHE/programs/.debian.lock" || {
-        why="a Debian host can't be made here; the words of debootstrap are in $KEDGE_CACHE/debian.log"
+        why="the disk of a Debian host can't be created here; the output of debootstrap is in $KEDGE_CACHE/debian.log"
         return 1
     }
     export KEDGE_DEBIAN=$home
@@ -133,7 +133,7 @@ need_debian() {
 # build_debian FOLDER: from Debian's mirror, once.
 build_debian() {
     local home=$1 part=$1.part tree=$1.part/tree
-    say "Making the disk of a Debian host, once (2 minutes; into $home)"
+    say "Creating the disk of a Debian host, once (2 minutes; into $home)"
     rm -rf "$part"
     {
         mkdir -p "$part"
@@ -164,7 +164,7 @@ make_disk() {
 need_go() {
     command -v go >/dev/null || PATH="/usr/local/go/bin:$PATH"
     command -v go >/dev/null || {
-        why="Go isn't here ($1 is built with it)"
+        why="Go isn't installed, and $1 is built with it"
         return 1
     }
 }
@@ -174,7 +174,7 @@ need_go() {
 need_kubernetes() {
     local home
     need etcd etcd-server || {
-        why="etcd isn't here and can't be installed (Debian's package etcd-server)"
+        why="etcd isn't installed and can't be installed here (Debian's package etcd-server)"
         return 1
     }
     export KEDGE_KUBERNETES=${KUBEBUILDER_ASSETS:-}
@@ -202,7 +202,7 @@ need_flux() {
 need_renderers() {
     local home
     need bwrap bubblewrap || {
-        why="bubblewrap isn't here and can't be installed (Debian's package bubblewrap)"
+        why="bubblewrap isn't installed and can't be installed here (Debian's package bubblewrap)"
         return 1
     }
     need_built kustomize kustomize "1 minute" || return 1
@@ -236,7 +236,7 @@ need_built() {
             build_module "$module" "$home" "$version" >"$log" 2>&1
         fi
     ) 7>"$KEDGE_CACHE/programs/.$1.lock" || {
-        why="$name doesn't build here; the words of Go are in $log"
+        why="$name doesn't build here; the output of Go is in $log"
         return 1
     }
 }

@@ -20,7 +20,7 @@ build() {
     say "Building the tests (${last[build]:+last time $(human "${last[build]}"); }into $CARGO_TARGET_DIR)"
     # The programs too: tests start them, and some are of a package that has no tests/ folder.
     (cd "$root" && cargo build --workspace --bins --tests --message-format=json-render-diagnostics) \
-        </dev/null 9>&- >"$work/build.json" || die 1 "the tests don't build."
+        </dev/null 9>&- >"$work/build.json" || die 1 "the tests don't build; see the output of cargo above."
     last[build]=$(($(now_ms) - began))
     say "Built in $(human "${last[build]}")"
 }
@@ -67,10 +67,10 @@ add() {
 skip() {
     if is_strict && ! may_skip "${id[$2]}"; then
         failed[$1]=$((${failed[$1]:-0} + 1))
-        failures+=("$1 $2 it was skipped ($3), and tests/shell/skips doesn't name it: let it run in the suite that has what it needs (tests/shell/suites.sh)")
+        failures+=("$1 $2 it was skipped ($3), and tests/shell/skips doesn't list it: move it to a suite that has what it needs (tests/shell/suites.sh)")
         [[ -e $work/$2.log ]] || : >"$work/$2.log"
         clear_line
-        say "FAILED ${id[$2]}: skipped, and tests/shell/skips doesn't name it"
+        say "FAILED ${id[$2]}: it was skipped, and tests/shell/skips doesn't list it"
         return
     fi
     skips+=("${id[$2]}: $3")
@@ -107,7 +107,7 @@ run_suites() {
         if [[ -n ${reasons[$name]} ]]; then
             skip "$name" "$test" "${reasons[$name]}"
         elif [[ -n ${ignored[${id[test]}]:-} ]]; then
-            skip "$name" "$test" "it is marked #[ignore]; a measurement is for ./tests/bench"
+            skip "$name" "$test" "it is marked #[ignore]; measurements belong in ./tests/bench"
         else
             queue+=("$test")
             continue
@@ -127,7 +127,7 @@ run_suites() {
         [[ -n ${tests_of[$name]:-} ]] || continue
         say "$name: ${passed[$name]:-0} passed, ${failed[$name]:-0} failed, ${skipped[$name]:-0} skipped"
     done
-    if [[ -n ${tests_of[${names[0]}]:-} ]] || ((${#names[@]} > 1)); then say "in $(human $(($(now_ms) - began)))"; fi
+    if [[ -n ${tests_of[${names[0]}]:-} ]] || ((${#names[@]} > 1)); then say "took $(human $(($(now_ms) - began)))"; fi
 }
 
 # Starts the first of the queue whose suite has a place, if the machine has one; false: not now.
@@ -216,7 +216,7 @@ judge() {
         fi
         return
     fi
-    if ((code == 124)); then why="no end after $limit s"; fi
+    if ((code == 124)); then why="it didn't end within $limit s"; fi
     if ((code > 128)); then why="killed by SIG$(kill -l $((code - 128)) 2>/dev/null || echo " $((code - 128))")"; fi
     # Real parts on a busy machine: what fails beside others is tried once more alone, and both outcomes are told.
     if [[ -z ${tried[$test]:-} ]]; then
@@ -224,7 +224,7 @@ judge() {
         again+=("$test")
         cp "$work/$test.log" "$work/$test.first"
         clear_line
-        say "FAILED ${id[test]}, $why; it is tried once more, alone"
+        say "FAILED ${id[test]}, $why; it will run once more, alone"
         return
     fi
     failed[$name]=$((${failed[$name]:-0} + 1))

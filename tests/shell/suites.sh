@@ -29,19 +29,19 @@ suite_of() {
 }
 
 prepare_unit() {
-    need git git || say "git isn't here and can't be installed: tests that need it are skipped"
-    need bwrap bubblewrap || say "bubblewrap isn't here and can't be installed: tests that need it are skipped"
+    need git git || say "git isn't installed and can't be installed here: tests that need it are skipped"
+    need bwrap bubblewrap || say "bubblewrap isn't installed and can't be installed here: tests that need it are skipped"
 }
 
 prepare_kalypso() {
     if [[ -z ${KEDGE_KALYPSO:-} ]]; then
-        reason="KEDGE_KALYPSO isn't set (the folder with real Kalypso pairs and vectors)"
+        reason="KEDGE_KALYPSO isn't set (the folder with real Kalypso input, output and vectors)"
     fi
 }
 
 # A real hub and real Git over HTTP.
 prepare_world() {
-    need git git || reason="git isn't here (Debian's package git)"
+    need git git || reason="git isn't installed (Debian's package git)"
     # Suites share these parts.
     if [[ -n ${hub_prepared:-} ]]; then return 0; fi
     hub_prepared=yes
@@ -101,14 +101,14 @@ prepare_metrics() {
 
 # The first command of the README, with the programs that the build just made.
 prepare_up() {
-    need git git || reason="git isn't here (Debian's package git)"
+    need git git || reason="git isn't installed (Debian's package git)"
 }
 
 # A real Chromium before a real hub with real agents. Pictures of every page go to a folder for a person to look at.
 prepare_web() {
     local why=''
     prepare_hub
-    need chromedriver chromium chromium-driver || reason="Chromium isn't here (Debian's packages chromium and chromium-driver)"
+    need chromedriver chromium chromium-driver || reason="Chromium isn't installed (Debian's packages chromium and chromium-driver)"
     need_axe || export KEDGE_NO_AXE=$why
     export KEDGE_PICTURES=${KEDGE_PICTURES:-$KEDGE_CACHE/pictures}
 }
@@ -118,10 +118,10 @@ prepare_debian() {
     local why=''
     prepare_hub
     [[ $(id -u) == 0 ]] || {
-        reason="a Debian host is booted by root only"
+        reason="booting a Debian host requires root"
         return 0
     }
-    need bwrap bubblewrap || say "bubblewrap isn't here and can't be installed: tests that need it are skipped"
+    need bwrap bubblewrap || say "bubblewrap isn't installed and can't be installed here: tests that need it are skipped"
     need_debian || {
         reason=$why
         return 0
@@ -129,7 +129,7 @@ prepare_debian() {
     # Of the program that the build just made: a package for release takes minutes more.
     KEDGE_AGENT_DEB=$("$root/packaging/deb/build" --only kedge-agent --program "$CARGO_TARGET_DIR/debug/kedge-agent" \
         --out "$work/debian" 2>"$work/debian.log" 8>&- 9>&-) ||
-        reason="the agent's package can't be made: $(tail -n 1 "$work/debian.log")"
+        reason="the agent's package can't be built: $(tail -n 1 "$work/debian.log")"
     export KEDGE_AGENT_DEB
 }
 
@@ -160,7 +160,7 @@ prepare_flux() {
 prepare_peers() {
     prepare_world
     need ip iproute2 || true
-    need nft nftables || say "nft isn't here and can't be installed: tests that lose packets are skipped"
+    need nft nftables || say "nft isn't installed and can't be installed here: tests that lose packets are skipped"
 }
 
 # The agent's packages for ARM, cross-compiled, and what runs them here. Kept by the content of their sources.
@@ -170,7 +170,7 @@ prepare_arm() {
         reason="ARM programs can't run here (Debian's packages qemu-user-static, libc6-arm64-cross, libc6-armhf-cross)"
         return 0
     }
-    say "Making the agent's packages for ARM (minutes, if its sources changed; the words are in $log)"
+    say "Building the agent's packages for ARM (this takes minutes if their sources changed; the output is in $log)"
     for architecture in arm64 armhf; do
         code=0
         deb=$("$root/packaging/deb/build" "$architecture" --only kedge-agent --out "$work/$architecture" 2>"$log" 9>&-) || code=$?
@@ -192,17 +192,17 @@ need_arm_libraries() {
 }
 
 cores=$(nproc)
-suite unit quick "$cores" '' "every test of the workspace that needs nothing from outside"
-suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "real pairs and vectors of Kalypso, from the folder that KEDGE_KALYPSO names"
+suite unit quick "$cores" '' "all tests that need nothing outside of the workspace"
+suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "comparison with real Kalypso input and output, from the folder that KEDGE_KALYPSO names"
 # These modules of the hub do every test on each database there is.
 both='agents::update_limiter|airgap|store::(history|promotion)|status'
 suite hub heavy "$cores" "^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*(postgres|::the_real_)|^kedge-hub::($both)::tests::" "a real hub with real Git over HTTP, Gitea, PostgreSQL, kustomize and Helm around it"
 suite rollout heavy $((cores + 2)) '^kedge-tests/rollout::|^kedge-sim(/[^:]*)?::' "promotion through environments and rings with a fleet of real agents, and its simulation"
-suite metrics heavy "$cores" '^kedge-tests/metrics::' "numbers in a real Prometheus, alerts, dashboards, and webhooks to real receivers"
+suite metrics heavy "$cores" '^kedge-tests/metrics::' "metrics in a real Prometheus, alerts, dashboards, and webhooks to real receivers"
 suite up heavy 2 '^kedge-tests/up::' "kedge up: a whole fleet on one machine, and the commands that it suggests"
-suite web heavy "$cores" '^kedge-tests/web::' "the page in a real Chromium, with a fleet of real agents; pictures go to KEDGE_PICTURES"
+suite web heavy "$cores" '^kedge-tests/web::' "the page in a real Chromium, with a fleet of real agents; screenshots go to KEDGE_PICTURES"
 suite debian heavy $((cores + 1)) '^kedge-tests/debian::' "the agent on a booted Debian host, with a real hub, an apt repository and power cuts"
 suite kubernetes heavy $((cores + 2)) '^kedge-tests/kubernetes::|^kedge-agent::apply::kubernetes::tests::' "the agent in a real Kubernetes: API server, controllers, scheduler and a node of kwok"
-suite flux heavy "$cores" '^kedge-tests/flux::' "real Flux follows what a hub published while the agent observes it; Argo CD's objects likewise"
-suite peers heavy "$cores" '^kedge-tests/peers::' "sites whose agents carry for each other, and the whole way by file with no network at all"
+suite flux heavy "$cores" '^kedge-tests/flux::' "real Flux applies what a hub published while the agent observes it; the same with Argo CD's objects"
+suite peers heavy "$cores" '^kedge-tests/peers::' "sites whose agents carry for each other, and delivery by file without any network"
 suite arm alone "$cores" '^kedge-tests/arm::' "the agent's packages for ARM, started under qemu"
