@@ -28,6 +28,7 @@ impl Output {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "parts need a size"));
         }
         check_folders(path)?;
+        check_place(path)?;
         let mut output = Output { path: path.to_owned(), split, files: Vec::new(), now: None, finished: false };
         output.begin()?;
         Ok(output)
@@ -86,6 +87,17 @@ impl Output {
             Some((file, _)) => file.sync_all(),
             None => Ok(()),
         }
+    }
+}
+
+/// What is there is replaced, so it must be a file or a link: for `/dev/null` the whole host would miss it.
+fn check_place(path: &Path) -> io::Result<()> {
+    match fs::symlink_metadata(path) {
+        Ok(known) if !known.is_file() && !known.is_symlink() => {
+            let message = format!("{} is there and isn't a file; name another", path.display());
+            Err(io::Error::new(io::ErrorKind::AlreadyExists, message))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -461,6 +461,7 @@ fn each_way_to_more_power_is_refused() {
         "[Path]\nPathExists=/mnt/far/x",
         // It stays, or is somebody else's work.
         "[Service]\nKillMode=none",
+        "[Service]\nKillMode=process",
         "[Service]\nSendSIGKILL=no",
         "[Service]\nFinalKillSignal=SIGCONT",
         "[Unit]\nRefuseManualStop=yes",

@@ -1,7 +1,7 @@
 //! Which values look secret, so that comments on pull requests, annotations, logs and the hub's API never show them.
 //! Errs on the side of hiding. Used by `plan -o markdown`, by what `validate` and `render` report, and by the hub.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_goyaml::{Key, Value};
 use kedge_model::{Kind, Platform, Spec};
@@ -29,6 +29,10 @@ const WORDS: [&str; 12] = [
     "certificate",
     "auth",
 ];
+
+/// In a list of named values: what names one, and what holds it.
+const NAMES: [&str; 4] = ["name", "key", "variable", "env"];
+const VALUES: [&str; 6] = ["value", "val", "values", "data", "content", "default"];
 
 /// A shared access signature, only as a word of its own: names of places end like it.
 const SAS: &str = "sas";
@@ -112,7 +116,12 @@ impl Redaction {
             Value::String(text) if holds_secret(text) => Value::String(REDACTED.to_owned()),
             Value::List(items) => Value::List(items.iter().map(|item| self.value("", item)).collect()),
             Value::Map(map) => {
-                Value::Map(map.iter().map(|(key, value)| (key.clone(), self.value(name(key), value))).collect())
+                let named = self.names_secret(map);
+                let shown = |key: &Key, value: &Value| match named && is_value(key) {
+                    true => Value::String(REDACTED.to_owned()),
+                    false => self.value(field(key), value),
+                };
+                Value::Map(map.iter().map(|(key, value)| (key.clone(), shown(key, value))).collect())
             }
             other => other.clone(),
         }
@@ -140,13 +149,32 @@ impl Redaction {
         match value {
             Value::String(text) if holds_secret(text) => leaves(value, secrets),
             Value::List(items) => items.iter().for_each(|item| self.collect("", item, secrets)),
-            Value::Map(map) => map.iter().for_each(|(key, value)| self.collect(name(key), value, secrets)),
+            Value::Map(map) => {
+                let named = self.names_secret(map);
+                for (key, value) in map {
+                    match named && is_value(key) {
+                        true => leaves(value, secrets),
+                        false => self.collect(field(key), value, secrets),
+                    }
+                }
+            }
             _ => {}
         }
     }
+
+    /// `{name: DB_PASSWORD, value: …}`, as lists of environment variables have it.
+    fn names_secret(&self, map: &BTreeMap<Key, Value>) -> bool {
+        let is_name = |key: &Key| NAMES.iter().any(|word| field(key).eq_ignore_ascii_case(word));
+        map.iter().any(|(key, value)| is_name(key) && value.as_str().is_some_and(|name| self.is_secret_key(name)))
+    }
 }
 
-fn name(key: &Key) -> &str {
+fn is_value(key: &Key) -> bool {
+    VALUES.iter().any(|word| field(key).eq_ignore_ascii_case(word))
+}
+
+/// A key as the name of a field.
+fn field(key: &Key) -> &str {
     match key {
         Key::String(text) => text,
         _ => "",
@@ -221,6 +249,8 @@ fn holds_secret(text: &str) -> bool {
     let mut parts = text.split([';', ',', '&', '?', '#', ' ', '\t', '\n']).filter_map(|part| part.split_once('='));
     has_password(text)
         || is_signed(text)
+        || has_secret_flag(text)
+        || is_authorization(text)
         || text.contains("PRIVATE KEY-----")
         || parts.any(|(key, value)| !value.is_empty() && looks_secret(key))
 }
@@ -231,6 +261,24 @@ fn has_password(text: &str) -> bool {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'))
     })
+}
+
+/// `--password hunter2`; with `=` it is found as any other assignment.
+fn has_secret_flag(text: &str) -> bool {
+    let mut words = text.split_whitespace().peekable();
+    while let Some(word) = words.next() {
+        let is_flag = word.starts_with('-') && !word.contains('=') && looks_secret(word);
+        if is_flag && words.peek().is_some_and(|value| !value.starts_with('-')) {
+            return true;
+        }
+    }
+    false
+}
+
+/// A header, or its value.
+fn is_authorization(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["authorization:", "authorization\":", "bearer "].iter().any(|word| text.contains(word))
 }
 
 /// An address that lets in whoever has it: `https://host/file?…&sig=…`.
@@ -294,6 +342,32 @@ mod tests {
         let wanted = "{user: me, password: '[redacted]', hosts: [{token: '[redacted]'}, plain]}";
         assert_eq!(shown, kedge_goyaml::decode(wanted).unwrap());
         assert!(Redaction::default().hides("DB", &value));
+    }
+
+    #[test]
+    fn a_secret_that_is_named_beside_its_value_is_hidden() {
+        let text = "[{name: DB_PASSWORD, value: hunter2}, {key: SECRET_KEY, val: k}, {name: auth-service, port: 8080, value: plain}, {name: REGION, value: north}]";
+        let value = kedge_goyaml::decode(text).unwrap();
+        let shown = Redaction::default().value("ENVIRON", &value);
+        let shown = value_in_line(&shown);
+        assert!(!shown.contains("hunter2") && !shown.contains("\"k\""), "{shown}");
+        assert!(shown.contains("8080") && shown.contains("north") && shown.contains("DB_PASSWORD"), "{shown}");
+    }
+
+    #[test]
+    fn flags_and_headers_with_a_secret_are_hidden_whatever_their_key() {
+        let redaction = Redaction::default();
+        for text in [
+            "--user me --password hunter2",
+            "[\"Authorization: Bearer abc\"]",
+            "authorization: Basic abc",
+            "Bearer abc",
+        ] {
+            assert!(redaction.hides("ARGS", &Value::from(text)), "{text}");
+        }
+        for text in ["--region north --verbose", "--password-from-stdin"] {
+            assert!(!redaction.hides("ARGS", &Value::from(text)), "{text}");
+        }
     }
 
     #[test]

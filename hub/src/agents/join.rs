@@ -71,6 +71,12 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
             return Err(refusal.hint("copy the whole token, or make a new one with `kedge token create`"));
         }
     }
+    // Asking again is for an answer that was lost. It isn't a way around the person who lets a cluster in after a long silence.
+    if let Some(known) = service.store.cluster(&applicant.cluster).await?
+        && known.state == ClusterState::Active
+    {
+        service.fleet.silence().check(&service.store, &known.stream.environment, &known.id).await?;
+    }
     let certificate = certify(caller, &request.csr, &applicant.cluster)?;
     let mut tx = service.store.write().await?;
     let at = now();

@@ -7,7 +7,7 @@ use kedge_model::wire::RenewRequest;
 use kedge_tests::agent::identity::Identity;
 use kedge_tests::agent::link::Link;
 use kedge_tests::agent::trust::{Trust, settings};
-use kedge_tests::agent::{AgentError, body, read};
+use kedge_tests::agent::{Agent, AgentError, body, read};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 
 use crate::hub::Hub;
@@ -73,6 +73,22 @@ async fn a_cluster_that_was_silent_for_too_long_renews_only_after_a_person_let_i
     hub.change(async |fleet, tx| fleet.readmit(tx, &cluster).await.unwrap()).await;
     agent.renew().await.unwrap();
     agent.poll().await.unwrap();
+}
+
+#[tokio::test]
+async fn asking_to_join_again_is_no_way_around_the_person_who_lets_a_silent_cluster_in() {
+    let hub = Hub::with(|config| config.longest_silence = Some(Duration::from_secs(86_400))).await;
+    let (token, other) = (hub.token(1).await, hub.token(1).await);
+    let identity = Arc::new(Identity::generate());
+    let agent = Agent::join_as(Arc::clone(&identity), &token, "drone-1", None).await.unwrap();
+    sqlx::query("UPDATE clusters SET last_contact = 1").execute(hub.store.pool()).await.unwrap();
+    for token in [&token, &other] {
+        let refused = Agent::join_as(Arc::clone(&identity), token, "drone-1", None).await.unwrap_err();
+        assert_eq!((refused.status(), refused.reason()), (Some(403), Some("ReadmissionNeeded")));
+    }
+    assert_eq!(hub.store.join_token(&other.id).await.unwrap().unwrap().uses, 0);
+    hub.change(async |fleet, tx| fleet.readmit(tx, &agent.identity.cluster).await.unwrap()).await;
+    Agent::join_as(identity, &token, "drone-1", None).await.unwrap();
 }
 
 #[tokio::test]

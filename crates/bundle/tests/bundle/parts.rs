@@ -153,3 +153,13 @@ fn a_folder_that_is_a_symlink_on_a_stick_is_refused() {
         Output::create(&host.path().join("stick/x.kedge"), None).unwrap();
     }
 }
+
+#[test]
+fn what_is_no_file_is_not_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("door");
+    let _door = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    let error = Output::create(&path, None).unwrap_err();
+    assert!(error.to_string().contains("isn't a file"), "{error}");
+    assert!(!fs::symlink_metadata(&path).unwrap().is_file(), "it is still there");
+}

@@ -138,7 +138,7 @@ fn program(key: &str) -> Option<Rule> {
         "IOSchedulingClass" => Rule::One(&["best-effort", "idle", "2", "3"]),
         "CPUSchedulingPolicy" => Rule::One(&["other", "batch", "idle"]),
         // A process that outlives its unit is nobody's any more.
-        "KillMode" => Rule::One(&["control-group", "mixed", "process"]),
+        "KillMode" => Rule::One(&["control-group", "mixed"]),
         "SendSIGKILL" => YES,
         // Without one of its own a unit would have the keys of root's session.
         "KeyringMode" => Rule::One(&["private", "shared"]),

@@ -9,6 +9,7 @@ use crate::kinds::{
     Limits, Unit,
 };
 use crate::quantity::{parse_bytes, parse_cores};
+use crate::shown::is_hidden;
 
 pub(super) fn host_workload(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<HostWorkload> {
     let debs = each(fields.take("debs"), notes, deb);
@@ -41,7 +42,7 @@ fn deb(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Deb> {
     let name = fields.need("name", notes, hint).and_then(|value| not_ours(&value, notes));
     let version = fields
         .need("version", notes, "write the exact version, as `apt-cache policy` shows it")
-        .and_then(|value| value.word(notes));
+        .and_then(|value| version(&value, notes));
     fields.finish(notes);
     Some(Deb::Apt { name: name?, version: version? })
 }
@@ -66,7 +67,7 @@ fn artifact(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Artifact> {
     let url = fields.take("url");
     let file = fields.take("file");
     let source = match (&url, &file) {
-        (Some(url), None) => url.word(notes).map(ArtifactSource::Url),
+        (Some(url), None) => line(url, notes).map(ArtifactSource::Url),
         (None, Some(file)) => inside(file, notes).map(ArtifactSource::File),
         _ => {
             value.refuse(notes, "InvalidValue", "must have one of `url` and `file`", None);
@@ -104,10 +105,10 @@ fn health(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<HealthCheck> {
     let mut fields = value.fields(notes)?;
     let mut probes = Vec::new();
     if let Some(value) = fields.take("unit") {
-        probes.push(value.word(notes).map(HealthProbe::Unit));
+        probes.push(line(&value, notes).map(HealthProbe::Unit));
     }
     if let Some(value) = fields.take("http") {
-        probes.push(value.word(notes).map(HealthProbe::Http));
+        probes.push(line(&value, notes).map(HealthProbe::Http));
     }
     if let Some(value) = fields.take("tcp") {
         probes.push(tcp(&value, notes));
@@ -128,7 +129,7 @@ fn health(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<HealthCheck> {
 }
 
 fn tcp(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<HealthProbe> {
-    let address = value.word(notes)?;
+    let address = line(value, notes)?;
     let fits = address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok());
     if !fits {
         value.refuse(notes, "InvalidValue", "must be `host:port`", Some("for example `tcp: localhost:8080`"));
@@ -139,6 +140,9 @@ fn tcp(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<HealthProbe> {
 
 fn exec(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<HealthProbe> {
     let command = value.texts(notes)?;
+    for item in value.items(notes).into_iter().flatten() {
+        one_line(&item, item.text(notes)?, notes)?;
+    }
     if command.is_empty() {
         value.refuse(notes, "InvalidValue", "names no program", Some("for example `exec: [/usr/bin/curl, -f, …]`"));
         return None;
@@ -192,7 +196,7 @@ fn allow(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<Allow> {
 
 /// A deb or unit, but never the agent's: it would cut the branch that it sits on.
 fn not_ours(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<String> {
-    let name = value.word(notes)?;
+    let name = line(value, notes)?;
     if name.split(['.', '@', ':', '=']).next() == Some("kedge-agent") {
         value.refuse(notes, "NotAllowed", "can't be the agent itself", None);
         return None;
@@ -219,8 +223,34 @@ fn inside(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<String> {
     None
 }
 
+/// A word that a log or a screen shows as it is.
+fn line(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<String> {
+    let text = value.word(notes)?;
+    one_line(value, text, notes)
+}
+
+fn one_line(value: &Value<'_>, text: String, notes: &mut Notes<'_>) -> Option<String> {
+    if !text.contains(is_hidden) {
+        return Some(text);
+    }
+    let hint = "write it on one line; a script of several lines can be a file of the folder";
+    value.refuse(notes, "InvalidValue", "has a line break, a control character or one that nobody sees", Some(hint));
+    None
+}
+
+/// Debian's letters, so that apt and its preferences read one version in it.
+fn version(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<String> {
+    let version = value.word(notes)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '+' | '-' | ':' | '~');
+    if version.starts_with(|c: char| c.is_ascii_alphanumeric()) && version.chars().all(fits) {
+        return Some(version);
+    }
+    value.refuse(notes, "InvalidValue", "can't be a deb's version", Some("write it as `apt-cache policy` shows it"));
+    None
+}
+
 fn is_plain(path: &str) -> bool {
-    !path.chars().any(char::is_control) && path.split('/').all(|part| part != "..")
+    !path.contains(is_hidden) && path.split('/').all(|part| part != "..")
 }
 
 /// Permission bits as `"0644"`. Without quotes YAML makes another number of it.

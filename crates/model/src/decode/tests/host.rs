@@ -65,6 +65,22 @@ fn host_workload_is_read() {
 }
 
 #[test]
+fn a_host_workload_has_no_text_that_a_log_or_apt_reads_otherwise() {
+    for (spec, path) in [
+        ("debs: [{name: x, version: \"1\\nPackage: *\"}]", "spec.debs[0].version"),
+        ("debs: [{name: x, version: \"* sudo\"}]", "spec.debs[0].version"),
+        ("debs: [{name: x, version: -o}]", "spec.debs[0].version"),
+        ("health: [{exec: [/bin/true, \"a\\n INFO done\"]}]", "spec.health[0].exec[1]"),
+        ("health: [{http: \"http://127.0.0.1/\\r\\nx\"}]", "spec.health[0].http"),
+        ("health: [{unit: \"a\\u202Eb\"}]", "spec.health[0].unit"),
+        ("files: [{path: \"/srv/a\\u2028b\", file: a}]", "spec.files[0].path"),
+    ] {
+        let said = broken(&kedge("HostWorkload", &format!("  {spec}\n")));
+        assert!(said.iter().any(|line| line.contains(path)), "{spec}: {said:?}");
+    }
+}
+
+#[test]
 fn host_workload_errors_are_told_at_once() {
     let spec = "  debs:\n  - {name: kedge-agent, version: '1'}\n  files:\n  - {path: etc/x, file: ../y, mode: 0644}\n  artifacts:\n  - {path: /m, sha256: abc}\n  units:\n  - {name: kedge-agent.service}\n  health:\n  - {timeout: 1s}\n  - {tcp: here}\n";
     let said = broken(&kedge("HostWorkload", spec));
