@@ -17,7 +17,7 @@ use crate::compose::Values;
 use crate::target::Target;
 use crate::template::Compiled;
 use compare::{Mismatch, Rules};
-use harmless::{Harmless, Letters, Text};
+use harmless::{Form, Harmless, Text};
 
 /// A key that nobody writes: where it turns up, a template takes all keys.
 const PROBE: &str = "kedge-probe-qjwkgv";
@@ -130,7 +130,7 @@ impl Case<'_> {
     fn places(&self, file: &File<'_>) -> Result<(), Mismatch> {
         let text = &file.rendered.text;
         let letters = &harmless::LETTERS[0];
-        let neutral = self.harmless(file.template, letters, |_| true);
+        let neutral = self.harmless(file.template, Form::Alike(*letters), |_| true);
         let mut harmless = String::with_capacity(text.len());
         let mut end = 0;
         for place in &file.rendered.uses.places {
@@ -148,7 +148,7 @@ impl Case<'_> {
         harmless.push_str(&text[end..]);
         file.compare(&harmless, self.rules(&neutral, false))?;
         match file.is_host_namespace() {
-            true => self.again_with(file, self.index_of(file), letters, |text| !is_name(text), true),
+            true => self.again_with(file, self.index_of(file), Form::Alike(*letters), |text| !is_name(text), true),
             false => Ok(()),
         }
     }
@@ -165,14 +165,20 @@ impl Case<'_> {
             }
         }
         // What a template asks of a text, such as whether it holds a letter, is true of one harmless text and false of another.
-        for letters in &harmless::LETTERS {
-            self.again_with(file, index, letters, |_| true, false)?;
+        let first = Form::Alike(harmless::LETTERS[0]);
+        for letters in harmless::LETTERS {
+            self.again_with(file, index, Form::Alike(letters), |_| true, false)?;
         }
         if file.is_host_namespace() {
-            self.again_with(file, index, &harmless::LETTERS[0], |text| !is_name(text), true)?;
+            self.again_with(file, index, first, |text| !is_name(text), true)?;
+        }
+        if file.is_own() {
+            for form in harmless::UNLIKE {
+                self.unlike(file, index, form)?;
+            }
         }
         if file.is_own() && file.rendered.uses.whole {
-            let mut harmless = self.harmless(file.template, &harmless::LETTERS[0], |_| true);
+            let mut harmless = self.harmless(file.template, first, |_| true);
             harmless.labels.insert(PROBE.to_owned(), PROBE.to_owned());
             harmless.manifests.insert(PROBE.to_owned(), PROBE.to_owned());
             let rendered = self.render(index, &harmless)?;
@@ -184,15 +190,25 @@ impl Case<'_> {
         Ok(())
     }
 
+    /// With texts that have another length and other parts, names as they are written. A template that takes a text to pieces fails with
+    /// those, which says nothing of the text that is there.
+    fn unlike(&self, file: &File<'_>, index: usize, form: Form) -> Result<(), Mismatch> {
+        let harmless = self.harmless(file.template, form, |text| !is_name(text));
+        match self.render(index, &harmless) {
+            Ok(rendered) => file.compare(&rendered.text, self.rules(&harmless, true)),
+            Err(_) => Ok(()),
+        }
+    }
+
     fn again_with(
         &self,
         file: &File<'_>,
         index: usize,
-        letters: &Letters,
+        form: Form,
         chosen: impl Fn(Text<'_>) -> bool,
         names_kept: bool,
     ) -> Result<(), Mismatch> {
-        let harmless = self.harmless(file.template, letters, chosen);
+        let harmless = self.harmless(file.template, form, chosen);
         let rendered = self.render(index, &harmless)?;
         if rendered.actions != file.rendered.actions {
             let why = "the text becomes part of a template that is rendered again";
@@ -224,8 +240,8 @@ impl Case<'_> {
         Ok(last)
     }
 
-    fn harmless(&self, template: &Compiled, letters: &Letters, chosen: impl Fn(Text<'_>) -> bool) -> Harmless {
-        Harmless::of(self.id, self.target, letters, |text| chosen(text) && !template.branches_on(&text.to_string()))
+    fn harmless(&self, template: &Compiled, form: Form, chosen: impl Fn(Text<'_>) -> bool) -> Harmless {
+        Harmless::of(self.id, self.target, form, |text| chosen(text) && !template.branches_on(&text.to_string()))
     }
 
     fn rules<'r>(&'r self, harmless: &'r Harmless, names_kept: bool) -> Rules<'r> {
@@ -252,9 +268,8 @@ impl Case<'_> {
         let file = self.files.get(index)?;
         let texts = harmless::texts(self.target).into_iter().take(MOST_BLAMED).map(|(text, _)| text);
         let breaks = |text: &Text<'_>| {
-            let broken =
-                |letters| self.again_with(file, index, letters, |other| other == *text, !is_name(*text)).is_err();
-            harmless::LETTERS.iter().any(broken)
+            let broken = |form| self.again_with(file, index, form, |other| other == *text, !is_name(*text)).is_err();
+            harmless::LETTERS.into_iter().map(Form::Alike).any(broken)
         };
         texts.into_iter().find(breaks)
     }

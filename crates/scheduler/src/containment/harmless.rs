@@ -14,8 +14,20 @@ pub type Letters = [u8; 3];
 /// each.
 pub const LETTERS: [Letters; 3] = [*b"ghj", *b"kmp", *b"qvw"];
 
+/// What stands in place of the texts.
+#[derive(Clone, Copy, Debug)]
+pub enum Form {
+    /// Texts of the same length and shape.
+    Alike(Letters),
+    /// Texts of so many letters at least, without separators, and no two the same.
+    Unlike(usize),
+}
+
+/// What a template asks of a text's length, its parts, or whether it equals another, is true of one of these and false of another.
+pub const UNLIKE: [Form; 2] = [Form::Unlike(1), Form::Unlike(70)];
+
 /// One text that the application chose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Text<'a> {
     Workload,
     /// The target's own name; `.DeploymentTargetName` and `.Namespace` are made of both names.
@@ -36,10 +48,16 @@ pub struct Harmless {
 
 impl Harmless {
     /// Replaces the texts that are chosen, and leaves the others as they are written.
-    pub fn of(id: &AssignmentId, target: &Target, letters: &Letters, chosen: impl Fn(Text<'_>) -> bool) -> Harmless {
-        let change = |which: Text<'_>, text: &str| match chosen(which) {
-            true => harmless(text, letters),
-            false => text.to_owned(),
+    pub fn of(id: &AssignmentId, target: &Target, form: Form, chosen: impl Fn(Text<'_>) -> bool) -> Harmless {
+        let numbers: BTreeMap<Text<'_>, usize> = match form {
+            Form::Alike(_) => BTreeMap::new(),
+            Form::Unlike(_) => texts(target).into_iter().zip(0..).map(|((text, _), number)| (text, number)).collect(),
+        };
+        let change = |which: Text<'_>, text: &str| match form {
+            _ if !chosen(which) => text.to_owned(),
+            Form::Alike(letters) => harmless(text, &letters),
+            Form::Unlike(_) if text.is_empty() => String::new(),
+            Form::Unlike(least) => unlike(numbers.get(&which).copied().unwrap_or_default(), least),
         };
         let workload = change(Text::Workload, &target.workload);
         let name = format!("{workload}-{}", change(Text::Target, &target.short_name));
@@ -112,6 +130,23 @@ pub fn harmless(text: &str, letters: &Letters) -> String {
         .collect()
 }
 
+/// Another text for each number.
+fn unlike(mut number: usize, least: usize) -> String {
+    let letters: Vec<char> = LETTERS.iter().flatten().map(|letter| char::from(*letter)).collect();
+    let mut text = String::new();
+    loop {
+        text.push(letters[number % letters.len()]);
+        number /= letters.len();
+        if number == 0 {
+            break;
+        }
+    }
+    while text.len() < least {
+        text.push(letters[0]);
+    }
+    text
+}
+
 /// A letter other than the one that was there.
 fn letter(seed: usize, letters: &Letters, not: char) -> char {
     let pick = |seed: usize| char::from(letters[seed % letters.len()]);
@@ -136,6 +171,14 @@ mod tests {
         assert_eq!(harmless("", &LETTERS[0]), "");
         assert_eq!(harmless("main", &LETTERS[1]), harmless("main", &LETTERS[1]));
         assert_ne!(harmless("main", &LETTERS[1]), harmless("main", &LETTERS[2]));
+    }
+
+    #[test]
+    fn unlike_texts_differ_from_each_other() {
+        for least in [1, 70] {
+            let all: std::collections::BTreeSet<String> = (0..500).map(|number| unlike(number, least)).collect();
+            assert!(all.len() == 500 && all.iter().all(|text| text.len() >= least && reads_as_text(text)));
+        }
     }
 
     #[test]

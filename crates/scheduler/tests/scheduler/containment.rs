@@ -472,3 +472,28 @@ fn a_namespace_for_kubernetes_is_yaml() {
     let reason = with("\"a\"b").unwrap_err();
     assert!(reason.starts_with("NotYaml: namespace.yaml can't be read as YAML: "), "{reason}");
 }
+
+#[test]
+fn the_length_the_parts_and_the_equality_of_texts_decide_nothing_in_a_delivery() {
+    for condition in [
+        "gt (len .Manifests.x) 6",
+        "lt (len .Manifests.x) 20",
+        "eq .Manifests.x .Manifests.y",
+        "contains \"-\" .Manifests.x",
+        "eq (len (splitList \".\" .Manifests.x)) 2",
+    ] {
+        let more = format!("  scope: {{{{ if {condition} }}}}cluster{{{{ else }}}}namespace{{{{ end }}}}\n");
+        let scope = |text: &str| {
+            let found = rendered(&delivery("./x", "{{ .Namespace }}", &more), &format!("x: {text}, y: same"));
+            found.ok().map(|text| text.contains("scope: cluster"))
+        };
+        // Whatever the application writes, it gets one of the two at most.
+        let texts = ["short", "longer-name", "same", "a.b", "a-text-of-very-many-letters"];
+        let scopes: std::collections::BTreeSet<bool> = texts.into_iter().filter_map(scope).collect();
+        assert!(scopes.len() < 2, "{condition}: {scopes:?}");
+    }
+    // Taking a text to pieces for the source is what templates do.
+    let path = "./{{ index (splitList \"/\" .Manifests.x) 1 }}";
+    let found = rendered(&delivery(path, "{{ .Namespace }}", ""), "x: apps/hello");
+    assert!(found.as_ref().is_ok_and(|text| text.contains("path: ./hello")), "{found:?}");
+}
