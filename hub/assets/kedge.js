@@ -91,7 +91,7 @@
   const QUIET = 11000, LONGEST = 10000;
   const show = () => {
     if (failed || (heard && performance.now() - heard > QUIET)) return say("lost", "connection lost since " + good.toLocaleTimeString());
-    if (heard) say(pending ? "held" : "live", pending ? "live; updates wait for you" : "live");
+    if (heard) say(pending ? "held" : "live", pending ? "live; updates are paused while you interact with the page" : "live");
   };
 
   let asked = 0, cost = 0, waiting = null, asking = false, again = false;

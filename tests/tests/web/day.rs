@@ -58,7 +58,7 @@ fn a_day_with_the_page() {
     let rollout = plant.rollout("dev", Lane::Source).expect("the application's rollout");
     browser.open(&format!("{base}/rollouts/{}", rollout["id"]));
     browser.click_text("Roll back");
-    browser.await_text("What this will do");
+    browser.await_text("What this does");
     if let Some(picture) = scene::picture("day-rollback") {
         browser.picture(&picture);
     }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Greets into the journal once a minute; the unit brings the platform's configuration.
+# Writes the greeting to the journal once a minute; the unit provides the platform's configuration.
 while true; do
     hello --greeting="$GREETING ($ENVIRONMENT, $REGION)"
     sleep 60

@@ -107,10 +107,10 @@ async fn a_new_hub_says_what_to_do_first() {
     let mut browser = Browser::of(&hub, &hub.platform).await;
     assert!(browser.page("/rollouts").await.contains("No PromotionPolicy is on"));
     assert!(browser.page("/rollouts").await.contains("No rollout yet"));
-    assert!(browser.page("/drift").await.contains("No cluster has told of anything yet"));
-    assert!(browser.page("/evidence").await.contains("Nothing was signed yet"));
+    assert!(browser.page("/drift").await.contains("No cluster has reported anything yet"));
+    assert!(browser.page("/evidence").await.contains("There is no evidence yet"));
     assert!(browser.page("/policy").await.contains("nothing is promoted by itself"));
-    assert!(browser.page("/commits/0123456").await.contains("The log knows nothing of"));
+    assert!(browser.page("/commits/0123456").await.contains("Nothing is recorded about"));
 }
 
 #[tokio::test]
@@ -135,10 +135,10 @@ async fn an_assignment_says_where_each_value_comes_from_and_hides_secrets() {
     let mut browser = Browser::of(&hub, &hub.platform).await;
     let page = browser.page(path).await;
     assert!(page.contains("hunter2"), "the platform team sees secrets");
-    assert!(page.contains("REGION") && page.contains("won over 1") && page.contains("nowhere"));
+    assert!(page.contains("REGION") && page.contains("overrides 1") && page.contains("nowhere"));
     let link = "https://git.example/platform/control-plane/src/commit/1f0e0d0c0b0a/all.yaml#L";
     assert!(page.contains(link), "{page}");
-    assert!(page.contains("functional-test</strong> chose targets"), "why it was chosen");
+    assert!(page.contains("functional-test</strong> selected targets"), "why it was chosen");
     for token in [&hub.viewer, &hub.team] {
         let page = Browser::of(&hub, token).await.page(path).await;
         assert!(!page.contains("hunter2") && !page.contains("4711"));
@@ -259,10 +259,10 @@ async fn a_wrong_filter_is_told_with_the_way_out() {
         ("/history?kind=nonsense", "unknown kind"),
         ("/history?cursor=nonsense", "cursor"),
         ("/history?who=nobody", "there is no person"),
-        ("/rollouts?state=Nonsense", "Drop all filters"),
-        ("/workloads?namePrefix=zzz", "Drop all filters"),
+        ("/rollouts?state=Nonsense", "Clear all filters"),
+        ("/workloads?namePrefix=zzz", "Clear all filters"),
         ("/workloads?cursor=nonsense", "cursor"),
-        ("/drift?workload=zzz", "Drop all filters"),
+        ("/drift?workload=zzz", "Clear all filters"),
         ("/compare?left=nowhere&right=dev", "nowhere"),
         ("/compare?left=dev@tomorrow&right=dev", "tomorrow"),
         ("/evidence?commit=zzz", "there is no commit"),

@@ -148,7 +148,7 @@ async fn problems_are_never_green_while_something_fails() {
     fleet(&hub).await;
     let mut browser = Browser::of(&hub, &hub.viewer).await;
     let page = browser.page("/problems").await;
-    assert!(!page.contains("Nothing needs you"), "{page}");
+    assert!(!page.contains("Nothing needs attention"), "{page}");
     for told in
         ["AssignmentFailed", "ClusterOffline", "kedge get clusters -e dev --condition Unknown", "PublishWaiting"]
     {
@@ -162,7 +162,7 @@ async fn problems_are_never_green_while_something_fails() {
     }
     // Only what fits is counted as nothing.
     let none = browser.page("/problems?kind=approvals").await;
-    assert!(none.contains("Nothing needs you here"), "{none}");
+    assert!(none.contains("Nothing needs attention here"), "{none}");
     let findings = browser.page("/problems?code=HandEdit").await;
     assert!(findings.contains("was edited by hand"), "{findings}");
 }
@@ -213,14 +213,14 @@ async fn a_wrong_filter_is_told_where_it_can_be_changed() {
     ] {
         let answer = browser.get(path).await;
         assert!(answer.status.is_client_error(), "{path}: {}", answer.status);
-        let drop = format!("href=\"{way_out}\">begin again without any");
+        let drop = format!("href=\"{way_out}\">clear all filters");
         assert!(answer.text.contains("role=\"alert\"") && answer.text.contains(&drop), "{path}: {}", answer.text);
     }
     let answer = browser.get("/clusters?colour=red").await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     assert!(answer.text.contains("the address holds a filter that isn&#39;t one"), "{}", answer.text);
     let none = browser.page("/clusters?namePrefix=submarine").await;
-    assert!(none.contains("No cluster fits these filters") && none.contains("href=\"/clusters\""), "{none}");
+    assert!(none.contains("No cluster matches these filters") && none.contains("href=\"/clusters\""), "{none}");
     for missing in ["/clusters/nobody", "/environments/nowhere", "/types/dev/nothing"] {
         assert_eq!(browser.get(missing).await.status, StatusCode::NOT_FOUND, "{missing}");
     }

@@ -29,12 +29,12 @@ async fn the_pages_of_an_assignment_and_its_workload_show_what_runs_and_not_what
         let page = browser.page(&format!("/assignments/dev/drone/{HELLO}")).await;
         let table = values(&page);
         let (runs, git) = (table.find("south").expect("what runs"), table.find("west").expect("what Git says"));
-        assert!(runs < git && table.contains("Git says"), "{table}");
+        assert!(runs < git && table.contains("In Git:"), "{table}");
         assert!(page.contains("Git is ahead of what runs"), "{page}");
         assert_eq!(page.contains("0815"), token == &hub.platform, "{table}");
         let page = browser.page("/workloads/hello").await;
         let table = values(&page);
-        assert!(table.contains("<code>south</code>") && table.contains("Git says</span> <code>west"), "{table}");
+        assert!(table.contains("<code>south</code>") && table.contains("In Git:</span> <code>west"), "{table}");
     }
 }
 
@@ -67,7 +67,7 @@ async fn what_somebody_changed_on_a_cluster_is_not_called_desired() {
     let page = browser.page(&format!("/assignments/dev/drone/{HELLO}")).await;
     assert!(page.contains("no: changed on drone-1") && page.contains("changed there: the values"), "{page}");
     assert!(page.contains("What runs was changed on all: 1 cluster (drone-1)"), "{page}");
-    assert!(page.contains(">1 cluster</a> reports changes") && !page.contains("as in Git</a>"), "{page}");
+    assert!(page.contains(">1 cluster</a> reports drift") && !page.contains("as in Git</a>"), "{page}");
     let fleet = browser.page("/").await;
     assert!(fleet.contains("1 assignment changed by hand in dev") && fleet.contains("reality=drifted"), "{fleet}");
 }
