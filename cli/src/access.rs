@@ -2,11 +2,13 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde_json::{Value, json};
+use kedge_api::access_tokens::{AccessTokenRequest, AccessTokenSummary};
+use kedge_api::client::List;
+use serde_json::json;
 
 use crate::error::Exit;
 use crate::get::Shape;
-use crate::get::columns::{list as names, moment, text};
+use crate::get::columns::{one_line, to_the_second};
 use crate::hub::HubArgs;
 use crate::output::{Table, print_json, print_text, print_yaml, say};
 use crate::token::print_made;
@@ -121,31 +123,36 @@ pub fn run(args: &AccessArgs) -> Result<Exit> {
                 RoleName::Platform => "platform",
                 RoleName::Administrator => "administrator",
             };
-            let body = json!({
-                "person": create.person, "name": create.name, "role": role, "workspaces": create.workspace, "expires": create.expires,
-            });
-            let made = hub.post(&["access-tokens"], &body)?.document;
-            print_made(&made)?;
-            if made["expiresAt"].is_null() {
+            let request = AccessTokenRequest {
+                person: create.person.clone(),
+                name: create.name.clone(),
+                role: role.to_owned(),
+                workspaces: create.workspace.clone(),
+                expires: create.expires.clone(),
+            };
+            let made = hub.create_access_token(&request)?.read()?;
+            print_made(&made.id, &made.token, made.expires_at.as_deref())?;
+            if made.expires_at.is_none() {
                 say("it doesn't expire: revoke it when nobody needs it any more");
             }
             Ok(Exit::Success)
         }
-        AccessCommand::List(list) => show(&hub.list(&["access-tokens"], &[], usize::MAX, |_| true)?.items, list.output),
+        AccessCommand::List(list) => show(&hub.access_tokens().all()?, list.output),
         AccessCommand::Revoke(revoke) => {
-            hub.delete(&["access-tokens", &revoke.id])?;
+            hub.revoke_access_token(&revoke.id)?;
             say(&format!("access token {} is revoked", revoke.id));
             Ok(Exit::Success)
         }
         AccessCommand::Whoami(list) => {
-            let who = hub.get(&["whoami"], &[])?.document;
+            let answer = hub.whoami()?;
             match list.output {
-                Shape::Json => print_json(&who)?,
-                Shape::Yaml => print_yaml(&who)?,
+                Shape::Json => print_json(&answer.document)?,
+                Shape::Yaml => print_yaml(&answer.document)?,
                 Shape::Table | Shape::Wide => {
-                    let workspaces = names(&who["workspaces"]);
+                    let who = answer.read()?;
+                    let workspaces = who.workspaces.join(",");
                     let whose = if workspaces.is_empty() { workspaces } else { format!(" of {workspaces}") };
-                    print_text(&format!("{} ({}{whose})\n", text(&who["name"]), text(&who["role"])))?;
+                    print_text(&format!("{} ({}{whose})\n", one_line(&who.name), one_line(&who.role)))?;
                 }
             }
             Ok(Exit::Success)
@@ -153,25 +160,26 @@ pub fn run(args: &AccessArgs) -> Result<Exit> {
     }
 }
 
-fn show(items: &[Value], shape: Shape) -> Result<Exit> {
+fn show(tokens: &List<AccessTokenSummary>, shape: Shape) -> Result<Exit> {
     match shape {
-        Shape::Json => print_json(&json!({"items": items}))?,
-        Shape::Yaml => print_yaml(&json!({"items": items}))?,
+        Shape::Json => print_json(&json!({"items": tokens.items}))?,
+        Shape::Yaml => print_yaml(&json!({"items": tokens.items}))?,
         Shape::Table | Shape::Wide => {
             let mut table = Table::default();
             table.row(
                 ["ID", "PERSON", "NAME", "ROLE", "WORKSPACES", "STATE", "LAST USED", "EXPIRES"].map(str::to_owned),
             );
-            for item in items {
+            for token in tokens.read()? {
+                let moment = |at: Option<String>| at.map(|at| to_the_second(&at)).unwrap_or_default();
                 let cells = [
-                    text(&item["id"]),
-                    text(&item["personName"]),
-                    text(&item["name"]),
-                    text(&item["role"]),
-                    names(&item["workspaces"]),
-                    text(&item["state"]),
-                    moment(&item["lastUsed"]),
-                    moment(&item["expiresAt"]),
+                    one_line(&token.id),
+                    one_line(&token.person_name),
+                    one_line(&token.name),
+                    one_line(&token.role),
+                    token.workspaces.join(","),
+                    one_line(&token.state),
+                    moment(token.last_used),
+                    moment(token.expires_at),
                 ];
                 table.row(cells.map(|cell| if cell.is_empty() { "-".to_owned() } else { cell }));
             }

@@ -1,11 +1,12 @@
 //! `kedge audit`: who changed what, when, and from where. Called by `main`.
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use kedge_api::audit::AuditEntry;
+use serde_json::json;
 
 use crate::error::Exit;
 use crate::get::Shape;
-use crate::get::columns::{moment, text};
+use crate::get::columns::{one_line, text, to_the_second};
 use crate::hub::HubArgs;
 use crate::output::{Table, print_json, print_text, print_yaml};
 
@@ -52,28 +53,29 @@ pub fn run(args: &AuditArgs) -> Result<Exit> {
         ("token", args.token.clone()),
         ("limit", Some(args.limit.to_string())),
     ];
-    let mut page = args.hub.open()?.get(&["audit"], &parameters)?.document;
-    let items = page["items"].take();
+    let answer = args.hub.open()?.audit(&parameters)?;
+    let items = &answer.document["items"];
     match args.output {
         Shape::Json => print_json(&json!({"items": items}))?,
         Shape::Yaml => print_yaml(&json!({"items": items}))?,
-        Shape::Table | Shape::Wide => print_text(&table(&items, args.output == Shape::Wide))?,
+        Shape::Table | Shape::Wide => print_text(&table(&answer.read()?.items, args.output == Shape::Wide))?,
     }
     Ok(Exit::Success)
 }
 
-fn table(items: &Value, wide: bool) -> String {
+fn table(entries: &[AuditEntry], wide: bool) -> String {
     let mut table = Table::default();
     let mut head = vec!["WHEN", "WHO", "FROM", "ACTION", "OBJECT", "ENVIRONMENT", "RESULT"];
     if wide {
         head.extend(["TOKEN", "DETAIL"]);
     }
     table.row(head.into_iter().map(str::to_owned));
-    for item in items.as_array().into_iter().flatten() {
-        let mut cells = vec![moment(&item["at"])];
-        cells.extend(["who", "address", "action", "object", "environment", "result"].map(|key| text(&item[key])));
+    for entry in entries {
+        let AuditEntry { who, address, action, object, environment, result, .. } = entry;
+        let mut cells = vec![to_the_second(&entry.at)];
+        cells.extend([who, address, action, object, environment, result].map(|cell| one_line(cell)));
         if wide {
-            cells.extend([text(&item["token"]), text(&item["detail"])]);
+            cells.extend([one_line(&entry.token), text(&entry.detail)]);
         }
         table.row(cells.into_iter().map(|cell| if cell.is_empty() { "-".to_owned() } else { cell }));
     }

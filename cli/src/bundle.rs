@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 use clap::Subcommand;
+use kedge_api::client::Response;
 use kedge_bundle::{BundleError, Index, Output, Parts, Reader};
 use kedge_model::wire::DesiredState;
-use reqwest::blocking::Response;
 
 use crate::error::{Exit, UsageError};
 use crate::hub::HubArgs;
@@ -102,7 +102,7 @@ fn export(args: &ExportArgs) -> Result<Exit> {
         ("cluster", args.cluster.clone()),
         ("since", since),
     ];
-    let mut answer = args.hub.open()?.download(&["bundle"], &asked)?;
+    let mut answer = args.hub.open()?.bundle(&asked)?;
     let length = answer.content_length();
     let name = args.output.display().to_string();
     let unwritten = || format!("{name} can't be written");

@@ -2,10 +2,11 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde_json::{Map, Value, json};
+use kedge_api::clusters::ChangeClusterRequest;
+use kedge_api::join_tokens::ReplaceRequest;
 
 use crate::error::{Exit, UsageError};
-use crate::get::columns::{labels, text};
+use crate::get::columns::one_line;
 use crate::hub::HubArgs;
 use crate::output::say;
 use crate::token::{parse_label, print_made};
@@ -155,67 +156,68 @@ pub fn run(args: &ClusterArgs) -> Result<Exit> {
     let hub = args.hub.open()?;
     match &args.command {
         ClusterCommand::Move(to) => {
-            let mut body = Map::new();
-            let wishes = [("environment", &to.environment), ("clusterType", &to.cluster_type), ("ring", &to.ring)];
-            for (key, value) in wishes {
-                body.extend(value.as_ref().map(|value| (key.to_owned(), Value::from(value.as_str()))));
-            }
-            if body.is_empty() {
+            if to.environment.is_none() && to.cluster_type.is_none() && to.ring.is_none() {
                 let hint = "give --environment, --cluster-type or --ring";
                 return Err(UsageError::new("say where the cluster should go", hint).into());
             }
-            let now = hub.post(&["clusters", &to.name, "move"], &Value::Object(body))?.document;
-            let place = ["environment", "clusterType", "ring"].map(|key| text(&now[key])).join("/");
-            say(&format!("{} now follows {place}", text(&now["name"])));
+            let request = ChangeClusterRequest {
+                environment: to.environment.clone(),
+                cluster_type: to.cluster_type.clone(),
+                ring: to.ring.clone(),
+                ..ChangeClusterRequest::default()
+            };
+            let now = hub.change_cluster(&to.name, &request)?.read()?.cluster;
+            let place = [&now.environment, &now.cluster_type, &now.ring].map(|name| one_line(name)).join("/");
+            say(&format!("{} now follows {place}", one_line(&now.name)));
         }
         ClusterCommand::Relabel(relabel) => {
-            let mut set = Map::new();
-            let mut remove = Vec::new();
+            let mut request = ChangeClusterRequest::default();
             for label in &relabel.labels {
                 match label.strip_suffix('-').filter(|key| !key.is_empty() && !key.contains('=')) {
-                    Some(key) => remove.push(key.to_owned()),
+                    Some(key) => request.labels.insert(key.to_owned(), None),
                     None => {
                         let hint = "KEY=VALUE sets a label, KEY- takes it away";
                         let (key, value) = parse_label(label).map_err(|error| UsageError::new(error, hint))?;
-                        set.insert(key, Value::from(value));
+                        request.labels.insert(key, Some(value))
                     }
-                }
+                };
             }
-            let body = json!({"set": set, "remove": remove});
-            let now = hub.post(&["clusters", &relabel.name, "relabel"], &body)?.document;
-            let labels = labels(&now["labels"]);
-            let labels = if labels.is_empty() { "none".to_owned() } else { labels };
-            say(&format!("labels of {}: {labels}", text(&now["name"])));
+            let now = hub.change_cluster(&relabel.name, &request)?.read()?.cluster;
+            let labels: Vec<String> =
+                now.labels.iter().map(|(key, value)| format!("{key}={}", one_line(value))).collect();
+            let labels = if labels.is_empty() { "none".to_owned() } else { labels.join(",") };
+            say(&format!("labels of {}: {labels}", one_line(&now.name)));
         }
         ClusterCommand::Set(set) => {
             if set.site.is_none() && set.relay.is_none() {
                 return Err(UsageError::new("say what to set", "give --site NAME or --relay on|off").into());
             }
             let relay = set.relay.map(|relay| relay == Switch::On);
-            let body = json!({"site": set.site, "relay": relay});
-            let now = hub.post(&["clusters", &set.name, "set"], &body)?.document;
-            let site = match now["site"].as_str() {
+            let request = ChangeClusterRequest { site: set.site.clone(), relay, ..ChangeClusterRequest::default() };
+            let now = hub.change_cluster(&set.name, &request)?.read()?.cluster;
+            let site = match &now.site {
                 Some(site) => format!("at site {site}"),
                 None => "at no site".to_owned(),
             };
-            let relay = if now["relay"] == true { ", and relays to its other streams" } else { "" };
-            say(&format!("{} is {site}{relay}", text(&now["name"])));
+            let relay = if now.relay { ", and relays to its other streams" } else { "" };
+            say(&format!("{} is {site}{relay}", one_line(&now.name)));
         }
         ClusterCommand::Replace(replace) => {
-            let body = json!({"expires": replace.expires});
-            return print_made(&hub.post(&["clusters", &replace.name, "replace"], &body)?.document);
+            let request = ReplaceRequest { expires: Some(replace.expires.clone()) };
+            let made = hub.replace_cluster(&replace.name, &request)?.read()?;
+            return print_made(&made.id, &made.token, Some(&made.expires_at));
         }
         ClusterCommand::Retire(named) => {
-            let now = hub.post(&["clusters", &named.name, "retire"], &json!({}))?.document;
-            say(&format!("{} is retired: it counts nowhere any more, and what it runs stays", text(&now["name"])));
+            let name = one_line(&hub.retire_cluster(&named.name)?.read()?.cluster.name);
+            say(&format!("{name} is retired: it counts nowhere any more, and what it runs stays"));
         }
         ClusterCommand::Readmit(named) => {
-            let now = hub.post(&["clusters", &named.name, "readmit"], &json!({}))?.document;
-            say(&format!("{} may come back: it renews its certificate and is heard again", text(&now["name"])));
+            let name = one_line(&hub.readmit_cluster(&named.name)?.read()?.cluster.name);
+            say(&format!("{name} may come back: it renews its certificate and is heard again"));
         }
         ClusterCommand::Revoke(named) => {
-            let now = hub.post(&["clusters", &named.name, "revoke"], &json!({}))?.document;
-            say(&format!("{} is revoked: its key is refused from now on", text(&now["name"])));
+            let name = one_line(&hub.revoke_cluster(&named.name)?.read()?.cluster.name);
+            say(&format!("{name} is revoked: its key is refused from now on"));
         }
     }
     Ok(Exit::Success)

@@ -1,11 +1,15 @@
 //! `kedge compare`: two environments, cluster types or times next to each other, by workload. Called by `main`.
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use kedge_api::client::Client;
+use kedge_api::comparisons::{
+    Comparison, ComparisonTotals, PlacedValue, RunningVersion, SideSummary, WorkloadComparison,
+};
+use serde_json::json;
 
 use crate::error::Exit;
-use crate::get::columns::text;
-use crate::hub::{Hub, HubArgs};
+use crate::get::columns::one_line;
+use crate::hub::HubArgs;
 use crate::output::{Format, Table, counted, print_json, print_text, print_yaml};
 
 /// Show what differs between two environments, two cluster types, or one at two times
@@ -69,17 +73,17 @@ pub fn run(args: &CompareArgs) -> Result<Exit> {
     let hub = args.hub.open()?;
     let compared = fetch(&hub, args)?;
     match args.output {
-        Format::Json => print_json(&compared)?,
-        Format::Yaml => print_yaml(&compared)?,
+        Format::Json => print_json(&json!(compared))?,
+        Format::Yaml => print_yaml(&json!(compared))?,
         Format::Text => print_text(&to_text(&compared, args.all))?,
     }
-    let differs = ["differ", "onlyLeft", "onlyRight"].iter().any(|key| count(&compared["totals"][*key]) > 0);
-    Ok(if args.exit_code && differs { Exit::Invalid } else { Exit::Success })
+    let ComparisonTotals { differ, only_left, only_right, .. } = compared.totals;
+    Ok(if args.exit_code && differ + only_left + only_right > 0 { Exit::Invalid } else { Exit::Success })
 }
 
 /// All pages as one.
-fn fetch(hub: &Hub, args: &CompareArgs) -> Result<Value> {
-    let mut whole: Option<Value> = None;
+fn fetch(hub: &Client, args: &CompareArgs) -> Result<Comparison> {
+    let mut whole: Option<Comparison> = None;
     let mut cursor = None;
     loop {
         let parameters = [
@@ -90,14 +94,11 @@ fn fetch(hub: &Hub, args: &CompareArgs) -> Result<Value> {
             ("limit", Some("500".to_owned())),
             ("cursor", cursor),
         ];
-        let mut page = hub.get(&["compare"], &parameters)?.document;
-        cursor = page["next"].as_str().map(str::to_owned);
-        if let Some(fields) = page.as_object_mut() {
-            fields.remove("next");
-        }
+        let mut page = hub.compare(&parameters)?.read()?;
+        cursor = page.next.take();
         match &mut whole {
             None => whole = Some(page),
-            Some(whole) => append(whole, &page),
+            Some(whole) => append(whole, page),
         }
         if cursor.is_none() {
             return Ok(whole.unwrap_or_default());
@@ -105,55 +106,45 @@ fn fetch(hub: &Hub, args: &CompareArgs) -> Result<Value> {
     }
 }
 
-fn append(whole: &mut Value, page: &Value) {
-    for list in ["workloads", "notes"] {
-        let Some(more) = page[list].as_array() else { continue };
-        match whole[list].as_array_mut() {
-            Some(all) => all.extend(more.iter().cloned()),
-            None => whole[list] = json!(more),
-        }
-    }
-    for key in ["same", "differ", "onlyLeft", "onlyRight"] {
-        whole["totals"][key] = json!(count(&whole["totals"][key]) + count(&page["totals"][key]));
-    }
+fn append(whole: &mut Comparison, page: Comparison) {
+    whole.workloads.extend(page.workloads);
+    whole.notes.extend(page.notes);
+    whole.totals.same += page.totals.same;
+    whole.totals.differ += page.totals.differ;
+    whole.totals.only_left += page.totals.only_left;
+    whole.totals.only_right += page.totals.only_right;
 }
 
-fn to_text(compared: &Value, all: bool) -> String {
-    let (left, right) = (text(&compared["left"]["name"]), text(&compared["right"]["name"]));
+fn to_text(compared: &Comparison, all: bool) -> String {
+    let (left, right) = (one_line(&compared.left.name), one_line(&compared.right.name));
     let mut table = Table::default();
     table.row(["WORKLOAD".to_owned(), "WHAT".to_owned(), left.clone(), right.clone()]);
     let mut shown = 0;
-    for workload in compared["workloads"].as_array().into_iter().flatten() {
-        if workload["same"] == true && !all {
-            continue;
-        }
+    for workload in compared.workloads.iter().filter(|workload| all || !workload.same) {
         shown += 1;
         for (index, row) in rows(workload, &left, &right).into_iter().enumerate() {
-            let name = if index == 0 { text(&workload["workload"]) } else { String::new() };
+            let name = if index == 0 { one_line(&workload.workload) } else { String::new() };
             let [what, left, right] = row;
             table.row([name, what, left, right]);
         }
     }
-    let totals = &compared["totals"];
-    let of = |key: &str| usize::try_from(count(&totals[key])).unwrap_or(usize::MAX);
+    let ComparisonTotals { same, differ, only_left, only_right } = compared.totals;
+    let same = usize::try_from(same).unwrap_or(usize::MAX);
     let mut text = if shown > 0 { table.to_text("") } else { String::new() };
     text.push_str(&format!(
-        "{} the same, {} different, {} only in {left}, {} only in {right}\n",
-        counted(of("same"), "workload"),
-        of("differ"),
-        of("onlyLeft"),
-        of("onlyRight"),
+        "{} the same, {differ} different, {only_left} only in {left}, {only_right} only in {right}\n",
+        counted(same, "workload"),
     ));
-    for note in compared["notes"].as_array().into_iter().flatten() {
-        text.push_str(&format!("{}\n", self::text(note)));
+    for note in &compared.notes {
+        text.push_str(&format!("{}\n", one_line(note)));
     }
     text
 }
 
 /// What differs of a workload: a line for each thing.
-fn rows(workload: &Value, left: &str, right: &str) -> Vec<[String; 3]> {
-    let (one, other) = (&workload["left"], &workload["right"]);
-    let has = |way: &str| workload["differs"].as_array().is_some_and(|ways| ways.iter().any(|found| found == way));
+fn rows(workload: &WorkloadComparison, left: &str, right: &str) -> Vec<[String; 3]> {
+    let (one, other) = (workload.left.as_ref(), workload.right.as_ref());
+    let has = |way: &str| workload.differs.iter().any(|found| found == way);
     let mut rows = Vec::new();
     let mut row = |what: &str, left: String, right: String| rows.push([what.to_owned(), left, right]);
     if has("onlyLeft") || has("onlyRight") {
@@ -161,7 +152,7 @@ fn rows(workload: &Value, left: &str, right: &str) -> Vec<[String; 3]> {
         row(&what, versions(one), versions(other));
         return rows;
     }
-    if has("version") || workload["same"] == true {
+    if has("version") || workload.same {
         row(if has("version") { "version" } else { "same" }, versions(one), versions(other));
     }
     if has("content") {
@@ -170,66 +161,62 @@ fn rows(workload: &Value, left: &str, right: &str) -> Vec<[String; 3]> {
     if has("platform") {
         row("platform files", "differ".to_owned(), "differ".to_owned());
     }
-    for (way, what, key) in [("clusterTypes", "cluster types", "clusterTypes"), ("targets", "targets", "targets")] {
-        if has(way) {
-            row(what, list(&one[key]), list(&other[key]));
-        }
+    let names = |side: Option<&SideSummary>, of: fn(&SideSummary) -> &Vec<String>| {
+        side.map(|side| list(of(side))).unwrap_or_default()
+    };
+    if has("clusterTypes") {
+        row("cluster types", names(one, |side| &side.cluster_types), names(other, |side| &side.cluster_types));
     }
-    for key in workload["configuration"].as_array().into_iter().flatten() {
-        let types = list(&key["clusterTypes"]);
+    if has("targets") {
+        row("targets", names(one, |side| &side.targets), names(other, |side| &side.targets));
+    }
+    for key in &workload.configuration {
+        let types = list(&key.cluster_types);
         let on = if types.is_empty() { String::new() } else { format!(" on {types}") };
-        row(&format!("{}{on}", text(&key["key"])), values(&key["left"]), values(&key["right"]));
+        row(&format!("{}{on}", one_line(&key.key)), values(&key.left), values(&key.right));
     }
-    if workload["configurationUnknown"] == true {
+    if workload.configuration_unknown {
         row("configuration", "can't be known".to_owned(), String::new());
     }
     rows
 }
 
 /// `1.1.0 (c0ffee0123)`, several when rings or targets have different ones.
-fn versions(side: &Value) -> String {
-    let names: Vec<String> = side["versions"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .map(|one| {
-            let commit = one["commit"].as_str().map(|commit| commit.get(..SHORT).unwrap_or(commit).to_owned());
-            match (one["version"].as_str(), commit) {
-                (Some(version), Some(commit)) => format!("{version} ({commit})"),
-                (Some(version), None) => version.to_owned(),
-                (None, commit) => commit.unwrap_or_else(|| "no version".to_owned()),
-            }
-        })
-        .collect();
-    match (names.is_empty(), side.is_object()) {
-        (false, _) => names.join(", "),
-        (true, true) => "nothing packed".to_owned(),
-        (true, false) => String::new(),
+fn versions(side: Option<&SideSummary>) -> String {
+    let Some(side) = side else { return String::new() };
+    let name = |one: &RunningVersion| {
+        let commit = one.commit.as_deref().map(|commit| commit.get(..SHORT).unwrap_or(commit));
+        match (&one.version, commit) {
+            (Some(version), Some(commit)) => format!("{version} ({commit})"),
+            (Some(version), None) => version.clone(),
+            (None, commit) => commit.unwrap_or("no version").to_owned(),
+        }
+    };
+    match side.versions.is_empty() {
+        true => "nothing packed".to_owned(),
+        false => side.versions.iter().map(name).collect::<Vec<_>>().join(", "),
     }
 }
 
-fn packages(side: &Value) -> String {
-    let short = |name: &Value| {
-        let name = text(name);
+fn packages(side: Option<&SideSummary>) -> String {
+    let short = |name: &String| {
+        let name = one_line(name);
         name.get(..SHORT).unwrap_or(&name).to_owned()
     };
-    side["packages"].as_array().into_iter().flatten().map(short).collect::<Vec<_>>().join(", ")
+    side.map(|side| side.packages.iter().map(short).collect::<Vec<_>>().join(", ")).unwrap_or_default()
 }
 
 /// `"west"`, or with the targets where they differ.
-fn values(side: &Value) -> String {
-    let all = side.as_array().map(Vec::as_slice).unwrap_or_default();
+fn values(all: &[PlacedValue]) -> String {
     // Rings of one target have different values, or targets do.
-    let by_ring = all.windows(2).all(|pair| pair[0]["targets"] == pair[1]["targets"]);
-    let place = |one: &Value| match one["rings"].as_array() {
-        Some(rings) if by_ring && !rings.is_empty() => {
-            format!("{} in ring {}", list(&one["targets"]), list(&one["rings"]))
-        }
-        _ => list(&one["targets"]),
+    let by_ring = all.windows(2).all(|pair| pair[0].targets == pair[1].targets);
+    let place = |one: &PlacedValue| match by_ring && !one.rings.is_empty() {
+        true => format!("{} in ring {}", list(&one.targets), list(&one.rings)),
+        false => list(&one.targets),
     };
-    let shown = |one: &Value| match all.len() {
-        1 => cut(&one["value"].to_string()),
-        _ => format!("{} ({})", cut(&one["value"].to_string()), place(one)),
+    let shown = |one: &PlacedValue| match all.len() {
+        1 => cut(&one.value.to_string()),
+        _ => format!("{} ({})", cut(&one.value.to_string()), place(one)),
     };
     match all.is_empty() {
         true => "not set".to_owned(),
@@ -237,8 +224,8 @@ fn values(side: &Value) -> String {
     }
 }
 
-fn list(names: &Value) -> String {
-    names.as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join(", ")
+fn list(names: &[String]) -> String {
+    names.iter().map(|name| one_line(name)).collect::<Vec<_>>().join(", ")
 }
 
 fn cut(text: &str) -> String {
@@ -248,21 +235,19 @@ fn cut(text: &str) -> String {
     }
 }
 
-fn count(number: &Value) -> u64 {
-    number.as_u64().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
     use super::*;
 
-    fn compared() -> Value {
+    fn compared() -> Comparison {
         let side = |version: &str| {
             json!({"targets": ["hello-a"], "clusterTypes": ["drone"], "packages": ["p"],
-            "versions": [{"version": version, "commit": "0123456789abcdef"}]})
+            "versions": [{"version": version, "commit": "0123456789abcdef", "clusterTypes": [], "rings": [], "targets": []}]})
         };
-        json!({
-            "left": {"name": "stage"}, "right": {"name": "prod"},
+        let compared = json!({
+            "left": {"name": "stage", "environment": "stage"}, "right": {"name": "prod", "environment": "prod"},
             "totals": {"same": 1, "differ": 1, "onlyLeft": 1, "onlyRight": 0},
             "workloads": [
                 {"workload": "hello", "same": false, "differs": ["version", "configuration"], "left": side("1.1.0"),
@@ -274,7 +259,8 @@ mod tests {
                 {"workload": "new", "same": false, "differs": ["onlyLeft"], "left": side("2"), "configuration": []},
                 {"workload": "still", "same": true, "differs": [], "left": side("3"), "right": side("3"), "configuration": []},
             ],
-        })
+        });
+        serde_json::from_value(compared).unwrap()
     }
 
     #[test]
@@ -293,18 +279,22 @@ mod tests {
 
     #[test]
     fn rings_of_one_target_are_told_apart_and_changes_by_hand_are_noted() {
-        let at = |value: &str, ring: &str| json!({"value": value, "targets": ["hello-edge"], "rings": [ring]});
-        let side = json!([at("Hello", "canary"), at("Three", "rest")]);
+        let at = |value: &str, ring: &str| PlacedValue {
+            value: json!(value),
+            targets: vec!["hello-edge".to_owned()],
+            rings: vec![ring.to_owned()],
+        };
+        let side = [at("Hello", "canary"), at("Three", "rest")];
         assert_eq!(values(&side), "\"Hello\" (hello-edge in ring canary), \"Three\" (hello-edge in ring rest)");
         let mut compared = compared();
-        compared["notes"] = json!(["drone/hello-edge of prod was changed on 1 cluster (press-1): …"]);
+        compared.notes = vec!["drone/hello-edge of prod was changed on 1 cluster (press-1): …".to_owned()];
         assert!(to_text(&compared, false).ends_with("was changed on 1 cluster (press-1): …\n"));
     }
 
     #[test]
     fn pages_become_one_answer() {
         let mut whole = compared();
-        append(&mut whole, &compared());
-        assert_eq!((whole["workloads"].as_array().unwrap().len(), &whole["totals"]["same"]), (6, &json!(2)));
+        append(&mut whole, compared());
+        assert_eq!((whole.workloads.len(), whole.totals.same), (6, 2));
     }
 }

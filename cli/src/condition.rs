@@ -1,27 +1,23 @@
 //! The four conditions as shape and word, the same as on the page: readable without colour. Used by `status`, `drift` and `get`.
 
-use serde_json::Value;
+use kedge_api::counts::ConditionCounts;
 
-/// Shape, word, and the field of a count.
-pub const CONDITIONS: [(&str, &str, &str); 4] = [
-    ("●", "Converged", "converged"),
-    ("◐", "Converging", "converging"),
-    ("▲", "Failed", "failed"),
-    ("○", "Unknown", "unknown"),
-];
+/// Shape and word.
+pub const CONDITIONS: [(&str, &str); 4] = [("●", "Converged"), ("◐", "Converging"), ("▲", "Failed"), ("○", "Unknown")];
 
 /// `▲ Failed`; what nobody knows is Unknown, never good.
 pub fn shaped(word: &str) -> String {
-    let known = CONDITIONS.iter().find(|(_, known, _)| *known == word);
-    let (shape, word, _) = known.unwrap_or(&CONDITIONS[3]);
+    let known = CONDITIONS.iter().find(|(_, known)| *known == word);
+    let (shape, word) = known.unwrap_or(&CONDITIONS[3]);
     format!("{shape} {word}")
 }
 
 /// The cells of a row of counts, in the order of the words.
-pub fn counts(value: &Value) -> [String; 4] {
-    CONDITIONS.map(|(shape, _, field)| match value[field].as_u64().unwrap_or_default() {
+pub fn counts(counts: &ConditionCounts) -> [String; 4] {
+    let all = [counts.converged, counts.converging, counts.failed, counts.unknown];
+    std::array::from_fn(|at| match all[at] {
         0 => "-".to_owned(),
-        count => format!("{shape} {count}"),
+        count => format!("{} {count}", CONDITIONS[at].0),
     })
 }
 

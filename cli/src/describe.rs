@@ -4,10 +4,11 @@ mod configuration;
 pub mod text;
 
 use anyhow::Result;
+use kedge_api::client::Client;
 use serde_json::Value;
 
 use crate::error::{Exit, NotFound, UsageError};
-use crate::hub::{Hub, HubArgs};
+use crate::hub::HubArgs;
 use crate::output::{Format, print_json, print_text, print_yaml};
 
 /// Show one object with everything the hub knows of it.
@@ -77,37 +78,35 @@ pub fn run(args: &DescribeArgs) -> Result<Exit> {
 }
 
 impl DescribeArgs {
-    fn fetch(&self, hub: &Hub) -> Result<Value> {
+    fn fetch(&self, hub: &Client) -> Result<Value> {
         let name = self.name.as_str();
-        let answer = match self.kind {
-            Kind::Cluster => hub.get(&["clusters", name], &[])?,
-            Kind::Environment => hub.get(&["environments", name], &[])?,
-            Kind::ClusterType => hub.get(&["cluster-types", &self.environment(hub)?, name], &[])?,
-            Kind::Workload => hub.get(&["workloads", &self.environment(hub)?, name], &[])?,
-            Kind::Target => hub.get(&["deployment-targets", &self.environment(hub)?, name], &[])?,
+        Ok(match self.kind {
+            Kind::Cluster => hub.cluster(name)?.document,
+            Kind::Environment => hub.environment(name)?.document,
+            Kind::ClusterType => hub.cluster_type(&self.environment(hub)?, name)?.document,
+            Kind::Workload => hub.workload(&self.environment(hub)?, name)?.document,
+            Kind::Target => hub.deployment_target(&self.environment(hub)?, name)?.document,
             Kind::Assignment => {
                 let Some((cluster_type, target)) = name.split_once('/') else {
                     let hint = "kedge get assignments lists their names";
                     return Err(UsageError::new(format!("`{name}` isn't CLUSTER-TYPE/WORKLOAD-TARGET"), hint).into());
                 };
-                hub.get(&["assignments", &self.environment(hub)?, cluster_type, target], &[])?
+                hub.assignment(&self.environment(hub)?, cluster_type, target)?.document
             }
             Kind::DesiredState => {
                 let (cluster_type, ring) = name.split_once('/').unwrap_or((name, "all"));
-                hub.get(&["desired-states", &self.environment(hub)?, cluster_type, ring], &[])?
+                hub.desired_state(&self.environment(hub)?, cluster_type, ring)?.document
             }
-        };
-        Ok(answer.document)
+        })
     }
 
     /// The one that was named, or the only one there is.
-    fn environment(&self, hub: &Hub) -> Result<String> {
+    fn environment(&self, hub: &Client) -> Result<String> {
         if let Some(environment) = &self.environment {
             return Ok(environment.clone());
         }
-        let listed = hub.get(&["environments"], &[])?.document;
-        let names: Vec<&str> =
-            listed["items"].as_array().into_iter().flatten().filter_map(|item| item["name"].as_str()).collect();
+        let listed = hub.environments().all()?.items;
+        let names: Vec<&str> = listed.iter().filter_map(|item| item["name"].as_str()).collect();
         match names.as_slice() {
             [only] => Ok((*only).to_owned()),
             [] => Err(NotFound::new("the hub has no environment yet", "does it follow a control plane?").into()),

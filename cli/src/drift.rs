@@ -1,11 +1,15 @@
 //! `kedge drift`: desired against reality over the whole fleet. Called by `main`.
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use kedge_api::client::Client;
+use kedge_api::conditions::ConditionSummary;
+use kedge_api::drift::{DriftGroup, RealityCounts, RunningPackages};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::error::Exit;
-use crate::get::columns::text;
-use crate::hub::{Hub, HubArgs};
+use crate::get::columns::one_line;
+use crate::hub::HubArgs;
 use crate::output::{Format, Table, print_json, print_text, print_yaml};
 
 /// Show what should run against what does, over the whole fleet
@@ -54,19 +58,29 @@ const DRIFTED: &str = "20";
 /// Different things that run are named in a line up to so many.
 const NAMED: usize = 3;
 
+/// Everything that the question is about.
+#[derive(Debug, Serialize)]
+struct Drift {
+    totals: RealityCounts,
+    notes: Vec<String>,
+    groups: Vec<DriftGroup>,
+    /// Some of those that drifted, with what was changed there.
+    drifted: Vec<ConditionSummary>,
+}
+
 pub fn run(args: &DriftArgs) -> Result<Exit> {
     let hub = args.hub.open()?;
-    let document = args.ask(&hub)?;
+    let drift = args.ask(&hub)?;
     match args.output {
-        Format::Json => print_json(&document)?,
-        Format::Yaml => print_yaml(&document)?,
-        Format::Text => print_text(&told(&document))?,
+        Format::Json => print_json(&json!(drift))?,
+        Format::Yaml => print_yaml(&json!(drift))?,
+        Format::Text => print_text(&told(&drift))?,
     }
     Ok(Exit::Success)
 }
 
 impl DriftArgs {
-    fn ask(&self, hub: &Hub) -> Result<Value> {
+    fn ask(&self, hub: &Client) -> Result<Drift> {
         let narrowed = || {
             vec![
                 ("environment", self.environment.clone()),
@@ -74,74 +88,67 @@ impl DriftArgs {
                 ("clusterType", self.cluster_type.clone()),
             ]
         };
-        let (mut groups, mut cursor) = (Vec::new(), None);
-        let mut notes = json!([]);
+        let (mut groups, mut notes, mut cursor) = (Vec::new(), Vec::new(), None);
         let totals = loop {
             let mut asked = narrowed();
             asked.extend([("limit", Some(PAGE.to_owned())), ("cursor", cursor)]);
-            let mut page = hub.get(&["drift"], &asked)?.document;
-            if page["notes"].is_array() {
-                notes = page["notes"].take();
+            let page = hub.drift(&asked)?.read()?;
+            if !page.notes.is_empty() {
+                notes = page.notes;
             }
-            let is_shown = |group: &&Value| self.all || differs(group);
-            let found = page["groups"].as_array().into_iter().flatten();
             let before = groups.len();
-            groups.extend(found.filter(is_shown).cloned());
-            cursor = page["next"].as_str().map(str::to_owned);
+            groups.extend(page.groups.into_iter().filter(|group| self.all || differs(group)));
+            cursor = page.next;
             // Those that differ come first.
             if cursor.is_none() || (groups.len() == before && !self.all) {
-                break page["totals"].take();
+                break page.totals;
             }
         };
-        let mut drifted = json!([]);
-        if totals["drifted"].as_u64().unwrap_or_default() > 0 {
+        let mut drifted = Vec::new();
+        if totals.drifted > 0 {
             let mut asked = narrowed();
             asked.extend([("drift", Some("true".to_owned())), ("limit", Some(DRIFTED.to_owned()))]);
-            drifted = hub.get(&["conditions"], &asked)?.document["items"].take();
+            drifted = hub.conditions(&asked)?.read()?.items;
         }
-        Ok(json!({"totals": totals, "notes": notes, "groups": groups, "drifted": drifted}))
+        Ok(Drift { totals, notes, groups, drifted })
     }
 }
 
-fn number(value: &Value) -> u64 {
-    value.as_u64().unwrap_or_default()
+fn differs(group: &DriftGroup) -> bool {
+    let RealityCounts { differs, drifted, unknown, .. } = group.reality;
+    differs + drifted + unknown + group.failed + group.converging > 0
 }
 
-fn differs(group: &Value) -> bool {
-    ["differs", "drifted", "failed", "unknown", "converging"].iter().any(|field| number(&group[field]) > 0)
-}
-
-fn told(document: &Value) -> String {
-    let totals = &document["totals"];
+fn told(drift: &Drift) -> String {
+    let totals = &drift.totals;
     let mut out = format!(
         "{} as desired, {} {}, {} drifted, {} unknown\n",
-        number(&totals["asDesired"]),
-        number(&totals["differs"]),
-        if number(&totals["differs"]) == 1 { "differs" } else { "differ" },
-        number(&totals["drifted"]),
-        number(&totals["unknown"]),
+        totals.as_desired,
+        totals.differs,
+        if totals.differs == 1 { "differs" } else { "differ" },
+        totals.drifted,
+        totals.unknown,
     );
-    for note in document["notes"].as_array().into_iter().flatten().map(text) {
-        out.push_str(&format!("{note}\n"));
+    for note in &drift.notes {
+        out.push_str(&format!("{}\n", one_line(note)));
     }
-    let groups: Vec<&Value> = document["groups"].as_array().into_iter().flatten().collect();
-    if !groups.is_empty() {
+    if !drift.groups.is_empty() {
         let mut table = Table::default();
         let head = ["ENVIRONMENT", "ASSIGNMENT", "DESIRED", "RUNNING", "DIFFER", "DRIFTED", "FAILED", "UNKNOWN"];
         table.row(head.map(str::to_owned));
-        groups.iter().for_each(|group| table.row(row(group)));
+        drift.groups.iter().for_each(|group| table.row(row(group)));
         out.push('\n');
         out.push_str(&table.to_text(""));
     }
-    let drifted: Vec<&Value> = document["drifted"].as_array().into_iter().flatten().collect();
-    if !drifted.is_empty() {
+    if !drift.drifted.is_empty() {
         out.push_str("\nDrifted:\n");
-        for one in &drifted {
-            let place = format!("{}/{}", text(&one["clusterType"]), text(&one["assignment"]));
-            let (cluster, environment) = (text(&one["clusterName"]), text(&one["environment"]));
-            out.push_str(&format!("  {environment} {cluster} {place}: {}\n", text(&one["drift"])));
+        for one in &drift.drifted {
+            let place = format!("{}/{}", one_line(&one.cluster_type), one_line(&one.assignment));
+            let (cluster, environment) = (one_line(&one.cluster_name), one_line(&one.environment));
+            let changed = one_line(one.drift.as_deref().unwrap_or_default());
+            out.push_str(&format!("  {environment} {cluster} {place}: {changed}\n"));
         }
-        let more = number(&totals["drifted"]).saturating_sub(drifted.len() as u64);
+        let more = totals.drifted.saturating_sub(drift.drifted.len() as u64);
         if more > 0 {
             out.push_str(&format!("  and {more} more  > kedge get conditions --drift\n"));
         }
@@ -149,38 +156,34 @@ fn told(document: &Value) -> String {
     out
 }
 
-fn row(group: &Value) -> [String; 8] {
-    let count = |field: &str| match number(&group[field]) {
-        0 => "-".to_owned(),
-        count => count.to_string(),
-    };
+fn row(group: &DriftGroup) -> [String; 8] {
+    let count = |count: u64| if count == 0 { "-".to_owned() } else { count.to_string() };
     [
-        text(&group["environment"]),
-        text(&group["assignment"]),
-        content(&group["desiredVersion"], &Value::Null, &group["desiredPackages"]),
-        running(&group["running"]),
-        count("differs"),
-        count("drifted"),
-        count("failed"),
-        count("unknown"),
+        one_line(&group.environment),
+        one_line(&group.assignment),
+        content(group.desired_version.as_deref(), None, &group.desired_packages),
+        running(&group.running),
+        count(group.reality.differs),
+        count(group.reality.drifted),
+        count(group.failed),
+        count(group.reality.unknown),
     ]
 }
 
 /// `1.4.2 on 58, 1.4.1 on 2`
-fn running(value: &Value) -> String {
-    let all: Vec<&Value> = value.as_array().into_iter().flatten().collect();
-    let named = |one: &Value| content(&one["version"], &one["commit"], &one["packages"]);
-    let digits = |text: &Value| text.as_str().map(|text| text.get(..10).unwrap_or(text).to_owned());
-    let one = |one: &&Value| {
-        let (name, count) = (named(one), number(&one["count"]));
-        let same: Vec<&&Value> = all.iter().filter(|other| named(other) == name).collect();
+fn running(all: &[RunningPackages]) -> String {
+    let named = |one: &RunningPackages| content(one.version.as_deref(), one.commit.as_deref(), &one.packages);
+    let digits = |text: &str| text.get(..10).unwrap_or(text).to_owned();
+    let one = |one: &RunningPackages| {
+        let (name, count) = (named(one), one.count);
+        let same: Vec<&RunningPackages> = all.iter().filter(|other| named(other) == name).collect();
         if same.len() < 2 {
             return format!("{name} on {count}");
         }
         // Where the version is the same, the commit tells them apart, or else the packages do.
-        let commits = same.iter().filter(|other| other["commit"] == one["commit"]).count();
-        let commit = digits(&one["commit"]).filter(|_| commits == 1);
-        let what = commit.or_else(|| digits(&one["packages"])).unwrap_or_default();
+        let commits = same.iter().filter(|other| other.commit == one.commit).count();
+        let commit = one.commit.as_deref().map(digits).filter(|_| commits == 1);
+        let what = commit.unwrap_or_else(|| digits(&one.packages));
         match what == name || what.is_empty() {
             true => format!("{name} on {count}"),
             false => format!("{name} ({what}) on {count}"),
@@ -194,13 +197,13 @@ fn running(value: &Value) -> String {
 }
 
 /// The version if there is one, else the commit, else the packages.
-fn content(version: &Value, commit: &Value, packages: &Value) -> String {
-    if let Some(version) = version.as_str() {
+fn content(version: Option<&str>, commit: Option<&str>, packages: &str) -> String {
+    if let Some(version) = version {
         return version.to_owned();
     }
-    match (commit.as_str(), packages.as_str()) {
-        (Some(name), _) | (None, Some(name)) if !name.is_empty() => name.get(..10).unwrap_or(name).to_owned(),
-        _ => "nothing".to_owned(),
+    match commit.unwrap_or(packages) {
+        "" => "nothing".to_owned(),
+        name => name.get(..10).unwrap_or(name).to_owned(),
     }
 }
 
@@ -210,11 +213,17 @@ mod tests {
 
     #[test]
     fn equal_versions_are_told_apart() {
-        let runs = |commit: &str, packages: &str| json!({"version": "1.0.0", "commit": commit, "packages": packages, "count": 1});
-        let commits = json!([runs("aaaaaaaaaaff", "p1"), runs("bbbbbbbbbbff", "p2")]);
+        let runs = |commit: &str, packages: &str| RunningPackages {
+            version: Some("1.0.0".to_owned()),
+            commit: Some(commit.to_owned()),
+            packages: packages.to_owned(),
+            count: 1,
+            ..RunningPackages::default()
+        };
+        let commits = [runs("aaaaaaaaaaff", "p1"), runs("bbbbbbbbbbff", "p2")];
         assert_eq!(running(&commits), "1.0.0 (aaaaaaaaaa) on 1, 1.0.0 (bbbbbbbbbb) on 1");
-        let packages = json!([runs("aaaaaaaaaaff", "p1"), runs("aaaaaaaaaaff", "p2")]);
+        let packages = [runs("aaaaaaaaaaff", "p1"), runs("aaaaaaaaaaff", "p2")];
         assert_eq!(running(&packages), "1.0.0 (p1) on 1, 1.0.0 (p2) on 1");
-        assert_eq!(running(&json!([runs("aaaaaaaaaaff", "p1")])), "1.0.0 on 1");
+        assert_eq!(running(&[runs("aaaaaaaaaaff", "p1")]), "1.0.0 on 1");
     }
 }

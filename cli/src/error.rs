@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::Error;
+use kedge_api::client::ClientError;
 use kedge_bundle::BundleError;
 use kedge_model::{Problem, Severity};
 use kedge_platform::{LoadError, RepoError, SourcesError};
 
 use crate::folder::FolderError;
-use crate::hub::HubError;
 use crate::init::InitError;
 use crate::output::{harmless, severity_style};
 use crate::problems::Problems;
@@ -71,7 +71,7 @@ pub fn report(error: &Error) -> ExitCode {
     problems.print();
     // There is nobody left to tell when stderr fails.
     let _ = write(&mut anstream::stderr().lock(), error);
-    let mistyped = error.downcast_ref::<HubError>().is_some_and(HubError::is_usage);
+    let mistyped = error.downcast_ref::<ClientError>().is_some_and(ClientError::is_usage);
     ExitCode::from(if mistyped || error.is::<UsageError>() { 2 } else { 1 })
 }
 
@@ -120,7 +120,7 @@ fn hint(error: &(dyn std::error::Error + 'static)) -> Option<String> {
         error.hint()
     } else if let Some(error) = error.downcast_ref::<BundleError>() {
         error.hint().map(str::to_owned)
-    } else if let Some(error) = error.downcast_ref::<HubError>() {
+    } else if let Some(error) = error.downcast_ref::<ClientError>() {
         error.hint()
     } else if let Some(error) = error.downcast_ref::<FolderError>() {
         error.hint()

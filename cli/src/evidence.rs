@@ -2,11 +2,12 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde_json::{Value, json};
+use kedge_api::client::Client;
+use serde_json::json;
 
 use crate::error::Exit;
-use crate::get::columns::{moment, text};
-use crate::hub::{Hub, HubArgs};
+use crate::get::columns::{one_line, to_the_second};
+use crate::hub::HubArgs;
 use crate::output::{Format, Table, print_json, print_text, print_yaml, say};
 
 /// List and export the evidence of promotions and rollouts
@@ -82,26 +83,26 @@ pub fn run(args: &EvidenceArgs) -> Result<Exit> {
     }
 }
 
-fn list(hub: &Hub, args: &ListArgs) -> Result<Exit> {
+fn list(hub: &Client, args: &ListArgs) -> Result<Exit> {
     let parameters = [("environment", args.environment.clone()), ("commit", args.commit.clone())];
-    let items = hub.list(&["evidence"], &parameters, args.limit, |_| true)?.items;
+    let list = hub.evidence(&parameters).gather(args.limit, |_| true)?;
     match args.output {
-        Format::Json => print_json(&json!({"items": items}))?,
-        Format::Yaml => print_yaml(&json!({"items": items}))?,
-        Format::Text if items.is_empty() => say("nothing"),
+        Format::Json => print_json(&json!({"items": list.items}))?,
+        Format::Yaml => print_yaml(&json!({"items": list.items}))?,
+        Format::Text if list.items.is_empty() => say("nothing"),
         Format::Text => {
             let mut table = Table::default();
             table.row(["EVIDENCE", "ENVIRONMENT", "KIND", "EVENT", "COMMIT", "ROLLOUT", "AT"].map(str::to_owned));
-            for item in &items {
-                let commit = text(&item["commit"]);
+            for item in list.read()? {
+                let commit = one_line(&item.commit);
                 table.row([
-                    text(&item["id"]),
-                    text(&item["environment"]),
-                    text(&item["kind"]),
-                    text(&item["event"]),
+                    item.id.to_string(),
+                    one_line(&item.environment),
+                    one_line(&item.kind),
+                    one_line(&item.event),
                     commit.get(..10).unwrap_or(&commit).to_owned(),
-                    text(&item["rollout"]),
-                    moment(&item["createdAt"]),
+                    item.rollout.map(|id| id.to_string()).unwrap_or_default(),
+                    to_the_second(&item.created_at),
                 ]);
             }
             print_text(&table.to_text(""))?;
@@ -110,12 +111,12 @@ fn list(hub: &Hub, args: &ListArgs) -> Result<Exit> {
     Ok(Exit::Success)
 }
 
-fn show(hub: &Hub, args: &ShowArgs) -> Result<Exit> {
-    let document: Value = hub.get(&["evidence", &args.id.to_string()], &[])?.document;
+fn show(hub: &Client, args: &ShowArgs) -> Result<Exit> {
+    let evidence = hub.one_evidence(args.id)?.read()?;
     match args.output {
         // What an auditor keeps is what the hub signed.
-        Format::Json => print_json(&document["envelope"])?,
-        Format::Yaml | Format::Text => print_yaml(&document["statement"])?,
+        Format::Json => print_json(&evidence.envelope)?,
+        Format::Yaml | Format::Text => print_yaml(&evidence.statement)?,
     }
     Ok(Exit::Success)
 }

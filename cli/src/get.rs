@@ -5,11 +5,12 @@ mod flags;
 mod problems;
 
 use anyhow::Result;
+use kedge_api::client::{Client, List, ListKind};
 use serde_json::{Value, json};
 
 use crate::error::{Exit, UsageError};
 use crate::explain::name::nearest;
-use crate::hub::{Hub, HubArgs, HubError, Pages};
+use crate::hub::HubArgs;
 use crate::output::{Table, print_json, print_text, print_yaml, say};
 
 /// Show what the hub knows: clusters, assignments, problems and more.
@@ -159,21 +160,25 @@ const NEAR_AMONG: usize = 2000;
 const RETRY: std::time::Duration = std::time::Duration::from_secs(2);
 
 impl Listing {
-    pub fn path(self) -> &'static str {
+    fn of(self) -> ListKind {
         match self {
-            Listing::Clusters => "clusters",
-            Listing::Conditions => "conditions",
-            Listing::ClusterTypes => "cluster-types",
-            Listing::Workloads => "workloads",
-            Listing::Assignments => "assignments",
-            Listing::Environments => "environments",
-            Listing::Targets => "deployment-targets",
-            Listing::Problems => "problems",
-            Listing::Findings => "findings",
-            Listing::Repositories => "repositories",
-            Listing::DesiredStates => "desired-states",
-            Listing::Tokens => "join-tokens",
+            Listing::Clusters => ListKind::Clusters,
+            Listing::Conditions => ListKind::Conditions,
+            Listing::ClusterTypes => ListKind::ClusterTypes,
+            Listing::Workloads => ListKind::Workloads,
+            Listing::Assignments => ListKind::Assignments,
+            Listing::Environments => ListKind::Environments,
+            Listing::Targets => ListKind::DeploymentTargets,
+            Listing::Problems => ListKind::Problems,
+            Listing::Findings => ListKind::Findings,
+            Listing::Repositories => ListKind::Repositories,
+            Listing::DesiredStates => ListKind::DesiredStates,
+            Listing::Tokens => ListKind::JoinTokens,
         }
+    }
+
+    pub fn path(self) -> &'static str {
+        self.of().as_str()
     }
 
     fn one(self) -> &'static str {
@@ -217,7 +222,7 @@ pub fn run(args: &GetArgs) -> Result<Exit> {
     if args.kind == Listing::Problems {
         return problems::run(args, &hub);
     }
-    let Pages { items, tick, note } = args.list(&hub)?;
+    let List { items, tick, note, .. } = args.list(&hub)?;
     if let Some(note) = note {
         say(&format!("note: {note}"));
     }
@@ -291,14 +296,15 @@ impl GetArgs {
         parameters
     }
 
-    fn list(&self, hub: &Hub) -> Result<Pages> {
-        hub.list(&[self.kind.path()], &self.parameters(), self.limit.unwrap_or(usize::MAX), |item| self.fits(item))
+    fn list(&self, hub: &Client) -> Result<List<Value>> {
+        let pages = hub.list(self.kind.of(), &self.parameters());
+        Ok(pages.gather(self.limit.unwrap_or(usize::MAX), |item| self.fits(item))?)
     }
 
     /// Nothing is called so; the nearest name is one of those that the same list has without it.
-    fn no_such(&self, hub: &Hub, name: &str) -> Result<UsageError> {
+    fn no_such(&self, hub: &Client, name: &str) -> Result<UsageError> {
         let all = GetArgs { name: None, ..self.clone() };
-        let listed = hub.list(&[self.kind.path()], &all.parameters(), NEAR_AMONG, |_| true)?.items;
+        let listed = hub.list(self.kind.of(), &all.parameters()).gather(NEAR_AMONG, |_| true)?.items;
         let known = listed.iter().filter_map(|item| item[self.kind.key()].as_str());
         let hint = match nearest(name, known).first() {
             Some(near) => format!("did you mean `{near}`?"),
@@ -341,7 +347,7 @@ impl GetArgs {
                     table.row(columns::head(self.kind, self.output == Shape::Wide));
                 }
                 for item in items {
-                    table.row(columns::row(self.kind, item, self.output == Shape::Wide));
+                    table.row(columns::row(self.kind, item, self.output == Shape::Wide)?);
                 }
                 print_text(&table.to_text(""))?;
             }
@@ -350,13 +356,13 @@ impl GetArgs {
     }
 
     /// Until the person has seen enough.
-    fn follow(&self, hub: &Hub, mut tick: i64) -> Result<Exit> {
+    fn follow(&self, hub: &Client, mut tick: i64) -> Result<Exit> {
         let mut away = false;
         loop {
             let mut parameters = self.parameters();
             parameters.push(("after", Some(tick.to_string())));
             parameters.push(("wait", Some(WAIT.to_owned())));
-            match hub.get(&[self.kind.path()], &parameters) {
+            match hub.follow(self.kind.of(), &parameters) {
                 Ok(mut answer) => {
                     if std::mem::take(&mut away) {
                         say("note: the hub answers again");
@@ -368,21 +374,19 @@ impl GetArgs {
                     }
                     self.print_removed(&answer.document["removed"])?;
                 }
-                Err(error) => match error.downcast_ref::<HubError>() {
-                    // A restart of the hub doesn't end the watch.
-                    Some(hub_error) if hub_error.is_unreachable() => {
-                        if !std::mem::replace(&mut away, true) {
-                            say(&format!("note: {hub_error}; waiting for it"));
-                        }
-                        std::thread::sleep(RETRY);
+                // A restart of the hub doesn't end the watch.
+                Err(error) if error.is_unreachable() => {
+                    if !std::mem::replace(&mut away, true) {
+                        say(&format!("note: {error}; waiting for it"));
                     }
-                    Some(hub_error) if hub_error.is_gone() => {
-                        let Pages { items, tick: newest, .. } = self.list(hub)?;
-                        self.print(&items, true)?;
-                        tick = newest.unwrap_or(tick);
-                    }
-                    _ => return Err(error),
-                },
+                    std::thread::sleep(RETRY);
+                }
+                Err(error) if error.is_gone() => {
+                    let List { items, tick: newest, .. } = self.list(hub)?;
+                    self.print(&items, true)?;
+                    tick = newest.unwrap_or(tick);
+                }
+                Err(error) => return Err(error.into()),
             }
         }
     }

@@ -2,12 +2,14 @@
 
 use anyhow::Result;
 use clap::Subcommand;
+use kedge_api::client::Client;
+use kedge_api::history::{HistoryEntry, Timeline};
 use serde_json::{Value, json};
 
 use crate::error::Exit;
 use crate::get::Shape;
-use crate::get::columns::{moment, text};
-use crate::hub::{Hub, HubArgs};
+use crate::get::columns::{one_line, text, to_the_second};
+use crate::hub::HubArgs;
 use crate::output::{Table, print_json, print_text, print_yaml};
 
 /// Show what happened, newest first.
@@ -119,106 +121,88 @@ struct Filter {
     until: Option<String>,
 }
 
-/// The hub's own limit of one page.
-const PAGE: usize = 500;
-
 pub fn run(args: &HistoryArgs) -> Result<Exit> {
     let hub = args.hub.open()?;
     if let Some(HistoryCommand::Commit(args)) = &args.command {
         return timeline(&hub, args);
     }
-    let items = Value::Array(collect(&hub, &args.filter, usize::from(args.limit))?);
+    let list = hub.history(&args.filter.parameters()).gather(usize::from(args.limit), |_| true)?;
     match args.output {
-        Shape::Json => print_json(&json!({"items": items}))?,
-        Shape::Yaml => print_yaml(&json!({"items": items}))?,
-        Shape::Table | Shape::Wide => print_text(&table(&items, args.output == Shape::Wide))?,
+        Shape::Json => print_json(&json!({"items": list.items}))?,
+        Shape::Yaml => print_yaml(&json!({"items": list.items}))?,
+        Shape::Table | Shape::Wide => print_text(&table(&list.read()?, args.output == Shape::Wide))?,
     }
     Ok(Exit::Success)
 }
 
-/// Page after page until there are enough.
-fn collect(hub: &Hub, filter: &Filter, limit: usize) -> Result<Vec<Value>> {
-    let mut found: Vec<Value> = Vec::new();
-    let mut cursor = None;
-    loop {
-        let parameters = [
-            ("environment", filter.environment.clone()),
-            ("workload", filter.workload.clone()),
-            ("assignment", filter.assignment.clone()),
-            ("cluster", filter.cluster.clone()),
-            ("clusterType", filter.cluster_type.clone()),
-            ("kind", filter.kind.clone()),
-            ("who", filter.who.clone()),
-            ("commit", filter.commit.clone()),
-            ("since", filter.since.clone()),
-            ("until", filter.until.clone()),
-            ("limit", Some((limit - found.len()).min(PAGE).to_string())),
-            ("cursor", cursor.take()),
-        ];
-        let mut page = hub.get(&["history"], &parameters)?.document;
-        if let Value::Array(items) = page["items"].take() {
-            found.extend(items);
-        }
-        cursor = page["next"].as_str().map(str::to_owned);
-        if cursor.is_none() || found.len() >= limit {
-            return Ok(found);
-        }
+impl Filter {
+    fn parameters(&self) -> [(&'static str, Option<String>); 10] {
+        [
+            ("environment", self.environment.clone()),
+            ("workload", self.workload.clone()),
+            ("assignment", self.assignment.clone()),
+            ("cluster", self.cluster.clone()),
+            ("clusterType", self.cluster_type.clone()),
+            ("kind", self.kind.clone()),
+            ("who", self.who.clone()),
+            ("commit", self.commit.clone()),
+            ("since", self.since.clone()),
+            ("until", self.until.clone()),
+        ]
     }
 }
 
-fn timeline(hub: &Hub, args: &CommitArgs) -> Result<Exit> {
-    let timeline = hub.get(&["history", "commits", &args.commit], &[])?.document;
+fn timeline(hub: &Client, args: &CommitArgs) -> Result<Exit> {
+    let timeline = hub.timeline(&args.commit)?;
     match args.output {
-        Shape::Json => print_json(&timeline)?,
-        Shape::Yaml => print_yaml(&timeline)?,
-        Shape::Table | Shape::Wide => print_text(&steps(&timeline))?,
+        Shape::Json => print_json(&timeline.document)?,
+        Shape::Yaml => print_yaml(&timeline.document)?,
+        Shape::Table | Shape::Wide => print_text(&steps(&timeline.read()?))?,
     }
     Ok(Exit::Success)
 }
 
-fn table(items: &Value, wide: bool) -> String {
+fn table(entries: &[HistoryEntry], wide: bool) -> String {
     let mut table = Table::default();
     let mut head = vec!["WHEN", "KIND", "ENVIRONMENT", "WHO", "WHAT"];
     if wide {
         head.extend(["WORKLOAD", "CLUSTER", "COMMIT", "RECORDED", "DETAIL"]);
     }
     table.row(head.into_iter().map(str::to_owned));
-    for item in items.as_array().into_iter().flatten() {
-        let marks: String = ["late", "corrected"]
-            .into_iter()
-            .filter(|mark| item[*mark] == true)
-            .map(|mark| format!(" ({mark})"))
-            .collect();
-        let mut cells = vec![moment(&item["at"]), text(&item["kind"]), text(&item["environment"]), text(&item["who"])];
-        cells.push(format!("{}{marks}", text(&item["title"])));
+    for entry in entries {
+        let told = |text: &Option<String>| text.as_deref().map(one_line).unwrap_or_default();
+        let late = if entry.late { " (late)" } else { "" };
+        let corrected = if entry.corrected { " (corrected)" } else { "" };
+        let mut cells = vec![to_the_second(&entry.at), one_line(&entry.kind), one_line(&entry.environment)];
+        cells.extend([told(&entry.who), format!("{}{late}{corrected}", one_line(&entry.title))]);
         if wide {
-            cells.extend(["workload", "clusterName", "commit"].map(|key| text(&item[key])));
-            cells.extend([moment(&item["recordedAt"]), text(&item["detail"])]);
+            cells.extend([told(&entry.workload), told(&entry.cluster_name), told(&entry.commit)]);
+            cells.extend([to_the_second(&entry.recorded_at), text(&entry.detail)]);
         }
         table.row(cells.into_iter().map(dashed));
     }
     table.to_text("")
 }
 
-fn steps(timeline: &Value) -> String {
-    let mut text_of = format!("commit {}", text(&timeline["commit"]));
-    if let Some(subject) = timeline["subject"].as_str() {
-        text_of.push_str(&format!("  {subject}"));
+fn steps(timeline: &Timeline) -> String {
+    let mut out = format!("commit {}", one_line(&timeline.commit));
+    if let Some(subject) = &timeline.subject {
+        out.push_str(&format!("  {subject}"));
     }
-    text_of.push('\n');
+    out.push('\n');
     let mut table = Table::default();
     table.row(["ENVIRONMENT", "STEP", "WHEN", "TOOK", "DETAIL"].map(str::to_owned));
     let mut before = String::new();
-    for item in timeline["items"].as_array().into_iter().flatten() {
-        let environment = text(&item["environment"]);
+    for step in &timeline.items {
+        let environment = one_line(&step.environment);
         let shown = if environment == before { String::new() } else { environment.clone() };
         before = environment;
-        let took = item["tookMs"].as_u64().map(took).unwrap_or_default();
-        let cells = [text(&item["step"]), moment(&item["at"]), dashed(took), details(&item["detail"])];
+        let took = step.took_ms.map(took).unwrap_or_default();
+        let cells = [one_line(&step.step), to_the_second(&step.at), dashed(took), details(&step.detail)];
         table.row([shown].into_iter().chain(cells));
     }
-    text_of.push_str(&table.to_text(""));
-    text_of
+    out.push_str(&table.to_text(""));
+    out
 }
 
 /// `commit=3f2a branch=dev`
@@ -246,6 +230,8 @@ fn dashed(cell: String) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kedge_api::history::TimelineStep;
+
     use super::*;
 
     #[test]
@@ -256,19 +242,30 @@ mod tests {
 
     #[test]
     fn an_entry_that_came_late_says_so() {
-        let items = json!([{"at": "2026-11-01T06:00:00Z", "kind": "condition", "environment": "prod", "late": true,
-            "corrected": true, "title": "drone/hello-all failed on drone-1"}]);
-        let text = table(&items, false);
+        let entry = HistoryEntry {
+            late: true,
+            corrected: true,
+            title: "drone/hello-all failed on drone-1".to_owned(),
+            ..HistoryEntry::default()
+        };
+        let text = table(&[entry], false);
         assert!(text.contains("drone/hello-all failed on drone-1 (late) (corrected)"), "{text}");
     }
 
     #[test]
     fn the_way_of_a_commit_names_each_environment_once() {
-        let timeline = json!({"commit": "3f2a", "subject": "Raise the limit", "items": [
-            {"environment": "dev", "step": "read", "at": "2026-11-01T06:00:00Z", "tookMs": 120, "detail": {}},
-            {"environment": "dev", "step": "issued", "at": "2026-11-01T06:00:01Z", "tookMs": 1000,
-             "detail": {"assignments": 3}},
-        ]});
+        let step = |step: &str, took_ms, detail| TimelineStep {
+            environment: "dev".to_owned(),
+            step: step.to_owned(),
+            took_ms: Some(took_ms),
+            detail,
+            ..TimelineStep::default()
+        };
+        let timeline = Timeline {
+            commit: "3f2a".to_owned(),
+            subject: Some("Raise the limit".to_owned()),
+            items: vec![step("read", 120, json!({})), step("issued", 1000, json!({"assignments": 3}))],
+        };
         let text = steps(&timeline);
         assert!(text.starts_with("commit 3f2a  Raise the limit\n"), "{text}");
         assert_eq!(text.matches("dev").count(), 1, "{text}");

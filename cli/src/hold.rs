@@ -1,10 +1,10 @@
 //! `kedge hold` and `kedge unhold`: a person keeps Kedge from changing an assignment on one cluster. Called by `main`.
 
 use anyhow::Result;
-use serde_json::json;
+use kedge_api::holds::{HoldRequest, ReleaseRequest};
 
 use crate::error::Exit;
-use crate::get::columns::text;
+use crate::get::columns::one_line;
 use crate::hub::HubArgs;
 use crate::output::say;
 
@@ -75,29 +75,25 @@ pub struct UnholdArgs {
 
 pub fn hold(args: &HoldArgs) -> Result<Exit> {
     let assignment = short(&args.assignment);
-    let body = json!({"assignment": assignment, "reason": args.reason});
-    let now = args.hub.open()?.post(&["clusters", &args.cluster, "hold"], &body)?.document;
-    say(&format!("{assignment} is held on {}; the hold takes effect at its next check-in", text(&now["name"])));
+    let request = HoldRequest { assignment: assignment.to_owned(), reason: args.reason.clone() };
+    let now = args.hub.open()?.hold(&args.cluster, &request)?.read()?.cluster;
+    say(&format!("{assignment} is held on {}; the hold takes effect at its next check-in", one_line(&now.name)));
     Ok(Exit::Success)
 }
 
 pub fn unhold(args: &UnholdArgs) -> Result<Exit> {
     let assignment = short(&args.assignment);
-    let mut body = json!({"assignment": assignment});
-    if args.peers {
-        body["peers"] = json!(true);
-        body["reason"] = json!(args.reason);
-    }
-    let now = args.hub.open()?.post(&["clusters", &args.cluster, "release"], &body)?.document;
-    let still = now["holds"].as_array().into_iter().flatten().find(|hold| hold["assignment"] == assignment);
-    match still {
+    let reason = if args.peers { args.reason.clone() } else { String::new() };
+    let request = ReleaseRequest { assignment: assignment.to_owned(), peers: args.peers, reason };
+    let now = args.hub.open()?.release(&args.cluster, &request)?.read()?;
+    let name = one_line(&now.cluster.name);
+    match now.holds.iter().find(|hold| hold.assignment == assignment) {
         Some(hold) => say(&format!(
-            "{} {assignment} on {}; {} still holds it",
+            "{} {assignment} on {name}; {} still holds it",
             if args.peers { "the site's other clusters no longer hold" } else { "the hub no longer holds" },
-            text(&now["name"]),
-            text(&hold["by"])
+            one_line(&hold.by)
         )),
-        None => say(&format!("{assignment} is no longer held on {}", text(&now["name"]))),
+        None => say(&format!("{assignment} is no longer held on {name}")),
     }
     Ok(Exit::Success)
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 
 use crate::error::Exit;
-use crate::hub::{Hub, Settings, read_token};
+use crate::hub::{Settings, connect, read_token};
 use crate::output::say;
 
 /// Remember a hub and an access token.
@@ -47,16 +47,14 @@ pub fn run(args: &LoginArgs) -> Result<Exit> {
     let token = read_token(&file)?;
     // Commands run in other folders too.
     let ca = args.ca.as_deref().map(std::path::absolute).transpose()?;
-    let hub = Hub::new(&args.url, token.clone(), ca.as_deref())?;
-    let who = hub.get(&["whoami"], &[])?.document;
+    let hub = connect(&args.url, token.clone(), ca.as_deref())?;
+    let who = hub.whoami()?.read()?;
     let path = Settings { hub: hub.address().to_owned(), token, ca }.store()?;
-    let word = |key: &str| who[key].as_str().unwrap_or_default().to_owned();
-    let workspaces: Vec<&str> = who["workspaces"].as_array().into_iter().flatten().filter_map(|w| w.as_str()).collect();
-    let whose = match workspaces.as_slice() {
+    let whose = match who.workspaces.as_slice() {
         [] => String::new(),
         some => format!(" of {}", some.join(", ")),
     };
-    say(&format!("logged in to {} as {} ({}{whose})", hub.address(), word("name"), word("role")));
+    say(&format!("logged in to {} as {} ({}{whose})", hub.address(), who.name, who.role));
     say(&format!("stored in {}", path.display()));
     Ok(Exit::Success)
 }

@@ -3,11 +3,10 @@
 use std::process::{Command, Stdio};
 
 use anyhow::Result;
-use serde_json::json;
+use kedge_api::client::Client;
 
 use crate::error::Exit;
-use crate::get::columns::text;
-use crate::hub::{Hub, HubArgs};
+use crate::hub::HubArgs;
 use crate::output::{print_text, say};
 
 /// Open the hub's page in a browser.
@@ -40,9 +39,9 @@ pub fn run(args: &OpenArgs) -> Result<Exit> {
 }
 
 /// A link that logs a browser in as the caller, once.
-pub fn login_link(hub: &Hub) -> Result<String> {
-    let made = hub.post(&["login-links"], &json!({}))?.document;
-    Ok(format!("{}{}", hub.address().trim_end_matches('/'), text(&made["path"])))
+pub fn login_link(hub: &Client) -> Result<String> {
+    let made = hub.create_login_link()?.read()?;
+    Ok(format!("{}{}", hub.address().trim_end_matches('/'), made.path))
 }
 
 /// False: there is nothing here to open it with.

@@ -2,11 +2,13 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde_json::{Value, json};
+use kedge_api::client::List;
+use kedge_api::people::{NewPersonRequest, PersonSummary, SetPersonRequest};
+use serde_json::json;
 
 use crate::error::Exit;
 use crate::get::Shape;
-use crate::get::columns::{list as names, moment, text};
+use crate::get::columns::{one_line, to_the_second};
 use crate::hub::HubArgs;
 use crate::output::{Table, print_json, print_text, print_yaml, say};
 
@@ -108,8 +110,9 @@ pub fn run(args: &PersonArgs) -> Result<Exit> {
     let hub = args.hub.open()?;
     match &args.command {
         PersonCommand::Add(add) => {
-            let made = hub.post(&["people"], &json!({"name": add.name, "emails": add.email}))?.document;
-            say(&format!("{} is person {}", text(&made["name"]), text(&made["id"])));
+            let request = NewPersonRequest { name: add.name.clone(), emails: add.email.clone() };
+            let made = hub.add_person(&request)?.read()?;
+            say(&format!("{} is person {}", one_line(&made.name), one_line(&made.id)));
             if add.email.is_empty() {
                 say(
                     "without an address, approvals that exclude the change's author don't count: kedge person set --email",
@@ -117,40 +120,37 @@ pub fn run(args: &PersonArgs) -> Result<Exit> {
             }
         }
         PersonCommand::List(list) => {
-            show(&hub.list(&["people"], &[], usize::MAX, |_| true)?.items, list.output)?;
+            show(&hub.people().all()?, list.output)?;
         }
         PersonCommand::Set(set) => {
-            let mut body = serde_json::Map::new();
-            body.extend(set.name.iter().map(|name| ("name".to_owned(), json!(name))));
-            if !set.email.is_empty() {
-                body.insert("emails".to_owned(), json!(set.email));
-            }
-            let now = hub.post(&["people", &set.person], &Value::Object(body))?.document;
-            say(&format!("{} ({}): {}", text(&now["name"]), text(&now["id"]), names(&now["emails"])));
+            let emails = Some(set.email.clone()).filter(|emails| !emails.is_empty());
+            let request = SetPersonRequest { name: set.name.clone(), emails };
+            let now = hub.set_person(&set.person, &request)?.read()?;
+            say(&format!("{} ({}): {}", one_line(&now.name), one_line(&now.id), now.emails.join(",")));
         }
         PersonCommand::Remove(remove) => {
-            hub.delete(&["people", &remove.person])?;
+            hub.remove_person(&remove.person)?;
             say(&format!("{} is removed, and all its tokens have ended", remove.person));
         }
     }
     Ok(Exit::Success)
 }
 
-fn show(items: &[Value], shape: Shape) -> Result<()> {
+fn show(people: &List<PersonSummary>, shape: Shape) -> Result<()> {
     match shape {
-        Shape::Json => print_json(&json!({"items": items}))?,
-        Shape::Yaml => print_yaml(&json!({"items": items}))?,
+        Shape::Json => print_json(&json!({"items": people.items}))?,
+        Shape::Yaml => print_yaml(&json!({"items": people.items}))?,
         Shape::Table | Shape::Wide => {
             let mut table = Table::default();
             table.row(["ID", "NAME", "EMAILS", "ADDED", "ADDED BY", "REMOVED"].map(str::to_owned));
-            for item in items {
+            for person in people.read()? {
                 let cells = [
-                    text(&item["id"]),
-                    text(&item["name"]),
-                    names(&item["emails"]),
-                    moment(&item["createdAt"]),
-                    text(&item["createdBy"]),
-                    moment(&item["removedAt"]),
+                    one_line(&person.id),
+                    one_line(&person.name),
+                    person.emails.join(","),
+                    to_the_second(&person.created_at),
+                    one_line(&person.created_by),
+                    person.removed_at.map(|at| to_the_second(&at)).unwrap_or_default(),
                 ];
                 table.row(cells.map(|cell| if cell.is_empty() { "-".to_owned() } else { cell }));
             }

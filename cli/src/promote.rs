@@ -1,11 +1,13 @@
 //! `kedge promote`: which commit of main is where, and letting one in. Called by `main`.
 
 use anyhow::Result;
+use kedge_api::client::Answer;
+use kedge_api::promotions::{ApproveRequest, EnvironmentPromotion, PromoteRequest, PromotionList, PromotionSummary};
 use kedge_model::command::quote;
-use serde_json::{Map, Value, json};
+use serde::de::DeserializeOwned;
 
 use crate::error::{Exit, UsageError};
-use crate::get::columns::{moment, text};
+use crate::get::columns::{one_line, to_the_second};
 use crate::hub::HubArgs;
 use crate::output::{Format, Table, print_json, print_text, print_yaml, say};
 
@@ -134,8 +136,8 @@ pub fn run(args: &PromoteArgs) -> Result<Exit> {
     }
     let hub = args.hub.open()?;
     match &args.environment {
-        None => shown(&hub.get(&["promotions"], &[])?.document, args.output, chain),
-        Some(environment) => shown(&hub.get(&["promotions", environment], &[])?.document, args.output, one),
+        None => shown(&hub.promotions()?, args.output, chain),
+        Some(environment) => shown(&hub.promotion(environment)?, args.output, one),
     }
 }
 
@@ -147,16 +149,14 @@ impl PromoteAction {
             return Err(UsageError::new("an override needs a reason", "say why with --reason").into());
         }
         let hub = args.hub.open()?;
-        let mut body = Map::from_iter([("reason".to_owned(), json!(action.reason))]);
-        body.extend(action.commit.as_ref().map(|commit| ("commit".to_owned(), json!(commit))));
-        let approves = matches!(self, PromoteAction::Approve(_));
-        if !approves {
-            body.insert("override".to_owned(), json!(overrides));
-        }
-        let path = ["promotions", &action.environment, "approve"];
-        let document = hub.post(&path[..if approves { 3 } else { 2 }], &Value::Object(body))?.document;
-        say(&standing(&document));
-        shown(&document, args.output, one)
+        let (environment, commit, reason) = (&action.environment, action.commit.clone(), action.reason.clone());
+        let answer = match self {
+            PromoteAction::Approve(_) => hub.approve_promotion(environment, &ApproveRequest { commit, reason })?,
+            PromoteAction::Start(_) => hub.start_promotion(environment, &PromoteRequest { commit, reason })?,
+            PromoteAction::Override(_) => hub.override_promotion(environment, &PromoteRequest { commit, reason })?,
+        };
+        say(&standing(&answer.read()?));
+        shown(&answer, args.output, one)
     }
 }
 
@@ -183,165 +183,184 @@ impl BeforeArgs {
 
 pub fn policy(args: &PolicyArgs) -> Result<Exit> {
     let hub = args.hub.open()?;
-    let document = match args.approve {
-        true => hub.post(&["policy", "approve"], &json!({"reason": args.reason}))?.document,
-        false => hub.get(&["promotions"], &[])?.document,
+    let answer = match args.approve {
+        true => hub.approve_policy(&ApproveRequest { commit: None, reason: args.reason.clone() })?,
+        false => hub.promotions()?,
     };
-    shown(&document, args.output, policies)
+    shown(&answer, args.output, policies)
 }
 
-fn shown(document: &Value, output: Format, as_text: fn(&Value) -> String) -> Result<Exit> {
+fn shown<T: DeserializeOwned>(answer: &Answer<T>, output: Format, as_text: fn(&T) -> String) -> Result<Exit> {
     match output {
-        Format::Json => print_json(document)?,
-        Format::Yaml => print_yaml(document)?,
-        Format::Text => print_text(&as_text(document))?,
+        Format::Json => print_json(&answer.document)?,
+        Format::Yaml => print_yaml(&answer.document)?,
+        Format::Text => print_text(&as_text(&answer.read()?))?,
     }
     Ok(Exit::Success)
 }
 
-fn chain(document: &Value) -> String {
-    let items: Vec<&Value> = document["items"].as_array().into_iter().flatten().collect();
-    if items.is_empty() {
+fn chain(list: &PromotionList) -> String {
+    if list.items.is_empty() {
         return "no PromotionPolicy is in force: nothing is promoted\n".to_owned();
     }
     let mut table = Table::default();
     table.row(["ENVIRONMENT", "AFTER", "COMMIT", "STATE", "SUBJECT", "WAITS FOR"].map(str::to_owned));
-    for item in items {
+    for item in &list.items {
         let newest = to_look_at(item);
-        let after: Vec<String> = item["after"].as_array().into_iter().flatten().map(text).collect();
-        let waits: Vec<String> = newest["waitsFor"].as_array().into_iter().flatten().map(text).collect();
+        let of = |field: fn(&PromotionSummary) -> String| newest.map(field).unwrap_or_default();
         table.row([
-            text(&item["environment"]),
-            if after.is_empty() { "-".to_owned() } else { after.join(", ") },
-            short(&newest["commit"]),
-            text(&newest["state"]),
-            text(&newest["subject"]),
-            waits.join("; "),
+            one_line(&item.environment),
+            if item.after.is_empty() { "-".to_owned() } else { item.after.join(", ") },
+            of(|one| short(&one.commit)),
+            of(|one| one_line(&one.state)),
+            of(|one| one_line(&one.subject)),
+            of(|one| lines(&one.waits_for).join("; ")),
         ]);
     }
-    table.to_text("") + &remarks(document)
+    table.to_text("") + &remarks(list)
 }
 
 /// A policy that waits or can't be read is news for whoever looks at the chain.
-fn remarks(document: &Value) -> String {
+fn remarks(list: &PromotionList) -> String {
     let mut out = String::new();
-    for (field, word) in
-        [("waiting", "a looser policy waits for an approval"), ("broken", "the newest policy can't be used")]
-    {
-        if document[field].is_object() {
-            let given = document[field]["approvals"].as_str().map(|given| format!("; {given}")).unwrap_or_default();
-            let (why, commit) = (reasons(&document[field]), short(&document[field]["commit"]));
-            out.push_str(&format!("{word}: {why} ({commit}){given}\n"));
+    let policies =
+        [(&list.waiting, "a looser policy waits for an approval"), (&list.broken, "the newest policy can't be used")];
+    for (policy, word) in policies {
+        if let Some(policy) = policy {
+            let given = policy.approvals.as_ref().map(|given| format!("; {given}")).unwrap_or_default();
+            let why = lines(&policy.reasons).join("; ");
+            out.push_str(&format!("{word}: {why} ({}){given}\n", short(&policy.commit)));
         }
     }
     out
 }
 
-fn one(document: &Value) -> String {
-    let mut out = format!("{}\n", standing(document));
-    if document["refused"].is_object() {
-        let refused = &document["refused"];
+fn one(environment: &EnvironmentPromotion) -> String {
+    let mut out = format!("{}\n", standing(environment));
+    if let Some(refused) = &environment.refused {
         out.push_str(&format!(
             "its branch names {}, which isn't followed: {} (by {}, {})\n",
-            short(&refused["commit"]),
-            text(&refused["why"]),
-            text(&refused["by"]),
-            moment(&refused["at"])
+            short(&refused.commit),
+            one_line(&refused.why),
+            one_line(&refused.by),
+            to_the_second(&refused.at)
         ));
     }
-    if let Some(trouble) = document["trouble"].as_str() {
+    if let Some(trouble) = &environment.trouble {
         out.push_str(&format!("{trouble}\n"));
     }
     let mut table = Table::default();
     table.row(["COMMIT", "STATE", "SUBJECT", "AUTHOR", "ENTERED", "PASSED", "ROLLOUT", "NOTES"].map(str::to_owned));
-    for promotion in document["promotions"].as_array().into_iter().flatten() {
-        let mut notes: Vec<String> = promotion["waitsFor"].as_array().into_iter().flatten().map(text).collect();
-        notes.extend(promotion["why"].as_str().map(str::to_owned));
-        let skipped = promotion["skipped"].as_array().map_or(0, Vec::len);
-        if skipped > 0 {
-            let all: Vec<String> = promotion["skipped"].as_array().into_iter().flatten().map(short).collect();
-            notes.push(format!("took over {}", all.join(", ")));
-        }
-        for word in promotion["words"].as_array().into_iter().flatten() {
-            let reason = word["reason"].as_str().map(str::trim).filter(|reason| !reason.is_empty());
-            let reason = reason.map(|reason| format!(": {}", text(&json!(reason)))).unwrap_or_default();
-            notes.push(format!("{} by {}{reason}", text(&word["said"]), text(&word["who"])));
-        }
+    for promotion in &environment.promotions {
+        let moment = |at: &Option<String>| at.as_deref().map(to_the_second).unwrap_or_default();
         table.row([
-            short(&promotion["commit"]),
-            text(&promotion["state"]),
-            text(&promotion["subject"]),
-            text(&promotion["author"]),
-            moment(&promotion["enteredAt"]),
-            moment(&promotion["passedAt"]),
-            text(&promotion["rollout"]),
-            notes.join("; "),
+            short(&promotion.commit),
+            one_line(&promotion.state),
+            one_line(&promotion.subject),
+            one_line(&promotion.author),
+            moment(&promotion.entered_at),
+            moment(&promotion.passed_at),
+            promotion.rollout.map(|id| id.to_string()).unwrap_or_default(),
+            notes(promotion).join("; "),
         ]);
     }
     out + &table.to_text("")
 }
 
+/// What a promotion waits for, what was left out on its way, and what people decided about it.
+fn notes(promotion: &PromotionSummary) -> Vec<String> {
+    let mut notes = lines(&promotion.waits_for);
+    notes.extend(Some(promotion.why.clone()).filter(|why| !why.is_empty()));
+    if !promotion.skipped.is_empty() {
+        let all: Vec<String> = promotion.skipped.iter().map(|commit| short(commit)).collect();
+        notes.push(format!("took over {}", all.join(", ")));
+    }
+    for entry in &promotion.actions {
+        let reason = one_line(&entry.reason);
+        let reason = if reason.is_empty() { reason } else { format!(": {reason}") };
+        notes.push(format!("{} by {}{reason}", entry.action.as_str(), one_line(&entry.who)));
+    }
+    notes
+}
+
 /// The promotion that somebody may have to do something about: the newest that waits, else the one in force. Never one that was
 /// superseded, although it came last.
-fn to_look_at(document: &Value) -> &Value {
-    let all = || document["promotions"].as_array().into_iter().flatten();
-    let waiting = || all().find(|one| one["state"] == "Waiting");
-    let open = || all().find(|one| one["state"] != "Superseded");
-    let in_force = all().find(|one| one["commit"] == document["current"] && one["state"] != "Superseded");
-    waiting().or(in_force).or_else(open).unwrap_or(&Value::Null)
+fn to_look_at(environment: &EnvironmentPromotion) -> Option<&PromotionSummary> {
+    let all = || environment.promotions.iter();
+    let waiting = || all().find(|one| one.state == "Waiting");
+    let open = || all().find(|one| one.state != "Superseded");
+    let in_force = all().find(|one| Some(&one.commit) == environment.current.as_ref() && one.state != "Superseded");
+    waiting().or(in_force).or_else(open)
 }
 
-fn standing(document: &Value) -> String {
-    let newest = to_look_at(document);
-    if newest.is_null() {
-        return format!("{}: nothing has been promoted to it yet", text(&document["environment"]));
+fn standing(environment: &EnvironmentPromotion) -> String {
+    let name = one_line(&environment.environment);
+    match to_look_at(environment) {
+        None => format!("{name}: nothing has been promoted to it yet"),
+        Some(newest) => format!("{name}: {} is {}", short(&newest.commit), one_line(&newest.state)),
     }
-    format!("{}: {} is {}", text(&document["environment"]), short(&newest["commit"]), text(&newest["state"]))
 }
 
-fn policies(document: &Value) -> String {
-    let policy = &document["policy"];
-    let mut out = match policy.is_object() {
-        true => {
-            let names: Vec<String> = policy["environments"].as_array().into_iter().flatten().map(text).collect();
-            format!(
-                "in force since {}: {} of {} ({}), promoter {}, {}\n",
-                moment(&policy["since"]),
-                short(&policy["commit"]),
-                text(&policy["author"]),
-                text(&policy["subject"]),
-                text(&policy["promoter"]),
-                names.join(" → ")
-            )
-        }
-        false => "no PromotionPolicy is in force: nothing is promoted\n".to_owned(),
+fn policies(list: &PromotionList) -> String {
+    let mut out = match &list.policy {
+        Some(policy) => format!(
+            "in force since {}: {} of {} ({}), promoter {}, {}\n",
+            to_the_second(&policy.since),
+            short(&policy.commit),
+            one_line(&policy.author),
+            one_line(&policy.subject),
+            one_line(&policy.promoter),
+            lines(&policy.environments).join(" → ")
+        ),
+        None => "no PromotionPolicy is in force: nothing is promoted\n".to_owned(),
     };
-    out.push_str(&remarks(document));
+    out.push_str(&remarks(list));
     out
 }
 
-fn reasons(policy: &Value) -> String {
-    policy["reasons"].as_array().into_iter().flatten().map(text).collect::<Vec<_>>().join("; ")
+fn lines(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| one_line(text)).collect()
 }
 
-fn short(commit: &Value) -> String {
-    let commit = text(commit);
+fn short(commit: &str) -> String {
+    let commit = one_line(commit);
     commit.get(..10).unwrap_or(&commit).to_owned()
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "tests")]
+
+    use kedge_api::promotions::PromotionPolicySummary;
+    use kedge_api::rollouts::RolloutActionEntry;
+    use serde_json::json;
+
     use super::*;
 
     #[test]
     fn an_approval_without_a_reason_ends_with_the_name_and_a_policy_says_who_agreed() {
-        let word = json!({"said": "approve", "who": "anna", "at": "x"});
-        let promotion = json!({"commit": "c1", "state": "Waiting", "subject": "s", "author": "a", "words": [word]});
-        let told = one(&json!({"environment": "prod", "promotions": [promotion]}));
+        let approval = json!({"action": "approve", "who": "anna", "role": "platform", "at": "x"});
+        let approval: RolloutActionEntry = serde_json::from_value(approval).unwrap();
+        let promotion = PromotionSummary {
+            commit: "c1".to_owned(),
+            state: "Waiting".to_owned(),
+            subject: "s".to_owned(),
+            author: "a".to_owned(),
+            actions: vec![approval],
+            ..PromotionSummary::default()
+        };
+        let environment = "prod".to_owned();
+        let told =
+            one(&EnvironmentPromotion { environment, promotions: vec![promotion], ..EnvironmentPromotion::default() });
         assert!(told.contains("approve by anna\n") && !told.contains("anna:"), "{told}");
-        let waiting = json!({"reasons": ["environment dev is gone"], "commit": "c2", "approvals": "1 of 2 approvals given (anna)"});
+        let waiting = PromotionPolicySummary {
+            reasons: vec!["environment dev is gone".to_owned()],
+            commit: "c2".to_owned(),
+            approvals: Some("1 of 2 approvals given (anna)".to_owned()),
+            ..PromotionPolicySummary::default()
+        };
         assert_eq!(
-            remarks(&json!({"waiting": waiting})),
+            remarks(&PromotionList { waiting: Some(waiting), ..PromotionList::default() }),
             "a looser policy waits for an approval: environment dev is gone (c2); 1 of 2 approvals given (anna)\n"
         );
     }

@@ -2,7 +2,6 @@
 
 use anyhow::Result;
 use clap::Subcommand;
-use serde_json::json;
 
 use crate::error::Exit;
 use crate::hub::HubArgs;
@@ -49,8 +48,7 @@ struct ConfirmArgs {
 
 pub fn run(args: &PublishArgs) -> Result<Exit> {
     let PublishCommand::Confirm(confirm) = &args.command;
-    let path = ["environments", &confirm.environment, "cluster-types", &confirm.cluster_type, "confirm"];
-    args.hub.open()?.post(&path, &json!({}))?;
+    args.hub.open()?.confirm_publish(&confirm.environment, &confirm.cluster_type)?;
     say(&format!(
         "confirmed: {} in {} is published without what was removed",
         confirm.cluster_type, confirm.environment

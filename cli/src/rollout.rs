@@ -7,6 +7,7 @@ mod words;
 
 use anyhow::Result;
 use clap::Subcommand;
+use kedge_api::rollouts::RolloutAction;
 
 use crate::error::Exit;
 use crate::hub::HubArgs;
@@ -121,12 +122,12 @@ pub fn run(args: &RolloutArgs) -> Result<Exit> {
         RolloutCommand::Status(status) => status::status(&hub, status),
         RolloutCommand::Watch(watch) => status::watch(&hub, watch),
         RolloutCommand::Start(start) => bulk::start(&hub, start),
-        RolloutCommand::Pause(word) => words::say(&hub, "pause", word),
-        RolloutCommand::Resume(word) => words::say(&hub, "resume", word),
-        RolloutCommand::Approve(word) => words::say_of_ring(&hub, "approve", word),
-        RolloutCommand::Override(word) => words::say_of_ring(&hub, "override", word),
-        RolloutCommand::Now(word) => words::say(&hub, "now", word),
-        RolloutCommand::Abort(word) => words::say(&hub, "abort", word),
-        RolloutCommand::Rollback(word) => words::say(&hub, "rollback", word),
+        RolloutCommand::Pause(word) => words::say(&hub, RolloutAction::Pause, word),
+        RolloutCommand::Resume(word) => words::say(&hub, RolloutAction::Resume, word),
+        RolloutCommand::Approve(word) => words::say_of_ring(&hub, RolloutAction::Approve, word),
+        RolloutCommand::Override(word) => words::say_of_ring(&hub, RolloutAction::Override, word),
+        RolloutCommand::Now(word) => words::say(&hub, RolloutAction::Now, word),
+        RolloutCommand::Abort(word) => words::say(&hub, RolloutAction::Abort, word),
+        RolloutCommand::Rollback(word) => words::say(&hub, RolloutAction::Rollback, word),
     }
 }

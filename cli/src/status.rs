@@ -7,10 +7,15 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use anyhow::Result;
+use kedge_api::client::{Client, ClientError};
+use kedge_api::conditions::ConditionSummary;
+use kedge_api::fleet::FleetSummary;
+use kedge_api::rollouts::RolloutSummary;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::Exit;
-use crate::hub::{Hub, HubArgs, HubError};
+use crate::hub::HubArgs;
 use crate::output::{Format, print_json, print_text, print_yaml, say, unless_closed};
 use import::ImportArgs;
 
@@ -69,6 +74,18 @@ enum StatusCommand {
     Import(ImportArgs),
 }
 
+/// What the hub says of the fleet, with what failed and what moves.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Glance {
+    #[serde(flatten)]
+    pub fleet: FleetSummary,
+    pub failures: Vec<ConditionSummary>,
+    pub rollouts: Vec<RolloutSummary>,
+    /// None: the question is about one workload.
+    pub problem_count: Option<u64>,
+}
+
 /// The hub answers from counts: asking it so often costs it nothing.
 const EVERY: Duration = Duration::from_secs(2);
 /// Failures that are told with their reasons; a list shows the rest.
@@ -91,7 +108,7 @@ pub fn run(args: &StatusArgs) -> Result<Exit> {
         let news = match args.ask(&hub) {
             Ok(news) => news,
             // A restart of the hub doesn't end the watch.
-            Err(error) if error.downcast_ref::<HubError>().is_some_and(HubError::is_unreachable) => continue,
+            Err(error) if error.downcast_ref::<ClientError>().is_some_and(ClientError::is_unreachable) => continue,
             Err(error) => return Err(error),
         };
         if without_time(&news) != without_time(&document) {
@@ -101,12 +118,18 @@ pub fn run(args: &StatusArgs) -> Result<Exit> {
     }
 }
 
+impl Glance {
+    fn of(document: &Value) -> Result<Glance> {
+        Ok(Glance::deserialize(document).map_err(|error| ClientError::unreadable(&error))?)
+    }
+}
+
 impl StatusArgs {
     /// The glance, with what failed and what moves beside it.
-    fn ask(&self, hub: &Hub) -> Result<Value> {
+    fn ask(&self, hub: &Client) -> Result<Value> {
         let environment = || self.environment.clone();
         let asked = [("environment", environment()), ("workload", self.workload.clone())];
-        let mut document = hub.get(&["fleet"], &asked)?.document;
+        let mut document = hub.fleet(&asked)?.document;
         let failed = |document: &Value| {
             let environments = document["environments"].as_array().into_iter().flatten();
             environments.map(|one| one["conditions"]["failed"].as_u64().unwrap_or_default()).sum::<u64>()
@@ -119,7 +142,7 @@ impl StatusArgs {
                 ("condition", Some("Failed".to_owned())),
                 ("limit", Some(FAILURES.to_owned())),
             ];
-            failures = hub.get(&["conditions"], &asked)?.document["items"].take();
+            failures = hub.conditions(&asked)?.document["items"].take();
         }
         let asked = [
             ("environment", environment()),
@@ -127,13 +150,13 @@ impl StatusArgs {
             ("unfinished", Some("true".to_owned())),
             ("limit", Some(ROLLOUTS.to_owned())),
         ];
-        let rollouts = hub.get(&["rollouts"], &asked)?.document["items"].take();
+        let rollouts = hub.rollouts_page(&asked)?.document["items"].take();
         // As `kedge get problems` counts them; a question about one workload isn't one about all problems.
         let problems = match self.workload {
             Some(_) => Value::Null,
             None => {
                 let asked = [("environment", environment()), ("limit", Some("1".to_owned()))];
-                hub.get(&["problems"], &asked)?.document["total"].take()
+                hub.problems(&asked)?.document["total"].take()
             }
         };
         if let Value::Object(fields) = &mut document {
@@ -155,7 +178,7 @@ impl StatusArgs {
                 print_yaml(document)?;
             }
             Format::Text => {
-                let told = text::of(document);
+                let told = text::of(&Glance::of(document)?);
                 if self.watch {
                     separate()?;
                 }

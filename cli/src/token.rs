@@ -5,8 +5,8 @@ mod sign;
 
 use anyhow::Result;
 use clap::Subcommand;
+use kedge_api::join_tokens::{JoinTokenCreated, JoinTokenRequest};
 use kedge_model::name::{check_label_key, check_label_value};
-use serde_json::{Map, Value, json};
 
 use crate::error::Exit;
 use crate::get::{self, GetArgs};
@@ -137,23 +137,25 @@ struct RevokeArgs {
 pub fn run(args: &TokenArgs) -> Result<Exit> {
     match &args.command {
         TokenCommand::Create(create) => {
-            let labels: Map<String, Value> =
-                create.labels.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
-            let body = json!({
-                "environment": create.environment,
-                "clusterType": create.cluster_type,
-                "labels": labels,
-                "site": create.site,
-                "uses": create.uses,
-                "expires": create.expires,
-            });
-            let made = args.hub.open()?.post(&["join-tokens"], &body)?.document;
-            if create.manifest { print_manifest(create, &made) } else { print_made(&made) }
+            let request = JoinTokenRequest {
+                environment: create.environment.clone(),
+                cluster_type: create.cluster_type.clone(),
+                labels: create.labels.iter().cloned().collect(),
+                site: create.site.clone(),
+                uses: Some(create.uses),
+                expires: Some(create.expires.clone()),
+            };
+            let made = args.hub.open()?.create_join_token(&request)?.read()?;
+            if create.manifest {
+                print_manifest(create, &made)
+            } else {
+                print_made(&made.id, &made.token, Some(&made.expires_at))
+            }
         }
         TokenCommand::Sign(sign) => sign::run(sign, &args.hub),
         TokenCommand::List(list) => get::run(&GetArgs::tokens(list.output, args.hub.clone())),
         TokenCommand::Revoke(revoke) => {
-            args.hub.open()?.delete(&["join-tokens", &revoke.id])?;
+            args.hub.open()?.revoke_join_token(&revoke.id)?;
             say(&format!("join token {} is revoked", revoke.id));
             Ok(Exit::Success)
         }
@@ -161,15 +163,15 @@ pub fn run(args: &TokenArgs) -> Result<Exit> {
 }
 
 /// Only the manifests on stdout: they go to kubectl.
-fn print_manifest(create: &CreateArgs, made: &Value) -> Result<Exit> {
+fn print_manifest(create: &CreateArgs, made: &JoinTokenCreated) -> Result<Exit> {
     let manifest = Manifest {
-        token: made["token"].as_str().unwrap_or_default(),
+        token: &made.token,
         mode: create.mode,
         image: create.image.as_deref(),
         name: create.name.as_deref(),
     };
     print_text(&manifest.to_text())?;
-    say_made(made);
+    say_made(&made.id, Some(&made.expires_at));
     if create.uses > 1 {
         say("every cluster that it is applied to joins with this token; each takes one use");
     }
@@ -178,18 +180,15 @@ fn print_manifest(create: &CreateArgs, made: &Value) -> Result<Exit> {
 }
 
 /// Only the token on stdout: it goes into a file or to an agent.
-pub fn print_made(made: &Value) -> Result<Exit> {
-    print_text(&format!("{}\n", made["token"].as_str().unwrap_or_default()))?;
-    say_made(made);
+pub fn print_made(id: &str, token: &str, expires_at: Option<&str>) -> Result<Exit> {
+    print_text(&format!("{token}\n"))?;
+    say_made(id, expires_at);
     Ok(Exit::Success)
 }
 
-fn say_made(made: &Value) {
-    let until = match made["expiresAt"].as_str() {
-        Some(_) => format!(", good until {}", get::columns::moment(&made["expiresAt"])),
-        None => String::new(),
-    };
-    say(&format!("token {}{until}; it isn't shown again", made["id"].as_str().unwrap_or_default()));
+fn say_made(id: &str, expires_at: Option<&str>) {
+    let until = expires_at.map(|at| format!(", good until {}", get::columns::to_the_second(at))).unwrap_or_default();
+    say(&format!("token {id}{until}; it isn't shown again"));
 }
 
 pub fn parse_label(text: &str) -> Result<(String, String), String> {

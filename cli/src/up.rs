@@ -16,10 +16,10 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use kedge_api::client::Client;
 use serde_json::json;
 
 use crate::error::Exit;
-use crate::hub::Hub;
 use crate::open;
 use agents::Agents;
 pub use error::UpError;
@@ -181,7 +181,7 @@ fn show_the_way(place: &mut Place, screen: &mut Screen, picture: &Picture) -> Re
 
 /// The sample asks for a person's word before production. For what it begins with `up` gives it, and says so; so it does for the
 /// change that it pushed itself, once. All else is people's.
-fn approve(api: &Hub, picture: &Picture, place: &mut Place) -> Result<()> {
+fn approve(api: &Client, picture: &Picture, place: &mut Place) -> Result<()> {
     if !place.made().settled {
         return fleet::approve_first_content(api, picture);
     }

@@ -68,10 +68,8 @@ pub use health::metrics_alone;
 pub use limit::Limits;
 use problems::KnownProblems;
 use refused_writes::RefusedWrites;
-pub use rollouts::start::WrittenView;
 pub use services::{
-    ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish, ReportedStatus,
-    Services, SignWish, SignedRequest, WarningSeen,
+    CountQuery, JoinTokenSeen, JoinWish, MadeToken, MoveWish, ReportedStatus, Services, SignWish, SignedRequest,
 };
 use ticks::Ticks;
 

@@ -3,31 +3,33 @@
 
 mod rows;
 mod values;
-pub mod view;
 
 pub use rows::problem_labels;
 pub use values::StoredValue;
 
 use std::collections::{BTreeMap, HashMap};
 
+use kedge_api::environments::{EnvironmentSummary, EnvironmentTotals, PublishSummary, WaitingRemovals};
+use kedge_api::findings::Finding;
+use kedge_api::repositories::RepositorySummary;
+use kedge_api::source::InputCommit;
 use kedge_scheduler::{Delta, Outcome, Scheduler};
 
 use crate::store::catalog::{Changes, Kind, Row};
 use crate::store::{Store, StoreError, Term};
 use rows::Builder;
-use view::{EnvironmentView, FindingView, InputView, PublishView, RepositoryView, TotalsView, WaitingView};
 
 /// What the reconciler knows besides the schedule. What isn't told stays as it was.
 #[derive(Clone, Debug, Default)]
 pub struct CatalogNotes {
-    pub inputs: Option<Vec<InputView>>,
-    pub repositories: Option<Vec<RepositoryView>>,
-    pub published: Option<PublishView>,
-    pub waiting: Option<Vec<WaitingView>>,
+    pub inputs: Option<Vec<InputCommit>>,
+    pub repositories: Option<Vec<RepositorySummary>>,
+    pub published: Option<PublishSummary>,
+    pub waiting: Option<Vec<WaitingRemovals>>,
     /// Why assignments (`<cluster type>/<workload>-<target>`) can't be packed: all of them.
-    pub pack_quarantines: Option<BTreeMap<String, Vec<FindingView>>>,
+    pub pack_quarantines: Option<BTreeMap<String, Vec<Finding>>>,
     /// What else a person should know: hand edits, a declined pull request, a generation that an agent proved.
-    pub notices: Option<Vec<FindingView>>,
+    pub notices: Option<Vec<Finding>>,
 }
 
 /// Rows in one transaction: SQLite's one writer is soon free again.
@@ -230,18 +232,19 @@ impl Writer<'_> {
     async fn environment_row(&mut self, scheduler: &Scheduler, notes: &CatalogNotes) -> Result<(), StoreError> {
         let visible = crate::store::catalog::Visible::All;
         let stored = self.store.catalog_row(Kind::Environment, &visible, self.environment, self.environment).await?;
-        let before: EnvironmentView = stored
-            .and_then(|known| serde_json::from_str(&known.shown.body).ok())
-            .unwrap_or_else(|| EnvironmentView { name: self.environment.to_owned(), ..EnvironmentView::default() });
+        let before: EnvironmentSummary =
+            stored.and_then(|known| serde_json::from_str(&known.shown.body).ok()).unwrap_or_else(|| {
+                EnvironmentSummary { name: self.environment.to_owned(), ..EnvironmentSummary::default() }
+            });
         let schedule = scheduler.schedule();
         let quarantined = schedule.assignments.values().filter(|a| matches!(a.outcome, Outcome::Quarantined(_)));
         let (control_plane, gitops) = rows::folders(scheduler);
-        let view = EnvironmentView {
+        let view = EnvironmentSummary {
             name: self.environment.to_owned(),
             control_plane,
             gitops,
             promoted_commit: schedule.promoted_commit.clone(),
-            totals: Some(TotalsView {
+            totals: Some(EnvironmentTotals {
                 cluster_types: schedule.cluster_types.len() as u64,
                 targets: scheduler.targets().count() as u64,
                 assignments: schedule.assignments.len() as u64,

@@ -11,8 +11,10 @@ pub mod view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kedge_api::comparisons::WorkloadComparison;
+
 pub use place::{At, SideError, SideName};
-use view::{SideRun, WorkloadCompared};
+use view::side;
 
 /// What one side has.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -99,7 +101,7 @@ impl Difference {
 }
 
 /// Every workload of either side, by name.
-pub fn compare(left: &Side, right: &Side) -> Vec<WorkloadCompared> {
+pub fn compare(left: &Side, right: &Side) -> Vec<WorkloadComparison> {
     let names: BTreeSet<&String> = left.workloads.keys().chain(right.workloads.keys()).collect();
     let pair = Pair { left, right };
     names
@@ -132,7 +134,7 @@ struct Pair<'a> {
 }
 
 impl Pair<'_> {
-    fn both(self, name: &str, left: &Workload, right: &Workload) -> WorkloadCompared {
+    fn both(self, name: &str, left: &Workload, right: &Workload) -> WorkloadComparison {
         let groups = configuration::groups(left, right);
         let (configuration, unknown) = configuration::differences(&groups);
         let mut differs = BTreeSet::new();
@@ -152,12 +154,12 @@ impl Pair<'_> {
         if self.is_placed_otherwise(left, right) {
             differs.insert(Difference::ClusterTypes);
         }
-        WorkloadCompared {
+        WorkloadComparison {
             workload: name.to_owned(),
             same: differs.is_empty(),
             differs: differs.into_iter().map(|one| one.as_str().to_owned()).collect(),
-            left: Some(SideRun::of(left)),
-            right: Some(SideRun::of(right)),
+            left: Some(side(left)),
+            right: Some(side(right)),
             configuration,
             configuration_unknown: unknown,
         }
@@ -183,13 +185,13 @@ impl Pair<'_> {
     }
 }
 
-fn alone(name: &str, left: Option<&Workload>, right: Option<&Workload>, why: Difference) -> WorkloadCompared {
-    WorkloadCompared {
+fn alone(name: &str, left: Option<&Workload>, right: Option<&Workload>, why: Difference) -> WorkloadComparison {
+    WorkloadComparison {
         workload: name.to_owned(),
         same: false,
         differs: vec![why.as_str().to_owned()],
-        left: left.map(SideRun::of),
-        right: right.map(SideRun::of),
+        left: left.map(side),
+        right: right.map(side),
         configuration: Vec::new(),
         configuration_unknown: false,
     }

@@ -3,12 +3,12 @@
 
 mod difference;
 mod revision;
-pub mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use kedge_api::plans::{PlanDetail, PlanSide};
 use kedge_model::Platform;
 use kedge_platform::tree::clean_path;
 use tokio::sync::Semaphore;
@@ -19,7 +19,6 @@ use crate::store::catalog::Visible;
 use crate::store::{Store, StoreError};
 use difference::Difference;
 use revision::Chosen;
-use view::{PastedView, PlanSideView, PlanView};
 
 /// Plans changes. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -97,7 +96,7 @@ impl Previews {
         Previews { reader, store, busy: Arc::default(), turns: Arc::new(Semaphore::new(AT_ONCE)) }
     }
 
-    pub async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, PreviewError> {
+    pub async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanDetail, PreviewError> {
         let turn = Arc::new(self.turn(&audience.token)?);
         match tokio::time::timeout(TIME, self.plan_in_turn(wish, audience, turn)).await {
             Ok(planned) => planned,
@@ -113,7 +112,7 @@ impl Previews {
         }
     }
 
-    async fn plan_in_turn(&self, wish: Wish, audience: Audience, turn: Arc<Turn>) -> Result<PlanView, PreviewError> {
+    async fn plan_in_turn(&self, wish: Wish, audience: Audience, turn: Arc<Turn>) -> Result<PlanDetail, PreviewError> {
         let files = checked(&wish.files)?;
         if self.reader.control_plane().is_none() {
             return Err(PreviewError::NoControlPlane);
@@ -143,17 +142,18 @@ impl Previews {
         let difference = tokio::task::spawn_blocking(work).await.map_err(|_| PreviewError::Interrupted)?;
         let facts = self.facts(&environment, &difference).await?;
         let (from, to) = sides;
+        let is_whole = audience.visible == Visible::All;
         let view = move || difference.view(&environment, &audience, &facts);
         let view = tokio::task::spawn_blocking(view).await.map_err(|_| PreviewError::Interrupted)?;
-        let (from, to) = match view.is_whole {
+        let (from, to) = match is_whole {
             true => (from, to),
             // Commits and authors are the platform team's.
             false => {
-                let PlanSideView { revision, of, why, .. } = to;
-                (PlanSideView::default(), PlanSideView { revision, of, why, ..PlanSideView::default() })
+                let PlanSide { revision, of, why, .. } = to;
+                (PlanSide::default(), PlanSide { revision, of, why, ..PlanSide::default() })
             }
         };
-        Ok(PlanView { from, to, pasted, ..view })
+        Ok(PlanDetail { from, to, pasted, ..view })
     }
 
     fn is_on_main(&self, environment: &Environment) -> bool {
@@ -218,8 +218,8 @@ fn checked(files: &BTreeMap<String, Option<String>>) -> Result<BTreeMap<String, 
     files.iter().map(clean).collect()
 }
 
-fn side(looked: &Looked, chosen: Option<&Chosen>) -> PlanSideView {
-    PlanSideView {
+fn side(looked: &Looked, chosen: Option<&Chosen>) -> PlanSide {
+    PlanSide {
         environment: looked.environment.clone(),
         main: looked.main.clone(),
         revision: chosen.map(|chosen| chosen.revision.clone()),

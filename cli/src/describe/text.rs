@@ -44,7 +44,7 @@ const TABLES: [(&str, &str, &[&str]); 17] = [
     ("pinned", "Pinned", &["ring", "assignment", "pin", "to", "until", "reason", "below"]),
     ("rings", "Rings", &["ring", "state", "startedAt", "steadySince", "passedAt", "counts", "waitsFor"]),
     ("items", "Moves", &["clusterType", "assignment", "workload", "parts", "version", "sourceCommit"]),
-    ("words", "Actions", &["at", "who", "role", "said", "ring", "reason"]),
+    ("actions", "Actions", &["at", "who", "role", "action", "ring", "reason"]),
     ("skipped", "Superseded", &["commit", "subject", "author"]),
     ("waiting", "Waits for kedge publish confirm", &["clusterType", "removed", "confirmed"]),
 ];
@@ -150,13 +150,8 @@ fn is_moment(text: &str) -> bool {
 }
 
 /// Fields that people know by other words than programs.
-const SHOWN_AS: [(&str, &str); 5] = [
-    ("amiss", "issues"),
-    ("lookedAt", "last full look"),
-    ("obeyed", "in effect"),
-    ("promiseUntil", "next check-in by"),
-    ("said", "action"),
-];
+const SHOWN_AS: [(&str, &str); 3] =
+    [("checkInDeadline", "next check-in by"), ("lookedAt", "last full look"), ("obeyed", "in effect")];
 
 /// `lastContact` is read as `last contact`.
 fn spaced(key: &str) -> String {

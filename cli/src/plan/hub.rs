@@ -1,17 +1,19 @@
 //! A plan that the hub makes: blast radius in assignments and clusters. Called by `plan` with `--hub`.
 
+use kedge_api::plans::{PlanDetail, PlanRequest, PlanSide, PlannedAssignment, PlannedClusters};
+use kedge_api::source::SourceLocation;
 use kedge_model::command::Command;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use serde_json::{Map, Value, json};
 
 use super::{Output, PlanArgs};
 use crate::error::{Exit, UsageError};
-use crate::get::columns::text;
+use crate::get::columns::one_line;
 use crate::hub::HubArgs;
 use crate::output::{Table, counted, print_json, print_text, print_yaml, say};
 
@@ -62,24 +64,21 @@ pub(super) fn run(args: &PlanArgs, address: &str) -> Result<Exit> {
     if args.output == Output::Markdown {
         return Err(UsageError::new("the hub's plan has no Markdown", "leave --hub out, or use -o json").into());
     }
-    let mut wish = json!({"environment": args.environment.environment});
-    if let Some(revision) = &args.to {
-        wish["revision"] = json!(revision.to_string_lossy());
-    }
-    if let Some(part) = options.of {
-        wish["of"] = json!(match part {
-            Part::Main => "main",
-            Part::Environment => "environment",
-        });
-    }
-    if !options.file.is_empty() {
-        wish["pasted"] = Value::Object(pasted(&options.file)?);
-    }
+    let request = PlanRequest {
+        environment: args.environment.environment.clone(),
+        revision: args.to.as_ref().map(|revision| revision.to_string_lossy().into_owned()),
+        of: options.of.map(|part| match part {
+            Part::Main => "main".to_owned(),
+            Part::Environment => "environment".to_owned(),
+        }),
+        pasted: pasted(&options.file)?,
+    };
     let hub = HubArgs::of(address, options.token_file.clone(), options.ca.clone()).open()?;
-    let plan = hub.post(&["plan"], &wish)?.document;
+    let answer = hub.plan(&request)?;
+    let plan = answer.read()?;
     match args.output {
-        Output::Json => print_json(&plan)?,
-        Output::Yaml => print_yaml(&plan)?,
+        Output::Json => print_json(&answer.document)?,
+        Output::Yaml => print_yaml(&answer.document)?,
         Output::Text | Output::Markdown => {
             problems(&plan);
             print_text(&to_text(&plan))?;
@@ -88,8 +87,8 @@ pub(super) fn run(args: &PlanArgs, address: &str) -> Result<Exit> {
     Ok(if is_left_out(&plan) { Exit::LeftOut } else { Exit::Success })
 }
 
-fn pasted(typed: &[String]) -> Result<Map<String, Value>> {
-    let mut files = Map::new();
+fn pasted(typed: &[String]) -> Result<BTreeMap<String, Option<String>>> {
+    let mut files = BTreeMap::new();
     for one in typed {
         let Some((path, file)) = one.split_once('=').filter(|(path, _)| !path.is_empty()) else {
             let message = format!("`{one}` names no file of the control plane");
@@ -98,8 +97,8 @@ fn pasted(typed: &[String]) -> Result<Map<String, Value>> {
             );
         };
         let text = match file {
-            "" => Value::Null,
-            file => Value::String(read(Path::new(file))?),
+            "" => None,
+            file => Some(read(Path::new(file))?),
         };
         files.insert(path.to_owned(), text);
     }
@@ -121,87 +120,84 @@ fn read(file: &Path) -> Result<String> {
 }
 
 /// Something is, or would be, quarantined or wrong that isn't now.
-fn is_left_out(plan: &Value) -> bool {
-    let quarantined = items(&plan["assignments"]).any(|one| one["change"] == "quarantined");
-    quarantined || items(&plan["problems"]).any(|one| one["new"] == true && one["severity"] == "error")
+fn is_left_out(plan: &PlanDetail) -> bool {
+    let quarantined = plan.assignments.iter().any(|one| one.change == "quarantined");
+    quarantined || plan.problems.iter().any(|one| one.new && one.finding.severity == "error")
 }
 
-fn problems(plan: &Value) {
-    for problem in items(&plan["problems"]).filter(|problem| problem["new"] == true) {
-        let place = &problem["origin"];
-        let at = match place["file"].as_str() {
-            Some(file) => format!("{file}:{}: ", text(&place["line"])),
-            None => String::new(),
-        };
-        say(&format!("{at}{}: {}", text(&problem["severity"]), text(&problem["message"])));
-        if let Some(hint) = problem["hint"].as_str() {
+fn problems(plan: &PlanDetail) {
+    for finding in plan.problems.iter().filter(|problem| problem.new).map(|problem| &problem.finding) {
+        let line = |place: &SourceLocation| place.line.map(|line| line.to_string()).unwrap_or_default();
+        let at = finding.origin.as_ref().map(|place| format!("{}:{}: ", place.file, line(place))).unwrap_or_default();
+        say(&format!("{at}{}: {}", one_line(&finding.severity), one_line(&finding.message)));
+        if let Some(hint) = &finding.hint {
             say(&format!("  hint: {hint}"));
         }
     }
 }
 
-fn to_text(plan: &Value) -> String {
+fn to_text(plan: &PlanDetail) -> String {
     let mut out = String::new();
     // Writing to a String can't fail.
     let _ = write_text(plan, &mut out);
     out
 }
 
-fn write_text(plan: &Value, out: &mut String) -> std::fmt::Result {
-    writeln!(out, "plan for {}: {}", text(&plan["environment"]), subject(plan))?;
-    for part in ["environment", "main"] {
-        let (before, after) = (&plan["from"][part], &plan["to"][part]);
+fn write_text(plan: &PlanDetail, out: &mut String) -> std::fmt::Result {
+    writeln!(out, "plan for {}: {}", one_line(&plan.environment), subject(&plan.to))?;
+    let (from, to) = (&plan.from, &plan.to);
+    for (part, before, after) in [("environment", &from.environment, &to.environment), ("main", &from.main, &to.main)] {
         if before != after {
-            writeln!(out, "{part}: {} → {}", commit(before), commit(after))?;
+            writeln!(out, "{part}: {} → {}", commit(before.as_deref()), commit(after.as_deref()))?;
         }
     }
-    for file in items(&plan["pasted"]) {
-        writeln!(out, "{} {} on {}", text(&file["path"]), text(&file["change"]), branch(&file["of"]))?;
+    for file in &plan.pasted {
+        writeln!(out, "{} {} on {}", one_line(&file.path), one_line(&file.change), branch(Some(&file.of)))?;
     }
-    for (key, mark) in [("clusterTypesAdded", '+'), ("clusterTypesRemoved", '-')] {
-        for name in items(&plan[key]) {
-            writeln!(out, "{mark} cluster type {}", text(name))?;
+    for (names, mark) in [(&plan.cluster_types_added, '+'), (&plan.cluster_types_removed, '-')] {
+        for name in names {
+            writeln!(out, "{mark} cluster type {}", one_line(name))?;
         }
     }
-    for one in items(&plan["assignments"]) {
+    for one in &plan.assignments {
         assignment(one, out)?;
     }
-    if let Some(more) = plan["leftOff"].as_u64() {
-        writeln!(out, "… and {more} more")?;
+    if plan.left_off > 0 {
+        writeln!(out, "… and {} more", plan.left_off)?;
     }
-    for kept in items(&plan["kept"]) {
-        writeln!(out, "= {} kept: {}", text(&kept["name"]), text(&kept["reason"]))?;
+    for kept in &plan.kept {
+        writeln!(out, "= {} kept: {}", one_line(&kept.name), one_line(&kept.reason))?;
     }
     out.push_str(&types(plan).to_text(""));
-    let clusters = &plan["clusters"];
-    let total = usize::try_from(clusters["total"].as_u64().unwrap_or(0)).unwrap_or(usize::MAX);
-    writeln!(out, "{}; {}, {} offline", text(&plan["summary"]), counted(total, "cluster"), text(&clusters["offline"]))
+    let PlannedClusters { total, offline, .. } = plan.clusters;
+    let total = usize::try_from(total).unwrap_or(usize::MAX);
+    writeln!(out, "{}; {}, {offline} offline", one_line(&plan.summary), counted(total, "cluster"))
 }
 
-fn assignment(one: &Value, out: &mut String) -> std::fmt::Result {
-    let (mark, word) = match one["change"].as_str().unwrap_or_default() {
+fn assignment(one: &PlannedAssignment, out: &mut String) -> std::fmt::Result {
+    let (mark, word) = match one.change.as_str() {
         "added" => ('+', "added"),
         "removed" => ('-', "removed"),
         "quarantined" => ('!', "quarantined"),
         "released" => ('~', "released from quarantine"),
         _ => ('~', "changed"),
     };
-    writeln!(out, "{mark} {} {word}", text(&one["name"]))?;
-    for reason in items(&one["reasons"]) {
-        writeln!(out, "    {}", text(&reason["message"]))?;
+    writeln!(out, "{mark} {} {word}", one_line(&one.name))?;
+    for reason in &one.reasons {
+        writeln!(out, "    {}", one_line(&reason.message))?;
     }
     let mut table = Table::default();
-    for value in items(&one["values"]) {
-        let line = match (value.get("before"), value.get("after")) {
+    for value in &one.values {
+        let line = match (&value.before, &value.after) {
             (Some(before), Some(after)) => format!("{before} → {after}"),
             (None, Some(after)) => format!("+ {after}"),
             (Some(before), None) => format!("- {before}"),
             (None, None) => continue,
         };
-        table.row([text(&value["key"]), line]);
+        table.row([one_line(&value.key), line]);
     }
     out.push_str(&table.to_text("    "));
-    let files: Vec<String> = items(&one["files"]).map(|file| text(&file["name"])).collect();
+    let files: Vec<String> = one.files.iter().map(|file| one_line(&file.name)).collect();
     if !files.is_empty() {
         writeln!(out, "    files: {}", files.join(", "))?;
     }
@@ -209,66 +205,63 @@ fn assignment(one: &Value, out: &mut String) -> std::fmt::Result {
 }
 
 /// Cluster types with what would reach their clusters.
-fn types(plan: &Value) -> Table {
+fn types(plan: &PlanDetail) -> Table {
     let mut table = Table::default();
-    for one in items(&plan["perType"]) {
-        let words = ["added", "changed", "removed", "quarantined", "released"];
-        let changes: Vec<String> = words
-            .iter()
-            .filter(|word| one[**word].as_u64().is_some_and(|count| count > 0))
-            .map(|word| format!("{} {word}", text(&one[*word])))
-            .collect();
-        let clusters = &one["clusters"];
-        let waits = match one["waits"].as_object() {
-            Some(waits) => format!(
-                "waits for `{}`: {} of {} would go",
-                Command::new("kedge publish confirm").names(&[&text(&plan["environment"]), &text(&one["clusterType"])]),
-                items(&waits["removed"]).count(),
-                text(&waits["confirmed"]),
-            ),
+    for one in &plan.per_type {
+        let counts = [
+            (one.added, "added"),
+            (one.changed, "changed"),
+            (one.removed, "removed"),
+            (one.quarantined, "quarantined"),
+            (one.released, "released"),
+        ];
+        let changes: Vec<String> =
+            counts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")).collect();
+        let confirm = || {
+            let names = [one_line(&plan.environment), one_line(&one.cluster_type)];
+            Command::new("kedge publish confirm").names(&[&names[0], &names[1]])
+        };
+        let waits = match &one.waits {
+            Some(waits) => {
+                format!("waits for `{}`: {} of {} would go", confirm(), waits.removed.len(), waits.confirmed)
+            }
             None => String::new(),
         };
         table.row([
-            text(&one["clusterType"]),
+            one_line(&one.cluster_type),
             changes.join(", "),
-            format!("{} online, {} offline", text(&clusters["online"]), text(&clusters["offline"])),
+            format!("{} online, {} offline", one.clusters.online, one.clusters.offline),
             waits,
         ]);
     }
     table
 }
 
-fn subject(plan: &Value) -> String {
-    let to = &plan["to"];
-    match to["revision"].as_str() {
+fn subject(to: &PlanSide) -> String {
+    match &to.revision {
         Some(revision) => {
-            let why = to["why"].as_str().map(|why| format!(" ({why})")).unwrap_or_default();
-            format!("{revision} on {}{why}", branch(&to["of"]))
+            let why = to.why.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
+            format!("{revision} on {}{why}", branch(to.of.as_deref()))
         }
         None => "what is in force".to_owned(),
     }
 }
 
-fn branch(part: &Value) -> &'static str {
-    match part.as_str() {
+fn branch(part: Option<&str>) -> &'static str {
+    match part {
         Some("main") => "main",
         _ => "the environment's branch",
     }
 }
 
-fn commit(commit: &Value) -> String {
-    match commit.as_str() {
-        Some(commit) => commit.get(..SHORT).unwrap_or(commit).to_owned(),
-        None => "none".to_owned(),
-    }
-}
-
-fn items(list: &Value) -> impl Iterator<Item = &Value> {
-    list.as_array().into_iter().flatten()
+fn commit(commit: Option<&str>) -> String {
+    commit.map_or_else(|| "none".to_owned(), |commit| commit.get(..SHORT).unwrap_or(commit).to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -282,10 +275,13 @@ mod tests {
             "perType": [{"clusterType": "drone", "added": 0, "changed": 1, "removed": 3, "quarantined": 0, "released": 0,
                 "clusters": {"online": 5, "offline": 2, "total": 7, "waiting": 7},
                 "waits": {"removed": ["a", "b", "c"], "confirmed": 4}}],
-            "assignments": [{"name": "drone/hello-dev", "change": "changed", "files": [{"name": "platform-config.yaml"}],
-                "values": [{"key": "REGION", "before": "west", "after": "east"}, {"key": "N", "after": 1}]}],
+            "assignments": [{"name": "drone/hello-dev", "clusterType": "drone", "target": "hello-dev", "workload": "hello",
+                "workspace": "shop", "change": "changed", "files": [{"name": "platform-config.yaml", "change": "changed"}],
+                "values": [{"key": "REGION", "before": "west", "after": "east", "redacted": false},
+                    {"key": "N", "after": 1, "redacted": false}]}],
             "problems": [],
         });
+        let plan: PlanDetail = serde_json::from_value(plan).unwrap();
         insta::assert_snapshot!(to_text(&plan), @r#"
         plan for prod: east on the environment's branch (it is nearer to the environment's branch)
         environment: 1111111111 → 3333333333
@@ -303,6 +299,6 @@ mod tests {
     fn a_file_without_a_path_is_refused() {
         assert!(pasted(&["x".to_owned()]).is_err());
         assert!(pasted(&["=x".to_owned()]).is_err());
-        assert_eq!(pasted(&["a.yaml=".to_owned()]).unwrap()["a.yaml"], Value::Null);
+        assert_eq!(pasted(&["a.yaml=".to_owned()]).unwrap()["a.yaml"], None);
     }
 }

@@ -1,11 +1,12 @@
 //! `kedge rollout start`, `kedge restart`, `kedge reapply`: one command for every cluster that selectors name.
 
 use anyhow::Result;
-use serde_json::{Map, Value, json};
+use kedge_api::client::{Answer, Client};
+use kedge_api::operations::{OperationKind, OperationRequest, OperationResult, OperationSelector, StartRolloutRequest};
 
 use crate::error::Exit;
-use crate::get::columns::text;
-use crate::hub::{Hub, HubArgs};
+use crate::get::columns::one_line;
+use crate::hub::HubArgs;
 use crate::output::{Format, counted, print_json, print_yaml, say};
 
 /// Start a workload's content again, or put a version of it somewhere
@@ -101,79 +102,82 @@ pub struct OperationArgs {
     hub: HubArgs,
 }
 
-pub fn start(hub: &Hub, args: &StartArgs) -> Result<Exit> {
-    let mut body = Map::from_iter([
-        ("environment".to_owned(), json!(args.environment)),
-        ("workload".to_owned(), json!(args.workload)),
-        ("reason".to_owned(), json!(args.reason)),
-    ]);
-    let wishes = [
-        ("clusterType", &args.cluster_type),
-        ("ring", &args.ring),
-        ("version", &args.version),
-        ("commit", &args.commit),
-        ("until", &args.until),
-    ];
-    body.extend(wishes.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?)))));
-    let answer = hub.post(&["rollouts"], &Value::Object(body))?.document;
+pub fn start(hub: &Client, args: &StartArgs) -> Result<Exit> {
+    let request = StartRolloutRequest {
+        environment: args.environment.clone(),
+        workload: args.workload.clone(),
+        cluster_type: args.cluster_type.clone(),
+        ring: args.ring.clone(),
+        version: args.version.clone(),
+        commit: args.commit.clone(),
+        until: args.until.clone(),
+        reason: args.reason.clone(),
+    };
+    let answer = hub.start_rollout(&request)?;
     report(&answer, args.output)
 }
 
 pub fn restart(args: &OperationArgs) -> Result<Exit> {
-    args.ask("restart")
+    args.ask(OperationKind::Restart)
 }
 
 pub fn reapply(args: &OperationArgs) -> Result<Exit> {
-    args.ask("reapply")
+    args.ask(OperationKind::Reapply)
 }
 
 impl OperationArgs {
-    fn ask(&self, kind: &str) -> Result<Exit> {
-        let mut selector = Map::from_iter([("environment".to_owned(), json!(self.environment))]);
-        let wishes = [("workload", &self.workload), ("clusterType", &self.cluster_type), ("ring", &self.ring)];
-        selector.extend(wishes.into_iter().filter_map(|(key, value)| Some((key.to_owned(), json!(value.as_ref()?)))));
-        let body = json!({"kind": kind, "selector": selector, "now": self.now, "reason": self.reason});
-        let answer = self.hub.open()?.post(&["operations"], &body)?.document;
+    fn ask(&self, kind: OperationKind) -> Result<Exit> {
+        let selector = OperationSelector {
+            environment: self.environment.clone(),
+            workload: self.workload.clone(),
+            cluster_type: self.cluster_type.clone(),
+            ring: self.ring.clone(),
+        };
+        let request = OperationRequest { kind, selector, now: self.now, reason: self.reason.clone() };
+        let answer = self.hub.open()?.operate(&request)?;
         report(&answer, self.output)
     }
 }
 
 /// What was done, for whom, and what was left out: then the exit code says so.
-fn report(answer: &Value, output: Format) -> Result<Exit> {
+fn report(answer: &Answer<OperationResult>, output: Format) -> Result<Exit> {
+    let result = answer.read()?;
     match output {
-        Format::Json => print_json(answer)?,
-        Format::Yaml => print_yaml(answer)?,
-        Format::Text => lines(answer).iter().for_each(|line| say(line)),
+        Format::Json => print_json(&answer.document)?,
+        Format::Yaml => print_yaml(&answer.document)?,
+        Format::Text => lines(&result).iter().for_each(|line| say(line)),
     }
-    let left = |field: &str| answer[field].as_array().is_some_and(|items| !items.is_empty());
-    Ok(if left("unfit") || left("held") { Exit::LeftOut } else { Exit::Success })
+    Ok(exit(&result))
 }
 
-fn lines(answer: &Value) -> Vec<String> {
-    let items = |field: &str| answer[field].as_array().into_iter().flatten();
-    let mut lines = vec![text(&answer["done"])];
-    for stream in items("streams") {
-        let names: Vec<String> = stream["assignments"].as_array().into_iter().flatten().map(text).collect();
-        let clusters = usize::try_from(stream["clusters"].as_u64().unwrap_or_default()).unwrap_or(usize::MAX);
+fn exit(result: &OperationResult) -> Exit {
+    if result.not_applicable.is_empty() && result.held.is_empty() { Exit::Success } else { Exit::LeftOut }
+}
+
+fn lines(result: &OperationResult) -> Vec<String> {
+    let mut lines = vec![one_line(&result.done)];
+    for stream in &result.streams {
+        let names: Vec<String> = stream.assignments.iter().map(|name| one_line(name)).collect();
+        let clusters = usize::try_from(stream.clusters).unwrap_or(usize::MAX);
         lines.push(format!(
             "  {}/{}: {} on {}",
-            text(&stream["clusterType"]),
-            text(&stream["ring"]),
+            one_line(&stream.cluster_type),
+            one_line(&stream.ring),
             names.join(", "),
             counted(clusters, "cluster")
         ));
     }
-    for unfit in items("unfit") {
-        let ring = unfit["ring"].as_str().map(|ring| format!("/{ring}")).unwrap_or_default();
-        let assignment = unfit["assignment"].as_str().map(|name| format!(" {name}")).unwrap_or_default();
-        lines.push(format!("left out: {}{ring}{assignment}: {}", text(&unfit["clusterType"]), text(&unfit["why"])));
+    for one in &result.not_applicable {
+        let ring = one.ring.as_ref().map(|ring| format!("/{ring}")).unwrap_or_default();
+        let assignment = one.assignment.as_ref().map(|name| format!(" {name}")).unwrap_or_default();
+        lines.push(format!("left out: {}{ring}{assignment}: {}", one_line(&one.cluster_type), one_line(&one.why)));
     }
-    for held in items("held") {
+    for held in &result.held {
         lines.push(format!(
             "left out: {} on {}: held by {}",
-            text(&held["assignment"]),
-            text(&held["cluster"]),
-            text(&held["by"])
+            one_line(&held.assignment),
+            one_line(&held.cluster),
+            one_line(&held.by)
         ));
     }
     lines
@@ -181,6 +185,8 @@ fn lines(answer: &Value) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -188,11 +194,12 @@ mod tests {
         let answer = json!({
             "done": "restart asked for 1 assignment in 1 stream",
             "streams": [{"clusterType": "drone", "ring": "canary", "assignments": ["shop-line"], "clusters": 3}],
-            "unfit": [{"clusterType": "large", "ring": "canary", "assignment": "shop-line", "why": "Flux applies it"}],
+            "notApplicable": [{"clusterType": "large", "ring": "canary", "assignment": "shop-line", "why": "Flux applies it"}],
             "held": [{"cluster": "press-7", "clusterType": "drone", "ring": "canary", "assignment": "shop-line", "by": "ada"}],
         });
+        let result: OperationResult = serde_json::from_value(answer).unwrap();
         assert_eq!(
-            lines(&answer),
+            lines(&result),
             [
                 "restart asked for 1 assignment in 1 stream",
                 "  drone/canary: shop-line on 3 clusters",
@@ -200,6 +207,6 @@ mod tests {
                 "left out: shop-line on press-7: held by ada",
             ]
         );
-        assert_eq!(report(&answer, Format::Text).unwrap(), Exit::LeftOut);
+        assert_eq!(exit(&result), Exit::LeftOut);
     }
 }

@@ -1,12 +1,13 @@
 //! `kedge rollout list` and `show`: what is on its way, and one rollout with everything.
 
 use anyhow::Result;
-use serde_json::{Value, json};
+use kedge_api::client::{Answer, Client};
+use kedge_api::rollouts::{RingProgress, RolloutCause, RolloutDetail, RolloutSummary};
+use serde_json::json;
 
 use super::SelectorArgs;
 use crate::error::Exit;
-use crate::get::columns::{moment, text};
-use crate::hub::Hub;
+use crate::get::columns::{one_line, to_the_second};
 use crate::output::{Format, Table, print_json, print_text, print_yaml, say};
 
 /// List rollouts, the newest first
@@ -59,7 +60,7 @@ pub struct ShowArgs {
     output: Format,
 }
 
-pub fn list(hub: &Hub, args: &ListArgs) -> Result<Exit> {
+pub fn list(hub: &Client, args: &ListArgs) -> Result<Exit> {
     let parameters = [
         ("environment", args.selector.environment.clone()),
         ("workload", args.selector.workload.clone()),
@@ -69,16 +70,16 @@ pub fn list(hub: &Hub, args: &ListArgs) -> Result<Exit> {
         ("sourceCommit", args.source_commit.clone()),
         ("mainCommit", args.main_commit.clone()),
     ];
-    let items = hub.list(&["rollouts"], &parameters, args.limit, |_| true)?.items;
+    let list = hub.rollouts(&parameters).gather(args.limit, |_| true)?;
     match args.output {
-        Format::Json => print_json(&json!({"items": items}))?,
-        Format::Yaml => print_yaml(&json!({"items": items}))?,
-        Format::Text if items.is_empty() => say("nothing"),
+        Format::Json => print_json(&json!({"items": list.items}))?,
+        Format::Yaml => print_yaml(&json!({"items": list.items}))?,
+        Format::Text if list.items.is_empty() => say("nothing"),
         Format::Text => {
             let mut table = Table::default();
             let head = ["ROLLOUT", "ENVIRONMENT", "LANE", "STATE", "RINGS", "COMMIT", "SUBJECT", "AUTHOR", "CREATED"];
             table.row(head.map(str::to_owned));
-            items.iter().for_each(|item| table.row(row(item)));
+            list.read()?.iter().for_each(|rollout| table.row(row(rollout)));
             print_text(&table.to_text(""))?;
         }
     }
@@ -86,51 +87,57 @@ pub fn list(hub: &Hub, args: &ListArgs) -> Result<Exit> {
 }
 
 /// The commit that the subject beside it is of, as people read it.
-pub fn commit(item: &Value) -> String {
-    let commit = item["subjectOf"].as_str().map_or_else(|| text(&item["commit"]), str::to_owned);
+pub fn commit(cause: &RolloutCause) -> String {
+    let commit = one_line(cause.subject_of.as_ref().unwrap_or(&cause.commit));
     commit.get(..10).unwrap_or(&commit).to_owned()
 }
 
-fn row(item: &Value) -> [String; 9] {
+fn row(rollout: &RolloutSummary) -> [String; 9] {
     [
-        text(&item["id"]),
-        text(&item["environment"]),
-        text(&item["lane"]),
-        text(&item["state"]),
-        rings(item),
-        commit(item),
-        text(&item["subject"]),
-        text(&item["author"]),
-        moment(&item["createdAt"]),
+        rollout.id.to_string(),
+        one_line(&rollout.environment),
+        one_line(&rollout.lane),
+        one_line(&rollout.state),
+        rings(&rollout.rings),
+        commit(&rollout.cause),
+        one_line(&rollout.cause.subject),
+        one_line(&rollout.cause.author),
+        to_the_second(&rollout.created_at),
     ]
 }
 
 /// `canary passed, rest rolling`
-pub fn rings(item: &Value) -> String {
-    let rings = item["rings"].as_array().into_iter().flatten();
-    rings.map(|ring| format!("{} {}", text(&ring["ring"]), text(&ring["state"]))).collect::<Vec<_>>().join(", ")
+pub fn rings(rings: &[RingProgress]) -> String {
+    rings
+        .iter()
+        .map(|ring| format!("{} {}", one_line(&ring.ring), one_line(&ring.state)))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
-pub fn show(hub: &Hub, args: &ShowArgs) -> Result<Exit> {
-    let document = hub.get(&["rollouts", &args.rollout.to_string()], &[])?.document;
+pub fn show(hub: &Client, args: &ShowArgs) -> Result<Exit> {
+    let answer = hub.rollout(args.rollout)?;
     match args.output {
-        Format::Json => print_json(&document)?,
-        Format::Yaml => print_yaml(&document)?,
-        Format::Text => print_text(&shown(document))?,
+        Format::Json => print_json(&answer.document)?,
+        Format::Yaml => print_yaml(&answer.document)?,
+        Format::Text => print_text(&shown(&answer)?)?,
     }
     Ok(Exit::Success)
 }
 
 /// The whole rollout, and at its end what can be done: commands are never cut.
-fn shown(mut document: Value) -> String {
-    let ways = document.as_object_mut().and_then(|fields| fields.remove("waysOut")).unwrap_or_default();
+fn shown(answer: &Answer<RolloutDetail>) -> Result<String> {
+    let mut document = answer.document.clone();
+    if let Some(fields) = document.as_object_mut() {
+        fields.remove("suggestions");
+    }
     let mut out = crate::describe::text::of(&document);
-    for (at, way) in ways.as_array().into_iter().flatten().enumerate() {
+    for (at, suggestion) in answer.read()?.suggestions.iter().enumerate() {
         out.push_str(if at == 0 { "\nWhat can be done\n" } else { "" });
-        out.push_str(&format!("  {}\n", text(&way["says"])));
-        if let Some(command) = way["command"].as_str() {
-            out.push_str(&format!("    {}\n", text(&json!(command))));
+        out.push_str(&format!("  {}\n", one_line(&suggestion.text)));
+        if let Some(command) = &suggestion.command {
+            out.push_str(&format!("    {}\n", one_line(command)));
         }
     }
-    out
+    Ok(out)
 }

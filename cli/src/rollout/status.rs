@@ -4,12 +4,13 @@ use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use kedge_api::client::{Client, ClientError};
+use kedge_api::rollout_status::{RolloutStatus, StatusLine};
 use serde_json::Value;
 
 use super::SelectorArgs;
 use crate::error::{Exit, UsageError};
-use crate::get::columns::text;
-use crate::hub::{Hub, HubError};
+use crate::get::columns::one_line;
 use crate::output::{Format, Table, harmless, print_json, print_text, print_yaml, say};
 
 /// Show how many of the targeted clusters have it
@@ -79,19 +80,25 @@ struct QuestionArgs {
     main_commit: Option<String>,
 }
 
+/// What the hub answered, for people and for programs.
+struct Asked {
+    status: RolloutStatus,
+    document: Value,
+}
+
 /// The hub answers from counts: asking each second costs it nothing.
 const EVERY: Duration = Duration::from_secs(1);
 /// Cells of the bar on a terminal.
 const BAR: usize = 24;
 
-pub fn status(hub: &Hub, args: &StatusArgs) -> Result<Exit> {
+pub fn status(hub: &Client, args: &StatusArgs) -> Result<Exit> {
     let timeout = args.timeout.as_deref().map(duration).transpose()?;
     let mut answer = args.question.ask(hub)?;
     if args.wait {
         let mut progress = Progress::new();
         let until = timeout.map(|timeout| Instant::now() + timeout);
-        while !is_settled(&answer) {
-            progress.show(&answer);
+        while !is_settled(&answer.status) {
+            progress.show(&answer.status);
             if until.is_some_and(|until| Instant::now() >= until) {
                 progress.end();
                 let most = args.timeout.as_deref().unwrap_or_default();
@@ -104,36 +111,36 @@ pub fn status(hub: &Hub, args: &StatusArgs) -> Result<Exit> {
         progress.end();
     }
     match args.output {
-        Format::Json => print_json(&answer)?,
-        Format::Yaml => print_yaml(&answer)?,
-        Format::Text => print_text(&told(&answer))?,
+        Format::Json => print_json(&answer.document)?,
+        Format::Yaml => print_yaml(&answer.document)?,
+        Format::Text => print_text(&told(&answer.status))?,
     }
-    Ok(exit(&answer))
+    Ok(exit(&answer.status))
 }
 
-pub fn watch(hub: &Hub, args: &WatchArgs) -> Result<Exit> {
+pub fn watch(hub: &Client, args: &WatchArgs) -> Result<Exit> {
     let mut answer = args.question.ask(hub)?;
     let mut shown = String::new();
     loop {
-        let headline = text(&answer["headline"]);
+        let headline = one_line(&answer.status.headline);
         // A program also hears that it is over when the numbers stay; a person sees the same line once.
         let news = match args.output {
             Format::Text => headline.clone(),
-            Format::Json | Format::Yaml => format!("{headline} {}", is_settled(&answer)),
+            Format::Json | Format::Yaml => format!("{headline} {}", is_settled(&answer.status)),
         };
         if news != shown {
             match args.output {
                 Format::Text => print_text(&format!("{headline}\n"))?,
-                Format::Json => print_text(&format!("{answer}\n"))?,
+                Format::Json => print_text(&format!("{}\n", answer.document))?,
                 Format::Yaml => {
                     print_text("---\n")?;
-                    print_yaml(&answer)?;
+                    print_yaml(&answer.document)?;
                 }
             }
             shown = news;
         }
-        if is_settled(&answer) {
-            return Ok(exit(&answer));
+        if is_settled(&answer.status) {
+            return Ok(exit(&answer.status));
         }
         std::thread::sleep(EVERY);
         answer = args.question.ask_patiently(hub, answer)?;
@@ -141,7 +148,7 @@ pub fn watch(hub: &Hub, args: &WatchArgs) -> Result<Exit> {
 }
 
 impl QuestionArgs {
-    fn ask(&self, hub: &Hub) -> Result<Value> {
+    fn ask(&self, hub: &Client) -> Result<Asked> {
         let parameters = [
             ("rollout", self.rollout.map(|id| id.to_string())),
             ("environment", self.selector.environment.clone()),
@@ -151,25 +158,26 @@ impl QuestionArgs {
             ("sourceCommit", self.source_commit.clone()),
             ("mainCommit", self.main_commit.clone()),
         ];
-        Ok(hub.get(&["rollout-status"], &parameters)?.document)
+        let answer = hub.rollout_status(&parameters)?;
+        Ok(Asked { status: answer.read()?, document: answer.document })
     }
 
     /// A restart of the hub doesn't end the wait.
-    fn ask_patiently(&self, hub: &Hub, before: Value) -> Result<Value> {
+    fn ask_patiently(&self, hub: &Client, before: Asked) -> Result<Asked> {
         match self.ask(hub) {
-            Err(error) if error.downcast_ref::<HubError>().is_some_and(HubError::is_unreachable) => Ok(before),
+            Err(error) if error.downcast_ref::<ClientError>().is_some_and(ClientError::is_unreachable) => Ok(before),
             answer => answer,
         }
     }
 }
 
 /// Complete, or nothing but a person makes it so.
-fn is_settled(answer: &Value) -> bool {
-    answer["complete"] == true || answer["over"] == true
+fn is_settled(status: &RolloutStatus) -> bool {
+    status.complete || status.ended
 }
 
-fn exit(answer: &Value) -> Exit {
-    if answer["complete"] == true { Exit::Success } else { Exit::LeftOut }
+fn exit(status: &RolloutStatus) -> Exit {
+    if status.complete { Exit::Success } else { Exit::LeftOut }
 }
 
 fn duration(text: &str) -> Result<Duration> {
@@ -178,65 +186,53 @@ fn duration(text: &str) -> Result<Duration> {
 }
 
 /// The sentence, then a line for each assignment when there are several, and what it waits for.
-fn told(answer: &Value) -> String {
-    let mut out = format!("{}\n", text(&answer["headline"]));
-    let lines: Vec<&Value> = answer["lines"].as_array().into_iter().flatten().collect();
-    if lines.len() > 1 {
+fn told(status: &RolloutStatus) -> String {
+    let headline = one_line(&status.headline);
+    let mut out = format!("{headline}\n");
+    if status.lines.len() > 1 {
         let mut table = Table::default();
-        lines.iter().for_each(|line| table.row(line_of(line)));
+        status.lines.iter().for_each(|line| table.row(line_of(line)));
         out.push_str(&table.to_text("  "));
     }
-    for line in &lines {
-        let pinned: Vec<String> = line["pinned"].as_array().into_iter().flatten().map(text).collect();
-        if !pinned.is_empty() {
-            let place = format!("{}/{}", text(&line["clusterType"]), text(&line["assignment"]));
-            out.push_str(&format!("  {place} is pinned in {}\n", pinned.join(", ")));
-        }
+    for line in status.lines.iter().filter(|line| !line.pinned.is_empty()) {
+        let place = format!("{}/{}", one_line(&line.cluster_type), one_line(&line.assignment));
+        out.push_str(&format!("  {place} is pinned in {}\n", line.pinned.join(", ")));
     }
-    for rollout in answer["rollouts"].as_array().into_iter().flatten() {
+    for rollout in &status.rollouts {
         out.push_str(&format!(
             "rollout {} of {} in {} ({} {}) is {}: {}\n",
-            text(&rollout["id"]),
-            text(&rollout["lane"]),
-            text(&rollout["environment"]),
-            super::list::commit(rollout),
-            text(&rollout["subject"]),
-            text(&rollout["state"]),
-            super::list::rings(rollout),
+            rollout.id,
+            one_line(&rollout.lane),
+            one_line(&rollout.environment),
+            super::list::commit(&rollout.cause),
+            one_line(&rollout.cause.subject),
+            one_line(&rollout.state),
+            super::list::rings(&rollout.rings),
         ));
     }
-    let headline = text(&answer["headline"]);
-    for note in answer["notes"].as_array().into_iter().flatten().map(text) {
-        if !headline.contains(&note) {
-            out.push_str(&format!("  {note}\n"));
-        }
+    for note in status.notes.iter().map(|note| one_line(note)).filter(|note| !headline.contains(note.as_str())) {
+        out.push_str(&format!("  {note}\n"));
     }
     out
 }
 
-fn line_of(line: &Value) -> Vec<String> {
-    let mut words = vec![format!("{} converged", text(&line["converged"]))];
-    for (field, word) in
-        [("converging", "converging"), ("failed", "failed"), ("waiting", "waiting"), ("offline", "offline")]
-    {
-        if line[field].as_u64().unwrap_or_default() > 0 {
-            words.push(format!("{} {word}", text(&line[field])));
-        }
-    }
-    if line["notYet"].as_u64().unwrap_or_default() > 0 {
-        words.push(format!("{} in rings that wait", text(&line["notYet"])));
-    }
-    if line["pinnedApart"].as_u64().unwrap_or_default() > 0 {
-        words.push(format!("{} pinned to other content", text(&line["pinnedApart"])));
-    }
-    let version = match line["version"].as_str() {
-        Some(version) => format!(" {version}"),
-        None => String::new(),
-    };
+fn line_of(line: &StatusLine) -> Vec<String> {
+    let counts = &line.counts;
+    let mut words = vec![format!("{} converged", counts.converged)];
+    let others = [
+        (counts.converging, "converging"),
+        (counts.failed, "failed"),
+        (counts.waiting, "waiting"),
+        (counts.offline, "offline"),
+        (line.not_yet, "in rings that wait"),
+        (line.pinned_apart, "pinned to other content"),
+    ];
+    words.extend(others.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}")));
+    let version = line.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     vec![
-        text(&line["environment"]),
-        format!("{}/{}{version}", text(&line["clusterType"]), text(&line["assignment"])),
-        format!("{}:", text(&line["targeted"])),
+        one_line(&line.environment),
+        format!("{}/{}{version}", one_line(&line.cluster_type), one_line(&line.assignment)),
+        format!("{}:", line.targeted),
         words.join(", "),
     ]
 }
@@ -252,15 +248,14 @@ impl Progress {
         Progress { terminal: std::io::stderr().is_terminal(), shown: String::new() }
     }
 
-    fn show(&mut self, answer: &Value) {
-        let headline = text(&answer["headline"]);
+    fn show(&mut self, status: &RolloutStatus) {
+        let headline = one_line(&status.headline);
         if headline == self.shown {
             return;
         }
         if self.terminal {
-            let number =
-                |field: &str| usize::try_from(answer[field].as_u64().unwrap_or_default()).unwrap_or(usize::MAX);
-            let (done, all) = (number("converged"), number("targeted").max(1));
+            let number = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+            let (done, all) = (number(status.counts.converged), number(status.targeted).max(1));
             let cells = BAR * done.min(all) / all;
             let bar = format!("[{}{}]", "#".repeat(cells), ".".repeat(BAR - cells));
             // Nobody left to tell when stderr fails.
@@ -282,37 +277,52 @@ impl Progress {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use kedge_api::rollouts::MemberCounts;
 
     use super::*;
 
-    fn line(assignment: &str, converged: u64, offline: u64) -> Value {
-        json!({"environment": "prod", "clusterType": "drone", "assignment": assignment, "workload": "shop", "targeted": 3,
-            "converged": converged, "converging": 0, "failed": 0, "waiting": 0, "offline": offline, "notYet": 0})
+    fn line(assignment: &str, converged: u64, offline: u64) -> StatusLine {
+        StatusLine {
+            environment: "prod".to_owned(),
+            cluster_type: "drone".to_owned(),
+            assignment: assignment.to_owned(),
+            workload: "shop".to_owned(),
+            targeted: 3,
+            counts: MemberCounts { converged, offline, ..MemberCounts::default() },
+            ..StatusLine::default()
+        }
     }
 
     #[test]
     fn one_assignment_is_one_line_and_several_are_listed() {
         let headline = "3 of 5: 3 converged; 2 not targeted; complete";
-        let one = json!({"headline": headline, "complete": true, "lines": [line("shop-line", 3, 0)], "notes": []});
+        let one = RolloutStatus {
+            headline: headline.to_owned(),
+            complete: true,
+            lines: vec![line("shop-line", 3, 0)],
+            ..RolloutStatus::default()
+        };
         assert_eq!(told(&one), format!("{headline}\n"));
         assert_eq!(exit(&one), Exit::Success);
-        let two = json!({"headline": "6 of 6 placements: 5 converged, 1 offline; not complete", "complete": false,
-            "lines": [line("shop-line", 3, 0), line("shop-store", 2, 1)], "notes": ["rollout 7: ring rest: 5m of 10m soaked"]});
+        let two = RolloutStatus {
+            headline: "6 of 6 placements: 5 converged, 1 offline; not complete".to_owned(),
+            lines: vec![line("shop-line", 3, 0), line("shop-store", 2, 1)],
+            notes: vec!["rollout 7: ring rest: 5m of 10m soaked".to_owned()],
+            ..RolloutStatus::default()
+        };
         assert_eq!(
             told(&two),
             "6 of 6 placements: 5 converged, 1 offline; not complete\n  prod  drone/shop-line   3:  3 converged\n  \
              prod  drone/shop-store  3:  2 converged, 1 offline\n  rollout 7: ring rest: 5m of 10m soaked\n"
         );
         assert_eq!(exit(&two), Exit::LeftOut);
-        let mut pinned = line("shop-line", 1, 0);
-        pinned["pinnedApart"] = json!(2);
+        let pinned = StatusLine { pinned_apart: 2, ..line("shop-line", 1, 0) };
         assert_eq!(line_of(&pinned)[3], "1 converged, 2 pinned to other content");
     }
 
     #[test]
     fn what_cannot_become_complete_by_itself_is_not_waited_for() {
-        assert!(is_settled(&json!({"complete": false, "over": true})));
-        assert!(!is_settled(&json!({"complete": false, "over": false})));
+        assert!(is_settled(&RolloutStatus { ended: true, ..RolloutStatus::default() }));
+        assert!(!is_settled(&RolloutStatus::default()));
     }
 }

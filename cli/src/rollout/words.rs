@@ -1,12 +1,12 @@
 //! What people say to rollouts: pause, resume, approve, override, now, abort, rollback. By number, or to all that selectors name.
 
 use anyhow::Result;
-use serde_json::{Map, Value, json};
+use kedge_api::client::Client;
+use kedge_api::rollouts::{RolloutAction, RolloutActionRequest, RolloutSummary};
 
 use super::SelectorArgs;
 use crate::error::{Exit, NotFound, UsageError};
-use crate::get::columns::text;
-use crate::hub::{Hub, HubError};
+use crate::get::columns::one_line;
 use crate::output::say as remark;
 
 // What each command does is said where they are listed: these are only its arguments.
@@ -45,44 +45,41 @@ struct WhichArgs {
     selector: SelectorArgs,
 }
 
-pub fn say(hub: &Hub, verb: &str, args: &WordArgs) -> Result<Exit> {
-    tell(hub, verb, &args.which, &args.reason, None)
+pub fn say(hub: &Client, action: RolloutAction, args: &WordArgs) -> Result<Exit> {
+    tell(hub, action, &args.which, &args.reason, None)
 }
 
-pub fn say_of_ring(hub: &Hub, verb: &str, args: &RingWordArgs) -> Result<Exit> {
-    tell(hub, verb, &args.which, &args.reason, args.ring.as_deref())
+pub fn say_of_ring(hub: &Client, action: RolloutAction, args: &RingWordArgs) -> Result<Exit> {
+    tell(hub, action, &args.which, &args.reason, args.ring.as_deref())
 }
 
-fn tell(hub: &Hub, verb: &str, which: &WhichArgs, reason: &str, ring: Option<&str>) -> Result<Exit> {
-    if reason.trim().is_empty() && matches!(verb, "override" | "rollback") {
-        return Err(
-            UsageError::new(format!("{verb} needs a reason"), "say why with --reason: it stays for ever").into()
-        );
+fn tell(hub: &Client, action: RolloutAction, which: &WhichArgs, reason: &str, ring: Option<&str>) -> Result<Exit> {
+    if reason.trim().is_empty() && matches!(action, RolloutAction::Override | RolloutAction::Rollback) {
+        return Err(UsageError::new(
+            format!("{} needs a reason", action.as_str()),
+            "say why with --reason: it stays for ever",
+        )
+        .into());
     }
-    let ids = which.ids(hub, verb)?;
-    let mut body = Map::from_iter([("reason".to_owned(), json!(reason))]);
-    body.extend(ring.map(|ring| ("ring".to_owned(), json!(ring))));
-    let body = Value::Object(body);
-    let mut refused = None;
+    let ids = which.ids(hub, action)?;
+    let request = RolloutActionRequest { reason: reason.to_owned(), ring: ring.map(str::to_owned) };
+    let mut refused = false;
     for id in &ids {
-        match hub.post(&["rollouts", &id.to_string(), verb], &body) {
-            Ok(answer) => remark(&told(&answer.document)),
+        match hub.act_on_rollout(*id, action, &request) {
+            Ok(answer) => remark(&told(&answer.read()?.rollout)),
             // Of several, one that can't be done doesn't keep the others from it.
-            Err(error) if ids.len() > 1 && error.is::<HubError>() => {
+            Err(error) if ids.len() > 1 => {
                 remark(&format!("rollout {id}: {error}"));
-                refused = Some(error);
+                refused = true;
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
     }
-    match refused {
-        Some(_) => Ok(Exit::LeftOut),
-        None => Ok(Exit::Success),
-    }
+    Ok(if refused { Exit::LeftOut } else { Exit::Success })
 }
 
 impl WhichArgs {
-    fn ids(&self, hub: &Hub, verb: &str) -> Result<Vec<u64>> {
+    fn ids(&self, hub: &Client, action: RolloutAction) -> Result<Vec<u64>> {
         if !self.rollouts.is_empty() {
             return Ok(self.rollouts.clone());
         }
@@ -91,45 +88,43 @@ impl WhichArgs {
             return Err(UsageError::new("say which rollout", hint).into());
         }
         let found = self.find(hub, true)?;
-        let found = match (verb, found.is_empty()) {
+        let found = match (action, found.is_empty()) {
             // What is complete can still be taken back: the newest, and that alone.
-            ("rollback", true) => newest(self.find(hub, false)?),
+            (RolloutAction::Rollback, true) => newest(self.find(hub, false)?),
             _ => found,
         };
         if found.is_empty() {
             return Err(NotFound::new("no rollout that the selectors name is on its way", "kedge rollout list").into());
         }
-        Ok(found.iter().filter_map(|item| item["id"].as_u64()).collect())
+        Ok(found.iter().map(|rollout| rollout.id).collect())
     }
 
-    fn find(&self, hub: &Hub, unfinished: bool) -> Result<Vec<Value>> {
-        let answer = hub.get(
-            &["rollouts"],
-            &[
-                ("environment", self.selector.environment.clone()),
-                ("workload", self.selector.workload.clone()),
-                ("clusterType", self.selector.cluster_type.clone()),
-                ("unfinished", unfinished.then(|| "true".to_owned())),
-                ("limit", Some("500".to_owned())),
-            ],
-        )?;
-        Ok(answer.document["items"].as_array().cloned().unwrap_or_default())
+    fn find(&self, hub: &Client, unfinished: bool) -> Result<Vec<RolloutSummary>> {
+        let answer = hub.rollouts_page(&[
+            ("environment", self.selector.environment.clone()),
+            ("workload", self.selector.workload.clone()),
+            ("clusterType", self.selector.cluster_type.clone()),
+            ("unfinished", unfinished.then(|| "true".to_owned())),
+            ("limit", Some("500".to_owned())),
+        ])?;
+        Ok(answer.read()?.items)
     }
 }
 
 /// The newest that wasn't taken over or taken back; they come the newest first.
-fn newest(items: Vec<Value>) -> Vec<Value> {
-    items.into_iter().find(|item| item["state"] == "Complete" || item["state"] == "Aborted").into_iter().collect()
+fn newest(found: Vec<RolloutSummary>) -> Vec<RolloutSummary> {
+    let ended = |rollout: &RolloutSummary| matches!(rollout.state.as_str(), "Complete" | "Aborted");
+    found.into_iter().find(ended).into_iter().collect()
 }
 
-fn told(rollout: &Value) -> String {
-    let why = text(&rollout["why"]);
+fn told(rollout: &RolloutSummary) -> String {
+    let why = one_line(&rollout.why);
     let why = if why.is_empty() { String::new() } else { format!(": {why}") };
     format!(
         "rollout {} of {} is {}{why} ({})",
-        text(&rollout["id"]),
-        text(&rollout["environment"]),
-        text(&rollout["state"]),
-        super::list::rings(rollout)
+        rollout.id,
+        one_line(&rollout.environment),
+        one_line(&rollout.state),
+        super::list::rings(&rollout.rings)
     )
 }

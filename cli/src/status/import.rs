@@ -4,11 +4,11 @@ use std::io::Read as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result};
+use kedge_api::imports::ImportedItem;
 use kedge_bundle::Parts;
-use serde_json::Value;
 
 use crate::error::{Exit, UsageError};
-use crate::get::columns::{moment, text};
+use crate::get::columns::{one_line, to_the_second};
 use crate::hub::HubArgs;
 use crate::output::{Format, Table, counted, print_json, print_text, print_yaml, say};
 
@@ -41,20 +41,20 @@ pub fn run(args: &ImportArgs, hub: &HubArgs) -> Result<Exit> {
     let mut left_out = false;
     for file in &args.files {
         let bytes = read(file)?;
-        let document = hub.upload(&["status", "import"], bytes).with_context(|| file.display().to_string())?.document;
-        let items = document["items"].as_array().cloned().unwrap_or_default();
-        let of = |outcome: &str| items.iter().filter(|item| item["outcome"] == outcome).count();
+        let answer = hub.import_status(&bytes).with_context(|| file.display().to_string())?;
+        let imported = answer.read()?;
+        let of = |outcome: &str| imported.items.iter().filter(|item| item.outcome == outcome).count();
         left_out |= of("refused") > 0;
         match args.output {
-            Format::Text => print_text(&shown(&items))?,
-            Format::Json => print_json(&document)?,
-            Format::Yaml => print_yaml(&document)?,
+            Format::Text => print_text(&shown(&imported.items))?,
+            Format::Json => print_json(&answer.document)?,
+            Format::Yaml => print_yaml(&answer.document)?,
         }
         say(&format!(
             "{}: {} of {}: {} taken, {} known or older, {} refused",
             file.display(),
-            counted(items.len(), "document"),
-            moment(&document["writtenAt"]),
+            counted(imported.items.len(), "document"),
+            to_the_second(&imported.written_at),
             of("taken"),
             of("known") + of("older"),
             of("refused")
@@ -78,16 +78,14 @@ fn read(path: &std::path::Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn shown(items: &[Value]) -> String {
+fn shown(items: &[ImportedItem]) -> String {
     let mut table = Table::default();
     table.row(["CLUSTER", "WHAT", "OBSERVED", "OUTCOME", "WHY"].map(str::to_owned));
     for item in items {
-        let cluster = match text(&item["name"]) {
-            name if name.is_empty() => text(&item["cluster"]),
-            name => name,
-        };
-        let cells =
-            [cluster, text(&item["what"]), moment(&item["observedAt"]), text(&item["outcome"]), text(&item["message"])];
+        let told = |text: &Option<String>| text.as_deref().map(one_line).unwrap_or_default();
+        let cluster = Some(told(&item.name)).filter(|name| !name.is_empty()).unwrap_or_else(|| told(&item.cluster));
+        let observed = item.observed_at.as_deref().map(to_the_second).unwrap_or_default();
+        let cells = [cluster, one_line(&item.what), observed, one_line(&item.outcome), told(&item.message)];
         table.row(cells.map(|cell| if cell.is_empty() { "-".to_owned() } else { cell }));
     }
     table.to_text("")

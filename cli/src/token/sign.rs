@@ -5,13 +5,13 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
+use kedge_api::imports::{SignRequest, SignedCluster};
 use kedge_bundle::{JoinAnswerFile, MAX_JOIN_FILE, fingerprints};
 use kedge_model::wire::Envelope;
-use serde_json::{Map, Value, json};
 
 use super::parse_label;
 use crate::error::{Exit, UsageError};
-use crate::get::columns::text;
+use crate::get::columns::one_line;
 use crate::hub::HubArgs;
 use crate::output::say;
 
@@ -52,28 +52,19 @@ pub struct SignArgs {
 
 pub fn run(args: &SignArgs, hub: &HubArgs) -> Result<Exit> {
     let request = read(&args.request)?;
-    let labels: Map<String, Value> =
-        args.labels.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str()))).collect();
-    let body = json!({
-        "request": request,
-        "environment": args.environment,
-        "clusterType": args.cluster_type,
-        "labels": labels,
-        "site": args.site,
-        "name": args.name,
-    });
-    let signed = hub.open()?.post(&["clusters", "sign"], &body)?.document;
-    let answer: Envelope =
-        serde_json::from_value(signed["answer"].clone()).context("the hub's answer can't be read")?;
+    let request = SignRequest {
+        request,
+        environment: args.environment.clone(),
+        cluster_type: args.cluster_type.clone(),
+        labels: args.labels.iter().cloned().collect(),
+        site: args.site.clone(),
+        name: args.name.clone(),
+    };
+    let SignedCluster { cluster, name, again, answer } = hub.open()?.sign(&request)?.read()?;
     let (_, keys, _) = JoinAnswerFile::open(&answer).context("the hub's answer isn't what a host would believe")?;
     write(&args.output, &answer)?;
-    let again = if signed["again"] == true { " was a member already" } else { " is a member" };
-    say(&format!(
-        "{} ({}){again}; bring {} back to it",
-        text(&signed["name"]),
-        text(&signed["cluster"]),
-        args.output.display()
-    ));
+    let again = if again { " was a member already" } else { " is a member" };
+    say(&format!("{} ({}){again}; bring {} back to it", one_line(&name), one_line(&cluster), args.output.display()));
     if let Some(authority) = fingerprints(&keys).last() {
         say(&format!("on the host: kedge-agent import {} --authority {authority}", file_name(&args.output)));
     }

@@ -11,13 +11,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use serde_json::json;
+use kedge_api::client::Client;
+use kedge_api::join_tokens::JoinTokenRequest;
 
 use super::error::UpError;
 use super::hub::LocalHub;
 use super::place::{Place, random};
 use super::program::{Program, Programs, how_it_ended};
-use crate::hub::Hub;
 pub(super) use plan::Member;
 
 /// All of them; running or not.
@@ -64,7 +64,7 @@ impl Agents {
     }
 
     /// Gives those that haven't joined a token, and starts all.
-    pub fn start(&mut self, programs: &Programs, place: &mut Place, api: &Hub, hub: &LocalHub) -> Result<()> {
+    pub fn start(&mut self, programs: &Programs, place: &mut Place, api: &Client, hub: &LocalHub) -> Result<()> {
         let count = self.agents.len();
         place.change(|made| made.agents = count)?;
         let mut groups: BTreeMap<(&str, &str, bool), Vec<&Agent>> = BTreeMap::new();
@@ -76,13 +76,17 @@ impl Agents {
             }
         }
         for ((environment, cluster_type, canary), agents) in groups {
-            let labels = if canary { json!({"ring": "canary"}) } else { json!({}) };
-            let wish = json!({
-                "environment": environment, "clusterType": cluster_type, "labels": labels, "uses": agents.len(),
-            });
-            let made = api.post(&["join-tokens"], &wish)?.document;
+            let request = JoinTokenRequest {
+                environment: environment.to_owned(),
+                cluster_type: cluster_type.to_owned(),
+                labels: canary.then(|| ("ring".to_owned(), "canary".to_owned())).into_iter().collect(),
+                site: None,
+                uses: Some(agents.len() as u64),
+                expires: None,
+            };
+            let made = api.create_join_token(&request)?.read()?;
             for agent in agents {
-                agent.write_token(made["token"].as_str().unwrap_or_default())?;
+                agent.write_token(&made.token)?;
             }
         }
         for agent in &mut self.agents {

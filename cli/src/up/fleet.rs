@@ -3,11 +3,17 @@
 use std::collections::BTreeMap;
 
 use anyhow::Result;
+use kedge_api::assignments::AssignmentSummary;
+use kedge_api::client::Client;
+use kedge_api::environments::EnvironmentSummary;
+use kedge_api::fleet::{FleetEnvironment, RunningCommit};
+use kedge_api::page::Stored;
+use kedge_api::promotions::{ApproveRequest, EnvironmentPromotion, PromotionSummary};
+use kedge_api::rollouts::{RolloutAction, RolloutActionRequest, RolloutSummary};
 use serde_json::{Value, json};
 
 use super::agents::Agents;
-use crate::get::columns::text;
-use crate::hub::Hub;
+use crate::get::columns::one_line;
 
 /// The fleet at a moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,30 +109,32 @@ impl Counts {
 }
 
 impl Picture {
-    pub fn take(api: &Hub, agents: &Agents) -> Result<Picture> {
-        let promotions = api.get(&["promotions"], &[])?.document;
-        let rollouts = api.get(&["rollouts"], &[("unfinished", Some("true".to_owned()))])?.document;
-        let assignments = api.get(&["assignments"], &[("limit", Some("500".to_owned()))])?.document;
-        let fleet = api.get(&["fleet"], &[])?.document;
+    pub fn take(api: &Client, agents: &Agents) -> Result<Picture> {
+        let promotions = api.promotions()?.read()?.items;
+        let rollouts = api.rollouts_page(&[("unfinished", Some("true".to_owned()))])?.read()?.items;
+        let assignments = api.assignments().gather(500, |_| true)?.read()?;
+        let fleet = api.fleet(&[])?.read()?;
         let mut picture = Picture::default();
         for name in ENVIRONMENTS {
-            let counts = api.get(&["counts"], &[("environment", Some(name.to_owned()))])?.document;
-            let promotion = items(&promotions).find(|item| item["environment"] == name).unwrap_or(&Value::Null);
-            let (commit, of) = in_force(promotion);
+            let counts = api.counts(&[("environment", Some(name.to_owned()))])?.read()?;
+            let promotion = promotions.iter().find(|one| one.environment == name).cloned().unwrap_or_default();
+            let (commit, of) = in_force(&promotion);
+            let found = fleet.environments.iter().find(|one| one.name == name);
+            let mine = rollouts.iter().filter(|rollout| rollout.environment == name);
             picture.environments.push(Environment {
                 name: name.to_owned(),
                 clusters: agents.members().filter(|member| member.environment == name).count() as u64,
                 counts: count(&counts),
                 expected: expected(&assignments, name, agents),
                 commit,
-                subject: text(&of["subject"]),
-                running: running(&fleet, name),
-                failed: failed(of),
-                state: text(&of["state"]),
-                notices: notices(&fleet, name),
-                next: Next::of(promotion),
-                passed: passed(promotion),
-                rollouts: items(&rollouts).filter(|item| item["environment"] == name).map(Rollout::of).collect(),
+                subject: one_line(&of.subject),
+                running: found.map(running).unwrap_or_default(),
+                failed: failed(&of),
+                state: of.state,
+                notices: found.map(notices).unwrap_or_default(),
+                next: Next::of(&promotion),
+                passed: passed(&promotion),
+                rollouts: mine.map(Rollout::of).collect(),
             });
         }
         Ok(picture)
@@ -215,131 +223,115 @@ impl Environment {
 }
 
 /// What clusters run, as `kedge status` says it.
-fn running(fleet: &Value, name: &str) -> Vec<Runs> {
-    let environment = fleet["environments"].as_array().into_iter().flatten().find(|one| one["name"] == name);
-    let running = environment.and_then(|environment| environment["running"].as_array()).into_iter().flatten();
-    let rings = |one: &Value| one["rings"].as_array().into_iter().flatten().map(text).collect();
-    running
-        .map(|one| Runs {
-            commit: one["commit"].as_str().unwrap_or_default().to_owned(),
-            subject: one["subject"].as_str().unwrap_or_default().to_owned(),
-            rings: rings(one),
-        })
-        .collect()
+fn running(environment: &FleetEnvironment) -> Vec<Runs> {
+    let runs = |one: &RunningCommit| Runs {
+        commit: one.commit.clone(),
+        subject: one.subject.clone(),
+        rings: one.rings.clone(),
+    };
+    environment.running.iter().map(runs).collect()
 }
 
 /// Why a commit failed; the first of the reasons that are told of it.
-fn failed(promotion: &Value) -> Option<String> {
-    let failed = promotion["state"] == "Failed" || promotion["state"] == "Reopened";
-    failed.then(|| promotion["why"].as_str().unwrap_or("no reason told").to_owned())
+fn failed(promotion: &PromotionSummary) -> Option<String> {
+    let failed = matches!(promotion.state.as_str(), "Failed" | "Reopened");
+    let why = if promotion.why.is_empty() { "no reason told" } else { &promotion.why };
+    failed.then(|| why.to_owned())
 }
 
 /// Rollouts that went back or were aborted, and what runs instead.
-fn notices(fleet: &Value, name: &str) -> Vec<String> {
-    let environments = fleet["environments"].as_array().into_iter().flatten();
-    let Some(environment) = environments.into_iter().find(|one| one["name"] == name) else { return Vec::new() };
-    let runs = environment["running"].as_array().into_iter().flatten().map(|one| text(&one["commit"]));
-    let runs: Vec<String> = runs.map(|commit| commit.chars().take(7).collect()).collect();
-    let told = environment["notices"].as_array().into_iter().flatten();
-    let told = told.filter(|notice| notice["kind"] == "rolledBack" || notice["kind"] == "aborted");
-    told.map(|notice| format!("{}; {} runs", text(&notice["text"]), runs.join(", "))).collect()
+fn notices(environment: &FleetEnvironment) -> Vec<String> {
+    let runs: Vec<&str> = environment.running.iter().map(|one| short(&one.commit)).collect();
+    let told = environment.notices.iter().filter(|notice| matches!(notice.kind.as_str(), "rolledBack" | "aborted"));
+    told.map(|notice| format!("{}; {} runs", one_line(&notice.text), runs.join(", "))).collect()
 }
 
 impl Next {
-    fn of(promotion: &Value) -> Option<Next> {
-        let newest = promotion["promotions"].as_array()?.iter().find(|one| one["state"] == "Waiting")?;
-        let waits = newest["waitsFor"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    fn of(promotion: &EnvironmentPromotion) -> Option<Next> {
+        let newest = promotion.promotions.iter().find(|one| one.state == "Waiting")?;
         Some(Next {
-            commit: text(&newest["commit"]),
-            subject: text(&newest["subject"]),
-            waits_for_approval: waits.into_iter().any(is_approval),
+            commit: newest.commit.clone(),
+            subject: one_line(&newest.subject),
+            waits_for_approval: newest.waits_for.iter().any(|wait| is_approval(wait)),
         })
     }
 }
 
 impl Rollout {
-    fn of(item: &Value) -> Rollout {
-        let rings: Vec<&Value> = item["rings"].as_array().into_iter().flatten().collect();
-        let waits = rings.iter().flat_map(|ring| ring["waitsFor"].as_array().into_iter().flatten());
-        let shown = rings.iter().map(|ring| format!("{} {}", text(&ring["ring"]), text(&ring["state"])));
+    fn of(rollout: &RolloutSummary) -> Rollout {
+        let shown = rollout.rings.iter().map(|ring| format!("{} {}", ring.ring, ring.state));
+        let mut waits = rollout.rings.iter().flat_map(|ring| &ring.waits_for);
         Rollout {
-            id: item["id"].as_u64().unwrap_or_default(),
-            subject: text(&item["subject"]),
+            id: rollout.id,
+            subject: one_line(&rollout.cause.subject),
             rings: shown.collect::<Vec<_>>().join(", "),
-            waits_for_approval: waits.filter_map(Value::as_str).any(is_approval),
-            state: text(&item["state"]),
+            waits_for_approval: waits.any(|wait| is_approval(wait)),
+            state: rollout.state.clone(),
         }
     }
 }
 
 /// Whether the hub has read every environment: before that it makes no join token.
-pub(super) fn knows_the_platform(api: &Hub) -> bool {
-    let Ok(answer) = api.get(&["environments"], &[]) else { return false };
-    let has_content = |item: &Value| item["totals"]["assignments"].as_u64() > Some(0);
-    let known = |name: &str| items(&answer.document).any(|item| item["name"] == name && has_content(item));
-    ENVIRONMENTS.iter().all(|name| known(name))
+pub(super) fn knows_the_platform(api: &Client) -> bool {
+    let Ok(Ok(found)) = api.environments().all().map(|list| list.read()) else { return false };
+    let has_content = |one: &EnvironmentSummary| one.totals.as_ref().is_some_and(|totals| totals.assignments > 0);
+    ENVIRONMENTS.iter().all(|name| found.iter().any(|one| one.object.name == *name && has_content(&one.object)))
 }
 
 /// The sample asks for a person's word before production; for what it begins with nobody is asked.
-pub(super) fn approve_first_content(api: &Hub, picture: &Picture) -> Result<()> {
+pub(super) fn approve_first_content(api: &Client, picture: &Picture) -> Result<()> {
     let waiting = picture.environments.iter().flat_map(|environment| &environment.rollouts);
     for rollout in waiting.filter(|rollout| rollout.waits_for_approval) {
-        api.post(&["rollouts", &rollout.id.to_string(), "approve"], &json!({"reason": REASON}))?;
+        let request = RolloutActionRequest { reason: REASON.to_owned(), ring: None };
+        api.act_on_rollout(rollout.id, RolloutAction::Approve, &request)?;
     }
     Ok(())
 }
 
 /// The change that `up` pushed itself may enter production too, so that the whole way is seen. That one commit, by its full id.
-pub(super) fn approve_change(api: &Hub, commit: &str) -> Result<()> {
-    let reason = "the first change, approved by kedge up";
-    api.post(&["promotions", PRODUCTION, "approve"], &json!({"commit": commit, "reason": reason}))?;
+pub(super) fn approve_change(api: &Client, commit: &str) -> Result<()> {
+    let reason = "the first change, approved by kedge up".to_owned();
+    api.approve_promotion(PRODUCTION, &ApproveRequest { commit: Some(commit.to_owned()), reason })?;
     Ok(())
 }
 
 /// The commits that have passed an environment's gate.
-fn passed(promotion: &Value) -> Vec<String> {
-    let all = promotion["promotions"].as_array().into_iter().flatten();
-    all.filter(|one| one["state"] == "Passed").map(|one| text(&one["commit"])).collect()
+fn passed(promotion: &EnvironmentPromotion) -> Vec<String> {
+    promotion.promotions.iter().filter(|one| one.state == "Passed").map(|one| one.commit.clone()).collect()
 }
 
 fn is_approval(wait: &str) -> bool {
     wait.starts_with("needs ") && wait.contains(" approval")
 }
 
-fn items(document: &Value) -> impl Iterator<Item = &Value> {
-    document["items"].as_array().into_iter().flatten()
-}
-
-fn count(document: &Value) -> Counts {
-    let mut counts = Counts::default();
-    for item in items(document) {
-        let count = item["count"].as_u64().unwrap_or_default();
-        match item["condition"].as_str() {
-            Some("Converged") => counts.converged += count,
-            Some("Converging") => counts.converging += count,
-            Some("Failed") => counts.failed += count,
-            _ => counts.unknown += count,
+fn count(counts: &kedge_api::counts::Counts) -> Counts {
+    let mut sum = Counts::default();
+    for item in &counts.items {
+        match item.condition.as_str() {
+            "Converged" => sum.converged += item.count,
+            "Converging" => sum.converging += item.count,
+            "Failed" => sum.failed += item.count,
+            _ => sum.unknown += item.count,
         }
     }
-    counts
+    sum
 }
 
 /// Each agent should run what is assigned to its cluster type.
-fn expected(assignments: &Value, environment: &str, agents: &Agents) -> u64 {
+fn expected(assignments: &[Stored<AssignmentSummary>], environment: &str, agents: &Agents) -> u64 {
     let mut of_type: BTreeMap<&str, u64> = BTreeMap::new();
-    for item in items(assignments).filter(|item| item["environment"] == environment) {
-        let kind = item["name"].as_str().and_then(|name| name.split('/').next()).unwrap_or_default();
-        *of_type.entry(kind).or_default() += 1;
+    for assignment in assignments.iter().filter(|one| one.object.environment == environment) {
+        *of_type.entry(&assignment.object.cluster_type).or_default() += 1;
     }
     let members = agents.members().filter(|member| member.environment == environment);
     members.map(|member| of_type.get(member.cluster_type).copied().unwrap_or_default()).sum()
 }
 
 /// The commit that the environment is read at, and what is told of it.
-fn in_force(promotion: &Value) -> (String, &Value) {
-    let commit = text(&promotion["inForce"]);
-    let of = promotion["promotions"].as_array().into_iter().flatten().find(|one| one["commit"] == commit.as_str());
-    (commit, of.unwrap_or(&Value::Null))
+fn in_force(promotion: &EnvironmentPromotion) -> (String, PromotionSummary) {
+    let commit = promotion.in_force.clone().unwrap_or_default();
+    let of = promotion.promotions.iter().find(|one| one.commit == commit);
+    (commit, of.cloned().unwrap_or_default())
 }
 
 /// The first characters, as the page shows them.
@@ -350,6 +342,8 @@ pub(super) fn short(commit: &str) -> &str {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+    use kedge_api::counts::CountSummary;
 
     use super::*;
 
@@ -381,25 +375,33 @@ mod tests {
 
     #[test]
     fn a_promotion_that_asks_for_a_yes_is_seen() {
-        let promotion = json!({"promotions": [
-            {"commit": "b", "subject": "s", "state": "Waiting", "waitsFor": ["needs 1 approval from the platform team"]},
-        ]});
+        let with = |state: &str, waits_for: &[&str]| {
+            let waits_for = waits_for.iter().map(|wait| (*wait).to_owned()).collect();
+            let one = PromotionSummary { state: state.to_owned(), waits_for, ..PromotionSummary::default() };
+            EnvironmentPromotion { promotions: vec![one], ..EnvironmentPromotion::default() }
+        };
+        let promotion = with("Waiting", &["needs 1 approval from the platform team"]);
         assert!(Next::of(&promotion).unwrap().waits_for_approval);
-        let passed = json!({"promotions": [{"commit": "b", "state": "Passed"}]});
-        assert_eq!(Next::of(&passed), None);
-        assert_eq!(Next::of(&Value::Null), None);
+        assert_eq!(Next::of(&with("Passed", &[])), None);
+        assert_eq!(Next::of(&EnvironmentPromotion::default()), None);
     }
 
     #[test]
     fn what_runs_is_what_clusters_report() {
-        let fleet = json!({"environments": [{"name": "dev", "running": [{"commit": "old", "rings": ["rest"]}]}]});
-        let environment =
-            Environment { commit: "new".to_owned(), running: running(&fleet, "dev"), ..environment(4, 4) };
+        let old =
+            RunningCommit { commit: "old".to_owned(), rings: vec!["rest".to_owned()], ..RunningCommit::default() };
+        let dev = FleetEnvironment { name: "dev".to_owned(), running: vec![old], ..FleetEnvironment::default() };
+        let environment = Environment { commit: "new".to_owned(), running: running(&dev), ..environment(4, 4) };
         assert!(environment.is_elsewhere());
         assert_eq!(environment.runs(), "old (rest)");
-        assert_eq!(running(&fleet, "prod"), Vec::new());
-        assert_eq!(failed(&json!({"state": "Failed", "why": "no"})).as_deref(), Some("no"));
-        assert_eq!(failed(&json!({"state": "Entered"})), None);
+        assert_eq!(running(&FleetEnvironment::default()), Vec::new());
+        let promotion = |state: &str| PromotionSummary {
+            state: state.to_owned(),
+            why: "no".to_owned(),
+            ..PromotionSummary::default()
+        };
+        assert_eq!(failed(&promotion("Failed")).as_deref(), Some("no"));
+        assert_eq!(failed(&promotion("Entered")), None);
     }
 
     #[test]
@@ -433,9 +435,10 @@ mod tests {
 
     #[test]
     fn counts_are_summed_by_condition() {
-        let document = json!({"items": [
-            {"condition": "Converged", "count": 2}, {"condition": "Converged", "count": 3}, {"condition": "Unknown", "count": 1},
-        ]});
-        assert_eq!(count(&document), Counts { converged: 5, unknown: 1, ..Counts::default() });
+        let item =
+            |condition: &str, count| CountSummary { condition: condition.to_owned(), count, ..CountSummary::default() };
+        let items = vec![item("Converged", 2), item("Converged", 3), item("Unknown", 1)];
+        let counts = kedge_api::counts::Counts { items, ..kedge_api::counts::Counts::default() };
+        assert_eq!(count(&counts), Counts { converged: 5, unknown: 1, ..Counts::default() });
     }
 }

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use kedge_api::client::Client;
 
 use super::error::UpError;
 use super::place::Place;
 use super::program::{Program, Programs, how_it_ended};
 use super::signals::Signals;
-use crate::hub::{Hub, read_token};
+use crate::hub::{connect, read_token};
 
 /// A hub that serves.
 #[derive(Debug)]
@@ -85,8 +86,8 @@ impl LocalHub {
     }
 
     /// Its API, as the platform team.
-    pub fn api(&self) -> Result<Hub> {
-        Hub::new(&self.address(), read_token(&self.token_file)?, None)
+    pub fn api(&self) -> Result<Client> {
+        connect(&self.address(), read_token(&self.token_file)?, None)
     }
 
     /// An error when it has ended.

@@ -12,7 +12,7 @@ use kedge_model::wire::{
 };
 use serde_json::json;
 
-use crate::fake_hub::{Canned, FakeHub};
+use crate::fake_hub::{self, Canned, FakeHub};
 use crate::stage::{Run, Stage, run};
 
 fn key(seed: u8) -> SigningKey {
@@ -244,27 +244,25 @@ fn what_a_host_sent_back_is_told_document_by_document() {
     let hub = FakeHub::start(&[("POST /status/import", ok(answer))]);
     hub.kedge(&stage, &["status", "import", "back.kedge"]).exits(3).shows(&["refused  not its own"]);
     hub.kedge(&stage, &["status", "import", "missing.kedge"]).exits(1);
-    let refused = (422, "", json!({"reason": "BadFile", "message": "the bundle is cut", "hint": "copy it again"}));
+    let refused = (422, "", json!({"code": "BadFile", "detail": "the bundle is cut", "hint": "copy it again"}));
     let hub = FakeHub::start(&[("POST /status/import", refused)]);
     hub.kedge(&stage, &["status", "import", "back.kedge"]).exits(1).says(&["the bundle is cut", "Hint: copy it again"]);
 }
 
 #[test]
 fn a_relay_is_set_and_shown_and_so_is_who_carries() {
-    let cluster = json!({
-        "name": "a1", "id": "a1", "environment": "dev", "clusterType": "drone", "ring": "all", "state": "active",
-        "site": "harbour", "relay": true, "lastContact": "2026-01-02T03:04:05Z", "generation": 3,
-        "via": {"cluster": "b2", "name": "drone-2"}, "labels": {}, "facts": {},
-    });
+    let mut cluster = fake_hub::cluster("a1", "drone");
+    (cluster["site"], cluster["relay"]) = (json!("harbour"), json!(true));
+    cluster["via"] = json!({"cluster": "b2", "name": "drone-2"});
     let hub = FakeHub::start(&[
-        ("POST /clusters/a1/set", ok(cluster.clone())),
+        ("PATCH /clusters/a1", ok(cluster.clone())),
         ("GET /clusters/a1", ok(cluster.clone())),
         ("GET /clusters", ok(json!({"items": [cluster]}))),
     ]);
     let stage = Stage::empty();
     let set = hub.kedge(&stage, &["cluster", "set", "a1", "--site", "harbour", "--relay", "on"]).exits(0);
     set.says(&["a1 is at site harbour, and relays to its other streams"]);
-    assert_eq!(hub.asked()[0], r#"POST /clusters/a1/set {"relay":true,"site":"harbour"}"#);
+    assert_eq!(hub.asked()[0], r#"PATCH /clusters/a1 {"relay":true,"site":"harbour"}"#);
     hub.kedge(&stage, &["cluster", "set", "a1"]).exits(2).says(&["say what to set"]);
     hub.kedge(&stage, &["describe", "cluster", "a1"]).exits(0).shows(&["drone-2, observed at 2026-01-02 03:04:05Z"]);
     hub.kedge(&stage, &["get", "clusters"]).exits(0).shows(&["in contact via drone-2"]);

@@ -6,7 +6,7 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::stage::{Run, Stage, run};
 
@@ -17,6 +17,17 @@ pub struct FakeHub {
 
 /// Status, further headers, and the document.
 pub type Canned = (u16, &'static str, Value);
+
+/// A cluster with everything that a hub tells of each.
+pub fn cluster(name: &str, cluster_type: &str) -> Value {
+    json!({
+        "id": name, "name": name, "environment": "dev", "clusterType": cluster_type, "ring": "all", "labels": {},
+        "state": "active", "generation": 3, "joinedAt": "2026-01-01T00:00:00Z", "lastContact": "2026-01-02T03:04:05Z",
+        "checkInDeadline": "2026-01-02T03:05:05Z", "certificateUntil": "2026-04-01T00:00:00Z",
+        "facts": {"agentVersion": "0.1.0", "architecture": "x86_64", "system": "Debian 12"},
+        "membership": 1, "token": "j1", "conditions": [], "holds": [], "warnings": [],
+    })
+}
 
 impl FakeHub {
     /// Answers by `METHOD /path?query`, without `/api/v1`; the last part of a key may be left out from the `?` on.
@@ -72,14 +83,10 @@ fn answer(mut stream: TcpStream, answers: &BTreeMap<String, Canned>, asked: &Mut
     let key = format!("{method} {}", path.strip_prefix("/api/v1").unwrap());
     asked.lock().unwrap().push(format!("{key} {}", String::from_utf8_lossy(&body)).trim_end().to_owned());
     let found = answers.get(&key).or_else(|| answers.get(key.split('?').next().unwrap()));
-    let nothing = (404, "", serde_json::json!({"reason": "NotFound", "message": format!("there is no {key}")}));
+    let nothing = (404, "", serde_json::json!({"code": "NotFound", "detail": format!("there is no {key}")}));
     let (status, headers, document) = match token.as_str() {
         "Bearer kedge_id_secret" => found.cloned().unwrap_or(nothing),
-        _ => (
-            401,
-            "",
-            serde_json::json!({"reason": "UnknownToken", "message": "the hub doesn't know this access token"}),
-        ),
+        _ => (401, "", serde_json::json!({"code": "UnknownToken", "detail": "the hub doesn't know this access token"})),
     };
     let text = if document.is_null() { String::new() } else { document.to_string() };
     let length = text.len();

@@ -17,7 +17,7 @@ fn environment(name: &str, clusters: (u64, u64), conditions: [u64; 4]) -> Value 
         "clusters": {"known": clusters.0 - clusters.1, "unknown": clusters.1, "total": clusters.0, "joined": 0},
         "conditions": {"converged": converged, "converging": converging, "failed": failed, "unknown": unknown},
         "rollouts": {"moving": 0, "stopped": 0, "paused": 0, "waiting": 0}, "quarantined": 0,
-        "problems": {"errors": 0, "warnings": 0}, "types": [],
+        "drifted": 0, "problems": {"errors": 0, "warnings": 0}, "rings": [], "types": [],
     })
 }
 
@@ -41,7 +41,8 @@ fn row(cluster: &str, condition: &str) -> Value {
 fn rollouts() -> Value {
     let rollout = |id: u64, state: &str, why: &str, ring: &str| {
         json!({"id": id, "environment": "stage", "lane": "platform", "state": state, "why": why, "commit": "c0ffee1234567890",
-            "subject": "faster", "rings": [{"ring": "canary", "state": ring}]})
+            "subject": "faster", "author": "anna", "moves": 1, "createdAt": "2026-01-02T03:00:00Z", "updatedAt": "2026-01-02T03:04:00Z",
+            "rings": [{"ring": "canary", "state": ring}]})
     };
     json!({"items": [rollout(13, "Active", "", "rolling"), rollout(12, "Stopped", "ring canary: 1 failed", "stopped")]})
 }

@@ -2,9 +2,12 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 
+use kedge_api::assignments::AssignmentSummary;
+use kedge_api::page::Stored;
+use kedge_api::promotions::{EnvironmentPromotion, PromotionSummary};
 use serde_json::{Value, json};
 
-use crate::fake_hub::{Canned, FakeHub};
+use crate::fake_hub::{self, Canned, FakeHub};
 use crate::stage::{Stage, run};
 
 fn ok(document: Value) -> Canned {
@@ -17,7 +20,7 @@ fn clusters() -> Value {
             "id": format!("{name:0<32}"), "name": name, "environment": "dev", "clusterType": "drone", "ring": "all",
             "labels": {"region": "west"}, "site": "north", "state": state, "generation": 12,
             "joinedAt": "2026-01-01T00:00:00Z", "lastContact": "2026-01-02T03:04:05.678Z",
-            "promiseUntil": "2026-01-02T03:05:05Z", "unknownSince": unknown, "certificateUntil": "2026-04-01T00:00:00Z",
+            "checkInDeadline": "2026-01-02T03:05:05Z", "unknownSince": unknown, "certificateUntil": "2026-04-01T00:00:00Z",
             "facts": {"agentVersion": "0.1.0", "architecture": "x86_64", "system": "Debian 12"},
         })
     };
@@ -26,13 +29,40 @@ fn clusters() -> Value {
         cluster("b2", "active", json!("2026-01-02T04:00:00Z")),
         cluster("c3", "retired", Value::Null),
     ]});
-    all["items"][0]["amiss"] = json!({"converging": 0, "failed": 1, "drifted": 0});
+    all["items"][0]["issues"] = json!({"converging": 0, "failed": 1, "drifted": 0});
     all
+}
+
+/// Commits in an environment, each with its state and what it waits for.
+fn promoted(environment: &str, current: Option<&str>, commits: &[(&str, &str, &[&str])]) -> Value {
+    let promotions = commits.iter().map(|(commit, state, waits_for)| PromotionSummary {
+        commit: (*commit).to_owned(),
+        state: (*state).to_owned(),
+        waits_for: waits_for.iter().map(|wait| (*wait).to_owned()).collect(),
+        ..PromotionSummary::default()
+    });
+    json!(EnvironmentPromotion {
+        environment: environment.to_owned(),
+        current: current.map(str::to_owned),
+        promotions: promotions.collect(),
+        ..EnvironmentPromotion::default()
+    })
+}
+
+fn assignment(name: &str, state: &str, policies: &[&str]) -> Value {
+    let object = AssignmentSummary {
+        environment: "dev".to_owned(),
+        name: name.to_owned(),
+        state: state.to_owned(),
+        policies: policies.iter().map(|policy| (*policy).to_owned()).collect(),
+        ..AssignmentSummary::default()
+    };
+    json!(Stored { object, updated_at: "2026-01-02T03:04:05Z".to_owned() })
 }
 
 #[test]
 fn a_login_is_checked_and_stored_for_the_owner_alone() {
-    let who = json!({"token": "id", "name": "anna", "role": "application", "workspaces": ["harbour"], "hub": "0.1.0"});
+    let who = json!({"token": "id", "person": "p1", "name": "anna", "role": "application", "workspaces": ["harbour"], "hub": "0.1.0"});
     let hub = FakeHub::start(&[("GET /whoami", ok(who)), ("GET /clusters", ok(clusters()))]);
     let stage = Stage::empty();
     stage.write("token", "kedge_id_secret\n");
@@ -119,7 +149,7 @@ fn problems_are_told_with_their_way_out_and_an_exit_code() {
 
 #[test]
 fn a_name_that_there_is_not_is_wrong_usage() {
-    let refused = json!({"reason": "UnknownName", "message": "there is no ring `canarry`", "nearest": "canary",
+    let refused = json!({"code": "UnknownName", "detail": "there is no ring `canarry`", "nearest": "canary",
         "hint": "did you mean `canary`?"});
     let hub = FakeHub::start(&[("GET /clusters", (404, "", refused))]);
     let args = ["get", "clusters", "--ring", "canarry"];
@@ -133,7 +163,7 @@ fn a_word_or_a_time_that_cannot_be_read_is_wrong_usage() {
         ("BadTime", "--since", "`since`: can't read `foo` as a time"),
         ("BadQuery", "--who", "there is no person `foo`"),
     ] {
-        let refused = json!({"reason": reason, "message": message});
+        let refused = json!({"code": reason, "detail": message});
         let hub = FakeHub::start(&[("GET /history", (400, "", refused))]);
         hub.kedge(&Stage::empty(), &["history", flag, "foo"]).exits(2).says(&[message]);
     }
@@ -180,7 +210,7 @@ fn a_label_that_no_selector_could_name_is_refused() {
 fn a_single_thing_that_is_not_there_is_wrong_usage_with_the_nearest_name() {
     let items = json!({"items": [{"name": "stage"}, {"name": "prod"}]});
     let missing =
-        json!({"reason": "NotFound", "message": "there is no cluster `drone-8`", "hint": "did you mean `drone-7`?"});
+        json!({"code": "NotFound", "detail": "there is no cluster `drone-8`", "hint": "did you mean `drone-7`?"});
     let hub = FakeHub::start(&[("GET /environments", ok(items)), ("GET /clusters/drone-8", (404, "", missing))]);
     let stage = Stage::empty();
     let told = ["no environment named `stagee`", "Hint: did you mean `stage`?"];
@@ -195,7 +225,7 @@ fn what_a_problem_is_about_is_told_once_and_with_its_place() {
     let example = json!({"id": "f1", "message": "no such template", "origin": origin});
     let problem = json!({"id": "schedule/x", "kind": "schedule", "severity": "error", "code": "UnknownName",
         "environments": ["dev", "stage"], "count": 2, "message": "2 findings of UnknownName", "brings": [],
-        "command": "kedge get findings -l code=UnknownName -o wide", "examples": [example, example]});
+        "command": "kedge get findings -l code=UnknownName -o wide", "link": "/findings", "examples": [example, example]});
     let hub = FakeHub::start(&[("GET /problems", ok(json!({"total": 1, "items": [problem]})))]);
     let shown = hub.kedge(&Stage::empty(), &["get", "problems", "-o", "wide"]).exits(3).stdout;
     assert_eq!(shown.matches("no such template").count(), 1, "{shown}");
@@ -204,11 +234,11 @@ fn what_a_problem_is_about_is_told_once_and_with_its_place() {
 
 #[test]
 fn to_look_at_a_promotion_changes_nothing() {
-    let promotions = json!({"environment": "prod", "promotions": [{"commit": "4f2a91c000", "state": "Waiting"}]});
+    let promotions = promoted("prod", None, &[("4f2a91c000", "Waiting", &[])]);
     let hub = FakeHub::start(&[
         ("GET /promotions/prod", ok(promotions.clone())),
         ("POST /promotions/prod/approve", ok(promotions.clone())),
-        ("POST /promotions/prod", ok(promotions)),
+        ("POST /promotions/prod/start", ok(promotions)),
     ]);
     let stage = Stage::empty();
     let asked = |args: &[&str]| {
@@ -217,7 +247,7 @@ fn to_look_at_a_promotion_changes_nothing() {
     };
     assert!(asked(&["promote", "prod"]).starts_with("GET /promotions/prod"));
     assert!(asked(&["promote", "approve", "prod", "--reason", "seen"]).starts_with("POST /promotions/prod/approve"));
-    assert!(asked(&["promote", "start", "prod"]).starts_with("POST /promotions/prod"));
+    assert!(asked(&["promote", "start", "prod"]).starts_with("POST /promotions/prod/start"));
     let now = "to act: kedge promote approve prod --reason TEXT";
     hub.kedge(&stage, &["promote", "prod", "--approve"]).exits(2).says(&["only shows where commits are", now]);
     hub.kedge(&stage, &["promote", "override", "prod"]).exits(2).says(&["an override needs a reason"]);
@@ -226,12 +256,15 @@ fn to_look_at_a_promotion_changes_nothing() {
 
 #[test]
 fn a_superseded_promotion_never_stands_for_its_environment() {
-    let promotions = json!([
-        {"commit": "0123456789", "state": "Superseded"},
-        {"commit": "4f2a91c000", "state": "Waiting", "waitsFor": ["needs 2 approvals"]},
-        {"commit": "aaaaaaaaaa", "state": "Passed"},
-    ]);
-    let prod = json!({"environment": "prod", "current": "aaaaaaaaaa", "promotions": promotions});
+    let prod = promoted(
+        "prod",
+        Some("aaaaaaaaaa"),
+        &[
+            ("0123456789", "Superseded", &[]),
+            ("4f2a91c000", "Waiting", &["needs 2 approvals"]),
+            ("aaaaaaaaaa", "Passed", &[]),
+        ],
+    );
     let hub = FakeHub::start(&[
         ("GET /promotions/prod", ok(prod.clone())),
         ("GET /promotions", ok(json!({"items": [prod]}))),
@@ -244,8 +277,8 @@ fn a_superseded_promotion_never_stands_for_its_environment() {
 
 #[test]
 fn filters_and_pages_are_asked_of_the_hub() {
-    let first = json!({"items": [{"name": "drone/a", "environment": "dev", "state": "rendered", "policies": ["p"]}], "next": "CUR"});
-    let second = json!({"items": [{"name": "drone/b", "environment": "dev", "state": "quarantined", "policies": []}]});
+    let first = json!({"items": [assignment("drone/a", "rendered", &["p"])], "next": "CUR"});
+    let second = json!({"items": [assignment("drone/b", "quarantined", &[])]});
     let asked = "GET /assignments?environment=dev&labelSelector=region%3Dwest%2Csize+in+%28a%2Cb%29&clusterType=drone";
     let hub = FakeHub::start(&[
         (&format!("{asked}&limit=500"), ok(first)),
@@ -262,12 +295,12 @@ fn filters_and_pages_are_asked_of_the_hub() {
 
 #[test]
 fn a_watch_prints_changes_and_what_went_and_survives_too_much() {
-    let changed = json!({"items": [{"name": "drone/a", "environment": "dev", "state": "quarantined", "policies": []}],
+    let changed = json!({"items": [assignment("drone/a", "quarantined", &[])],
         "removed": [{"environment": "dev", "name": "drone/gone"}]});
     let hub = FakeHub::start(&[
         ("GET /assignments?limit=500", ok(json!({"items": []}))),
         ("GET /assignments?after=7&wait=30s", (200, "kedge-tick: 9\r\n", changed)),
-        ("GET /assignments?after=9&wait=30s", (403, "", json!({"reason": "Forbidden", "message": "that is enough"}))),
+        ("GET /assignments?after=9&wait=30s", (403, "", json!({"code": "Forbidden", "detail": "that is enough"}))),
     ]);
     let run = hub.kedge(&Stage::empty(), &["get", "assignments", "--watch"]).exits(1);
     assert_eq!(run.stdout, "drone/a  dev  -  quarantined  -\n- drone/gone  dev\n");
@@ -362,13 +395,13 @@ fn a_cluster_is_described_with_its_conditions() {
     ring               all
     state              active
     certificate until  2026-04-01 00:00:00Z
+    next check-in by   2026-01-02 03:05:05Z
     facts              agentVersion=0.1.0,architecture=x86_64,system=Debian 12
     generation         12
     joined at          2026-01-01 00:00:00Z
     labels             region=west
     last contact       2026-01-02 03:04:05Z
     membership         3
-    next check-in by   2026-01-02 03:05:05Z
     site               north
     token              j1
     unknown since      2026-01-02 04:00:00Z
@@ -418,7 +451,7 @@ fn access_tokens_are_made_for_people() {
     let run = hub.kedge(&Stage::empty(), &args).exits(0);
     assert_eq!(run.stdout, "kedge_t1_secret\n");
     run.says(&["token t1, good until 2026-04-02 03:04:05Z; it isn't shown again"]);
-    let body = r#"{"expires":"90d","name":null,"person":"team","role":"application","workspaces":["harbour"]}"#;
+    let body = r#"{"expires":"90d","person":"team","role":"application","workspaces":["harbour"]}"#;
     assert_eq!(hub.asked(), [format!("POST /access-tokens {body}")]);
 }
 
@@ -430,16 +463,16 @@ fn an_access_token_without_an_end_is_said_to_have_none() {
         ["access", "create", "--person", "anna", "--name", "dashboard", "--role", "viewer", "--expires", "never"];
     let run = hub.kedge(&Stage::empty(), &args).exits(0);
     run.says(&["token t2; it isn't shown again", "it doesn't expire: revoke it"]);
-    let body = r#"{"expires":"never","name":"dashboard","person":"anna","role":"viewer","workspaces":[]}"#;
+    let body = r#"{"expires":"never","name":"dashboard","person":"anna","role":"viewer"}"#;
     assert_eq!(hub.asked(), [format!("POST /access-tokens {body}")]);
 }
 
 #[test]
 fn people_are_added_changed_and_removed() {
-    let anna = json!({"id": "p1", "name": "anna", "emails": ["anna@example.com"]});
+    let anna = json!({"id": "p1", "name": "anna", "emails": ["anna@example.com"], "createdAt": "2026-01-02T03:04:05Z"});
     let answers = [
         ("POST /people", (201, "", anna.clone())),
-        ("POST /people/anna", (200, "", anna)),
+        ("PATCH /people/anna", (200, "", anna)),
         ("DELETE /people/anna", (204, "", json!(null))),
     ];
     let (hub, stage) = (FakeHub::start(&answers), Stage::empty());
@@ -451,18 +484,17 @@ fn people_are_added_changed_and_removed() {
     let set = r#"{"emails":["anna@example.com"]}"#;
     assert_eq!(
         hub.asked(),
-        [format!("POST /people {body}"), format!("POST /people/anna {set}"), "DELETE /people/anna".to_owned()]
+        [format!("POST /people {body}"), format!("PATCH /people/anna {set}"), "DELETE /people/anna".to_owned()]
     );
 }
 
 #[test]
 fn clusters_are_moved_relabelled_replaced_retired_and_revoked() {
-    let cluster =
-        json!({"name": "a1", "environment": "dev", "clusterType": "large", "ring": "all", "labels": {"a": "b"}});
+    let mut cluster = fake_hub::cluster("a1", "large");
+    cluster["labels"] = json!({"a": "b"});
     let made = json!({"id": "j2", "token": "kedge-join-1.new", "expiresAt": "2026-01-09T03:04:05Z"});
     let hub = FakeHub::start(&[
-        ("POST /clusters/a1/move", ok(cluster.clone())),
-        ("POST /clusters/a1/relabel", ok(cluster.clone())),
+        ("PATCH /clusters/a1", ok(cluster.clone())),
         ("POST /clusters/a1/replace", (201, "", made)),
         ("POST /clusters/a1/retire", ok(cluster.clone())),
         ("POST /clusters/a1/revoke", ok(cluster)),
@@ -477,8 +509,8 @@ fn clusters_are_moved_relabelled_replaced_retired_and_revoked() {
     kedge(&["cluster", "revoke", "a1"]).says(&["a1 is revoked"]);
     kedge(&["publish", "confirm", "dev", "drone"]).says(&["confirmed: drone in dev"]);
     let asked = hub.asked();
-    assert_eq!(asked[0], r#"POST /clusters/a1/move {"clusterType":"large"}"#);
-    assert_eq!(asked[1], r#"POST /clusters/a1/relabel {"remove":["old"],"set":{"a":"b"}}"#);
+    assert_eq!(asked[0], r#"PATCH /clusters/a1 {"clusterType":"large"}"#);
+    assert_eq!(asked[1], r#"PATCH /clusters/a1 {"labels":{"a":"b","old":null}}"#);
     hub.kedge(&stage, &["cluster", "move", "a1"]).exits(2).says(&["say where the cluster should go"]);
     hub.kedge(&stage, &["cluster", "relabel", "a1", "x"]).exits(2).says(&["`x` isn't KEY=VALUE"]);
 }
@@ -532,11 +564,11 @@ fn what_goes_wrong_is_diagnosed() {
         .exits(2)
         .says(&["isn't the address of a hub"]);
     let refused =
-        json!({"reason": "Forbidden", "message": "making join tokens is for the platform team", "hint": "ask them"});
+        json!({"code": "Forbidden", "detail": "making join tokens is for the platform team", "hint": "ask them"});
     let hub = FakeHub::start(&[
         ("POST /join-tokens", (403, "", refused)),
         ("GET /workloads", (200, "", json!("not a hub"))),
-        ("GET /problems", (429, "retry-after: 1\r\n", json!({"reason": "TooManyRequests", "message": "slow down"}))),
+        ("GET /problems", (429, "retry-after: 1\r\n", json!({"code": "TooManyRequests", "detail": "slow down"}))),
     ]);
     hub.kedge(&stage, &["token", "create", "-e", "dev", "-t", "drone"])
         .exits(1)

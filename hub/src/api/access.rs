@@ -1,5 +1,7 @@
 //! Access tokens: what people and programs log in with.
 
+use kedge_api::access_tokens::{AccessTokenCreated, AccessTokenRequest, AccessTokenSummary};
+use kedge_api::page::Page;
 use kedge_model::shown::is_hidden;
 use std::time::Duration;
 
@@ -9,74 +11,16 @@ use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use kedge_model::quantity::parse_duration;
 use kedge_model::wire::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::page::{self, ListQuery, Listed, Page, moment};
+use super::page::{self, ListQuery, Listed, moment};
 use super::people;
 use crate::store::api::access::AccessToken;
 use crate::store::tokens::{Grant, NewToken, Role};
 use crate::store::{Tx, now};
-
-/// Whose the token is, and what it may do.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AccessTokenBody {
-    /// Whose it is: the id or name of a person. Approvals count persons, not tokens.
-    pub person: String,
-    /// Tells the person's tokens apart; default: the person's name.
-    #[serde(default)]
-    pub name: Option<String>,
-    /// `viewer`, `application`, `platform` or `administrator`
-    pub role: String,
-    /// Of an application team: the workspaces it sees and acts on.
-    #[serde(default)]
-    pub workspaces: Vec<String>,
-    /// How long it is good for, `90d`, or `never`; default: a year (`365d`).
-    #[serde(default)]
-    pub expires: Option<String>,
-}
-
-/// A token that was just made; its text is never shown again.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AccessTokenMade {
-    pub id: String,
-    pub token: String,
-    /// Left out when it is good until it is revoked.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<String>,
-}
-
-/// An access token without its secret.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AccessTokenView {
-    pub id: String,
-    /// The id of the person whose it is.
-    pub person: String,
-    pub person_name: String,
-    pub name: String,
-    pub role: String,
-    pub workspaces: Vec<String>,
-    /// `good`, `expired` or `revoked`
-    pub state: String,
-    pub created_at: String,
-    /// The id of the person who made it; left out: on the hub's host, or before there were persons.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub created_by: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub revoked_at: Option<String>,
-    /// Within some minutes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_used: Option<String>,
-}
 
 /// A token that nobody renews was forgotten: it ends by itself.
 const LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -87,13 +31,13 @@ const MAX_NAME: usize = 100;
 const MAX_WORKSPACES: usize = 100;
 
 /// Make an access token.
-#[utoipa::path(post, path = "/access-tokens", tag = "access", request_body = AccessTokenBody,
-    responses((status = CREATED, body = AccessTokenMade)))]
+#[utoipa::path(post, path = "/access-tokens", tag = "access", request_body = AccessTokenRequest,
+    responses((status = CREATED, body = AccessTokenCreated)))]
 pub async fn create_access_token(
     State(state): State<ApiState>,
     caller: Caller,
-    body: Result<Json<AccessTokenBody>, JsonRejection>,
-) -> Result<(StatusCode, Json<AccessTokenMade>), ApiError> {
+    body: Result<Json<AccessTokenRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<AccessTokenCreated>), ApiError> {
     caller.administrator("making access tokens")?;
     let body = body?.0;
     let role: Role = body.role.parse().map_err(|error| ApiError::invalid("BadRole", format!("{error}")))?;
@@ -116,17 +60,17 @@ pub async fn create_access_token(
     tx.audit(&caller.did("access-token.create", &token.id, "", detail)).await?;
     tx.commit().await?;
     let expires_at = expires.map(|at| moment(at.0));
-    Ok((StatusCode::CREATED, Json(AccessTokenMade { id: token.id.clone(), token: token.text(), expires_at })))
+    Ok((StatusCode::CREATED, Json(AccessTokenCreated { id: token.id.clone(), token: token.text(), expires_at })))
 }
 
 /// Access tokens.
 #[utoipa::path(get, path = "/access-tokens", tag = "access", params(ListQuery),
-    responses((status = OK, body = Page<AccessTokenView>)))]
+    responses((status = OK, body = Page<AccessTokenSummary>)))]
 pub async fn access_tokens(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<ListQuery>, QueryRejection>,
-) -> Result<Listed<AccessTokenView>, ApiError> {
+) -> Result<Listed<AccessTokenSummary>, ApiError> {
     caller.sees_people("the list of access tokens")?;
     let query = query?.0.paging();
     let limit = query.limit()?;
@@ -220,7 +164,7 @@ fn check(name: &str, workspaces: &[String], role: Role) -> Result<(), ApiError> 
     }
 }
 
-fn view(token: AccessToken) -> AccessTokenView {
+fn view(token: AccessToken) -> AccessTokenSummary {
     let state = if token.revoked_at.is_some() {
         "revoked"
     } else if token.expires_at.is_some_and(|until| until <= now().0) {
@@ -228,7 +172,7 @@ fn view(token: AccessToken) -> AccessTokenView {
     } else {
         "good"
     };
-    AccessTokenView {
+    AccessTokenSummary {
         id: token.id,
         person: token.person,
         person_name: token.person_name,
@@ -241,11 +185,5 @@ fn view(token: AccessToken) -> AccessTokenView {
         expires_at: token.expires_at.map(moment),
         revoked_at: token.revoked_at.map(moment),
         last_used: token.last_used.map(moment),
-    }
-}
-
-impl std::fmt::Debug for AccessTokenMade {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AccessTokenMade").field("id", &self.id).finish_non_exhaustive()
     }
 }

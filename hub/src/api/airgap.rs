@@ -10,10 +10,11 @@ use axum::extract::{FromRequestParts, Query, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
-use kedge_model::wire::{ClusterId, Envelope, Generation};
-use serde::{Deserialize, Serialize};
+use kedge_api::imports::{ImportSummary, ImportedItem, SignRequest, SignedCluster};
+use kedge_model::wire::{ClusterId, Generation};
+use serde::Deserialize;
 use serde_json::json;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
@@ -24,37 +25,6 @@ use super::services::SignWish;
 use super::tag::Streamed;
 use crate::airgap::{Import, Imported, Order, Outcome, Since, Whom};
 use crate::store::catalog::Visible;
-
-/// A host's request, and where the host should belong.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SignBody {
-    /// What `kedge-agent request` wrote: an envelope.
-    #[schema(value_type = Object)]
-    pub request: Envelope,
-    pub environment: String,
-    pub cluster_type: String,
-    #[serde(default)]
-    pub labels: BTreeMap<String, String>,
-    #[serde(default)]
-    pub site: Option<String>,
-    /// Default: as the host calls itself.
-    #[serde(default)]
-    pub name: Option<String>,
-}
-
-/// A host that became a member by file.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SignedView {
-    pub cluster: String,
-    pub name: String,
-    /// It was a member already: the same answer again.
-    pub again: bool,
-    /// For `kedge-agent import`: an envelope.
-    #[schema(value_type = Object)]
-    pub answer: Envelope,
-}
 
 /// For whom a bundle is, and what it leaves out.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -84,38 +54,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Importer {
     }
 }
 
-/// What became of a file.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ImportView {
-    /// The cluster whose agent wrote it.
-    pub writer: String,
-    pub written_at: String,
-    pub items: Vec<ImportedView>,
-}
-
-/// What became of one document in it.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ImportedView {
-    /// Absent: it can't be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// `status`, `hold` or `presence`
-    pub what: String,
-    /// When it was said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_at: Option<String>,
-    /// `taken`, `known`, `older` or `refused`
-    pub outcome: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-}
-
 /// Documents of thousands of clusters.
 pub const MAX_IMPORT: usize = 64 * 1024 * 1024;
 /// As it is seen below `/api/v1`.
@@ -123,13 +61,13 @@ pub const IMPORT: &str = "/status/import";
 const CONTENT_TYPE: &str = "application/vnd.kedge.bundle";
 
 /// Make a host a member by the request that it wrote, and answer with the file for it.
-#[utoipa::path(post, path = "/clusters/sign", tag = "air gap", request_body = SignBody,
-    responses((status = OK, body = SignedView)))]
+#[utoipa::path(post, path = "/clusters/sign", tag = "air gap", request_body = SignRequest,
+    responses((status = OK, body = SignedCluster)))]
 pub async fn sign(
     State(state): State<ApiState>,
     caller: Caller,
-    body: Result<Json<SignBody>, JsonRejection>,
-) -> Result<Json<SignedView>, ApiError> {
+    body: Result<Json<SignRequest>, JsonRejection>,
+) -> Result<Json<SignedCluster>, ApiError> {
     if let Ok(Json(body)) = &body {
         caller.asked.set("cluster.sign", body.name.as_deref().unwrap_or_default(), &body.environment);
     }
@@ -153,7 +91,7 @@ pub async fn sign(
     tx.commit().await?;
     state.services.cluster_changed(&signed.cluster).await;
     let cluster = signed.cluster.to_string();
-    Ok(Json(SignedView { cluster, name: signed.name, again: signed.again, answer: signed.answer }))
+    Ok(Json(SignedCluster { cluster, name: signed.name, again: signed.again, answer: signed.answer }))
 }
 
 /// A bundle for clusters that no network reaches, as one file.
@@ -188,12 +126,12 @@ pub async fn bundle(
 /// Take in what an agent without a network sent back in a file.
 #[utoipa::path(post, path = "/status/import", tag = "air gap",
     request_body(content = Vec<u8>, content_type = "application/vnd.kedge.bundle"),
-    responses((status = OK, body = ImportView)))]
+    responses((status = OK, body = ImportSummary)))]
 pub async fn import(
     State(state): State<ApiState>,
     Importer(caller): Importer,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Json<ImportView>, ApiError> {
+) -> Result<Json<ImportSummary>, ApiError> {
     let body = body.map_err(|error| match error.status() {
         StatusCode::PAYLOAD_TOO_LARGE => {
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", format!("a file has at most {MAX_IMPORT} bytes"))
@@ -248,7 +186,7 @@ fn parse_since(text: &str) -> Result<Since, String> {
     }
 }
 
-async fn view(state: &ApiState, import: Import) -> Result<ImportView, ApiError> {
+async fn view(state: &ApiState, import: Import) -> Result<ImportSummary, ApiError> {
     let mut ids: Vec<String> = import.items.iter().filter_map(|item| item.cluster).map(|id| id.to_string()).collect();
     ids.sort_unstable();
     ids.dedup();
@@ -257,10 +195,10 @@ async fn view(state: &ApiState, import: Import) -> Result<ImportView, ApiError> 
         names.extend(state.store.cluster_names(&Visible::All, some).await?);
     }
     let items = import.items.into_iter().map(|item| imported(item, &names)).collect();
-    Ok(ImportView { writer: import.writer.to_string(), written_at: moment(import.written_at.0), items })
+    Ok(ImportSummary { writer: import.writer.to_string(), written_at: moment(import.written_at.0), items })
 }
 
-fn imported(item: Imported, names: &BTreeMap<String, String>) -> ImportedView {
+fn imported(item: Imported, names: &BTreeMap<String, String>) -> ImportedItem {
     let cluster = item.cluster.as_ref().map(ClusterId::to_string);
     let name = cluster.as_ref().and_then(|id| names.get(id)).cloned();
     let (what, observed_at) = (item.what.as_str().to_owned(), item.observed_at.map(|at| moment(at.0)));
@@ -269,7 +207,7 @@ fn imported(item: Imported, names: &BTreeMap<String, String>) -> ImportedView {
         Outcome::Refused { reason, message } => (Some(reason.to_owned()), Some(message)),
         _ => (None, None),
     };
-    ImportedView { cluster, name, what, observed_at, outcome, reason, message }
+    ImportedItem { cluster, name, what, observed_at, outcome, reason, message }
 }
 
 #[cfg(test)]

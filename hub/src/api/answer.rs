@@ -1,11 +1,11 @@
-//! How a request that can't be done is answered: a status, and JSON with a stable reason, a sentence and a way out.
+//! How a request that can't be done is answered: a status, and problem details (RFC 9457) with a stable code,
+//! a sentence and a way out.
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, http::Uri};
-use serde::Serialize;
-use utoipa::ToSchema;
+use kedge_api::error::{ErrorDetail, MEDIA_TYPE};
 
 use crate::causes::chain;
 use crate::store::StoreError;
@@ -33,19 +33,6 @@ pub struct NamedToken {
     pub id: String,
     pub person: String,
     pub person_name: String,
-}
-
-/// The body of every answer that isn't 2xx or 304.
-#[derive(Debug, Serialize, ToSchema)]
-pub struct Refusal {
-    /// A stable word, such as `NotFound`.
-    pub reason: String,
-    pub message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// With `UnknownName`: the name that was probably meant.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub nearest: Option<String>,
 }
 
 /// The reason of a refusal, for the audit log.
@@ -107,9 +94,14 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let refusal =
-            Refusal { reason: self.reason.to_owned(), message: self.message, hint: self.hint, nearest: self.nearest };
-        let mut response = (self.status, Json(refusal)).into_response();
+        let title = self.status.canonical_reason().unwrap_or("Refused");
+        let detail = ErrorDetail {
+            hint: self.hint,
+            nearest: self.nearest,
+            ..ErrorDetail::new(self.status.as_u16(), title, self.reason, self.message)
+        };
+        let mut response = (self.status, Json(detail)).into_response();
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }

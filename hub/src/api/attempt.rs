@@ -88,7 +88,8 @@ impl Attempt {
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let gone = *method == Method::DELETE;
         let (action, object, environment) = match parts.as_slice() {
-            ["promotions", environment] => ("promotion.promote".to_owned(), "", *environment),
+            ["promotions", environment, "start"] => ("promotion.promote".to_owned(), "", *environment),
+            ["promotions", environment, "override"] => ("promotion.override".to_owned(), "", *environment),
             ["promotions", environment, "approve"] => ("promotion.approve".to_owned(), "", *environment),
             ["policy", "approve"] => ("policy.approve".to_owned(), "", ""),
             ["rollouts"] => ("rollout.start".to_owned(), "", ""),
@@ -98,6 +99,7 @@ impl Attempt {
             }
             ["operations"] => ("operation".to_owned(), "", ""),
             ["clusters", "sign"] => ("cluster.sign".to_owned(), "", ""),
+            ["clusters", cluster] => ("cluster.change".to_owned(), *cluster, ""),
             ["clusters", cluster, verb] => (format!("cluster.{verb}"), *cluster, ""),
             ["environments", environment, "cluster-types", cluster_type, "confirm"] => {
                 ("publish.confirm".to_owned(), *cluster_type, *environment)

@@ -5,40 +5,19 @@ use std::collections::BTreeSet;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
-use serde::{Deserialize, Serialize};
+use kedge_api::audit::AuditEntry;
+use kedge_api::page::Page;
+use serde::Deserialize;
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::names;
-use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
+use super::page::{self, Listed, MAX_CHANGES, PageQuery, moment};
 use crate::store::api::audit::{AuditFilter, Audited};
 use crate::store::tokens::Role;
-
-/// A write: who, when, what, from where, and how it ended.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AuditView {
-    pub number: i64,
-    pub at: String,
-    /// The person's name.
-    pub who: String,
-    /// The person's id; empty before there were persons.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub person: String,
-    /// Id of the access token.
-    pub token: String,
-    pub role: String,
-    pub action: String,
-    pub object: String,
-    pub environment: String,
-    pub detail: serde_json::Value,
-    pub address: String,
-    /// `done`, `refused: …` with the reason, or that it waits for the leader.
-    pub result: String,
-}
 
 /// Which entries.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -61,10 +40,11 @@ pub struct AuditQuery {
 }
 
 /// What people and programs do on a hub, as the log calls it; refused requests to other routes stand there by their path.
-pub(super) const ACTIONS: [&str; 44] = [
+pub(super) const ACTIONS: [&str; 45] = [
     "access-token.create",
     "access-token.revoke",
     "bundle.export",
+    "cluster.change",
     "cluster.hold",
     "cluster.lift-hold",
     "cluster.move",
@@ -109,12 +89,12 @@ pub(super) const ACTIONS: [&str; 44] = [
 ];
 
 /// The audit log. An application team sees what it did itself.
-#[utoipa::path(get, path = "/audit", tag = "access", params(AuditQuery), responses((status = OK, body = Page<AuditView>)))]
+#[utoipa::path(get, path = "/audit", tag = "access", params(AuditQuery), responses((status = OK, body = Page<AuditEntry>)))]
 pub async fn audit(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<AuditQuery>, QueryRejection>,
-) -> Result<Listed<AuditView>, ApiError> {
+) -> Result<Listed<AuditEntry>, ApiError> {
     let query = query?.0;
     let paging = PageQuery { limit: query.limit, cursor: query.cursor, after: query.after, wait: query.wait };
     let limit = paging.limit()?;
@@ -211,12 +191,12 @@ pub(super) fn without_address(text: &str) -> &str {
     }
 }
 
-fn view(audited: Audited, addresses: bool) -> AuditView {
+fn view(audited: Audited, addresses: bool) -> AuditEntry {
     let Audited { number, at, mut entry } = audited;
     if !addresses {
         hide_addresses(&mut entry.detail);
     }
-    AuditView {
+    AuditEntry {
         number,
         at: moment(at),
         who: entry.who,

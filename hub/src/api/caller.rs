@@ -2,10 +2,9 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::{HeaderMap, StatusCode, header, request::Parts};
+use kedge_api::people::WhoAmI;
 use kedge_model::wire::Timestamp;
 use kedge_rollout::{Person, Say, Word};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::ApiState;
 use super::answer::{ApiError, NamedToken};
@@ -35,26 +34,6 @@ pub struct Caller {
     pub address: String,
     /// What the request is about, for the audit log when it is refused.
     pub(super) asked: Asked,
-}
-
-/// `GET /whoami`
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WhoAmI {
-    pub token: String,
-    /// The id of the person whose it is.
-    pub person: String,
-    pub name: String,
-    /// What the authors of commits are compared with.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub emails: Vec<String>,
-    /// `viewer`, `application`, `platform` or `administrator`
-    pub role: String,
-    pub workspaces: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<String>,
-    /// The hub's version.
-    pub hub: String,
 }
 
 /// How often the last use of a token is written down.

@@ -1,5 +1,8 @@
 //! Clusters: who they are, where they belong, what they were last heard to run; and what people do to them.
 
+use kedge_api::clusters::{Carrier, ChangeClusterRequest, ClusterDetail, ClusterFacts, ClusterSummary, IssueCounts};
+use kedge_api::join_tokens::{JoinTokenCreated, ReplaceRequest};
+use kedge_api::page::Page;
 use kedge_model::shown::is_hidden;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,128 +12,23 @@ use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue};
 use kedge_model::Labels;
 use kedge_model::wire::{ClusterId, Facts, Stream};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::json;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::fleet::Order;
-use super::join::{JoinTokenMade, TokenTerms};
+use super::join;
 use super::names::{self, Mentioned};
-use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
-use super::rollouts::about::{self, AboutView, PinnedView};
-use super::services::{ConditionSeen, HoldSeen, JoinWish, MoveWish, ReportedStatus, WarningSeen};
+use super::page::{self, Listed, MAX_CHANGES, PageQuery, moment};
+use super::rollouts::about;
+use super::services::{JoinWish, MoveWish, ReportedStatus};
 use crate::status::warnings;
-use crate::store::api::clusters::{ClusterFilter, ClusterKey, ClusterSeen, IssueCounts};
+use crate::store::api::clusters::{self as stored, ClusterFilter, ClusterKey, ClusterSeen};
 use crate::store::api::names::NameKind;
 use crate::store::catalog::{Kind, Visible};
-
-/// A cluster.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterView {
-    /// The hash of its public key.
-    pub id: String,
-    pub name: String,
-    pub environment: String,
-    pub cluster_type: String,
-    pub ring: String,
-    pub labels: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub site: Option<String>,
-    /// `active`, `retired`, `revoked` or `replaced`
-    pub state: String,
-    /// The last generation that it accepted, as it reported.
-    pub generation: i64,
-    pub joined_at: String,
-    /// Its last check-in, also where somebody else carried that later.
-    pub last_contact: String,
-    /// Who carried its last check-in; absent when it came itself.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub via: Option<ViaView>,
-    /// It may fetch for the other streams of its site.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub relay: bool,
-    /// The next check-in is expected before this.
-    pub promise_until: String,
-    /// It missed its check-in and is offline since then: nothing is known of what it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unknown_since: Option<String>,
-    /// When it last looked at everything it runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub looked_at: Option<String>,
-    pub certificate_until: String,
-    /// It was offline for too long: a person has to let it in again (`kedge cluster readmit`).
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub needs_readmission: bool,
-    /// Two hosts with this identity were seen.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cloned_since: Option<String>,
-    pub facts: FactsView,
-    /// Absent: it has never reported. Of a cluster that is offline it is what was last reported.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub amiss: Option<AmissView>,
-    /// Assignments that somebody holds there, in lists; a single cluster has `holds`.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub held: Vec<String>,
-}
-
-/// Who carries for a cluster that doesn't reach the hub itself.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ViaView {
-    /// The id of another cluster of its site; absent: a person brought a file, or the caller doesn't see it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<String>,
-    /// The other cluster's name, `file`, or `another cluster`.
-    pub name: String,
-}
-
-/// Assignments on a cluster that aren't as they should be; of an application team's view its own.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AmissView {
-    pub converging: u64,
-    pub failed: u64,
-    pub drifted: u64,
-}
-
-/// What the host says of itself.
-#[derive(Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FactsView {
-    pub agent_version: String,
-    pub architecture: String,
-    pub system: String,
-}
-
-/// A cluster with what it runs.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ClusterWhole {
-    #[serde(flatten)]
-    pub cluster: ClusterView,
-    /// The number of its membership.
-    pub membership: i64,
-    /// The id of the join token it came in with.
-    pub token: String,
-    pub conditions: Vec<ConditionSeen>,
-    /// What people hold there.
-    pub holds: Vec<HoldSeen>,
-    /// What the cluster warns of, as a whole.
-    pub warnings: Vec<WarningSeen>,
-    /// It has one of its ring's slots since then: it changes now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub changing_since: Option<String>,
-    /// Rollouts that haven't ended and move something here.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rollouts: Vec<AboutView>,
-    /// What a Pin holds on other content here.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pinned: Vec<PinnedView>,
-}
 
 /// Which clusters.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -161,40 +59,6 @@ pub struct ClustersQuery {
     pub wait: Option<String>,
 }
 
-/// Where a cluster should go; what is left out stays.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct MoveBody {
-    #[serde(default)]
-    pub environment: Option<String>,
-    #[serde(default)]
-    pub cluster_type: Option<String>,
-    #[serde(default)]
-    pub ring: Option<String>,
-}
-
-/// Labels to set, and labels to take away.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RelabelBody {
-    #[serde(default)]
-    pub set: BTreeMap<String, String>,
-    #[serde(default)]
-    pub remove: Vec<String>,
-}
-
-/// What a cluster should be; what is left out stays.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SetBody {
-    /// The site that it stands at; empty: none.
-    #[serde(default)]
-    pub site: Option<String>,
-    /// Whether it may fetch for the other streams of its site.
-    #[serde(default)]
-    pub relay: Option<bool>,
-}
-
 /// How a file that a person brought is called among carriers.
 const FILE: &str = "file";
 /// How a cluster is called that the caller doesn't see.
@@ -202,12 +66,12 @@ const HIDDEN: &str = "another cluster";
 
 /// Clusters, along the promotion chain.
 #[utoipa::path(get, path = "/clusters", tag = "clusters", params(ClustersQuery),
-    responses((status = OK, body = Page<ClusterView>)))]
+    responses((status = OK, body = Page<ClusterSummary>)))]
 pub async fn clusters(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<ClustersQuery>, QueryRejection>,
-) -> Result<(HeaderMap, Listed<ClusterView>), ApiError> {
+) -> Result<(HeaderMap, Listed<ClusterSummary>), ApiError> {
     let query = query?.0;
     let paging =
         PageQuery { limit: query.limit, cursor: query.cursor.clone(), after: query.after, wait: query.wait.clone() };
@@ -272,12 +136,12 @@ pub async fn clusters(
 
 /// One cluster, by id or name, with the condition of what it runs.
 #[utoipa::path(get, path = "/clusters/{cluster}", tag = "clusters", params(("cluster" = String, Path)),
-    responses((status = OK, body = ClusterWhole)))]
+    responses((status = OK, body = ClusterDetail)))]
 pub async fn cluster(
     State(state): State<ApiState>,
     caller: Caller,
     name: Result<Path<String>, PathRejection>,
-) -> Result<Json<ClusterWhole>, ApiError> {
+) -> Result<Json<ClusterDetail>, ApiError> {
     let (id, seen) = find(&state, &caller.visible(), &name?.0).await?;
     let ReportedStatus { mut conditions, mut holds, mut warnings } = state.services.reported_status(&id).await?;
     if let Visible::Workspaces(workspaces) = caller.visible() {
@@ -292,7 +156,7 @@ pub async fn cluster(
         }
     }
     let (membership, token) = (seen.sequence, seen.token.clone());
-    let amiss = state.store.issue_counts(&caller.visible(), std::slice::from_ref(&seen.id)).await?.remove(&seen.id);
+    let issues = state.store.issue_counts(&caller.visible(), std::slice::from_ref(&seen.id)).await?.remove(&seen.id);
     let stream = Stream::new(&seen.environment, &seen.cluster_type, &seen.ring);
     let carriers = carriers(&state, &caller.visible(), std::slice::from_ref(&seen)).await?;
     let changing_since = state.store.permit_since(&id).await?.map(|at| moment(at.0));
@@ -301,8 +165,8 @@ pub async fn cluster(
         rollouts = about::of_stream(&state, &stream).await?;
         pinned = about::pinned(&state, &stream.environment, |of, _| *of == stream).await?;
     }
-    Ok(Json(ClusterWhole {
-        cluster: view(&state, seen, amiss, &carriers),
+    Ok(Json(ClusterDetail {
+        cluster: view(&state, seen, issues, &carriers),
         membership,
         token,
         conditions,
@@ -314,107 +178,108 @@ pub async fn cluster(
     }))
 }
 
-/// Let a cluster follow another environment, cluster type or ring.
-#[utoipa::path(post, path = "/clusters/{cluster}/move", tag = "clusters", params(("cluster" = String, Path)),
-    request_body = MoveBody, responses((status = OK, body = ClusterWhole)))]
-pub async fn move_cluster(
+/// Change where a cluster belongs, its labels, its site, or whether it fetches for the others there.
+#[utoipa::path(patch, path = "/clusters/{cluster}", tag = "clusters", params(("cluster" = String, Path)),
+    request_body = ChangeClusterRequest, responses((status = OK, body = ClusterDetail)))]
+pub async fn change_cluster(
     State(state): State<ApiState>,
     caller: Caller,
     name: Result<Path<String>, PathRejection>,
-    body: Result<Json<MoveBody>, JsonRejection>,
-) -> Result<Json<ClusterWhole>, ApiError> {
-    caller.platform("moving clusters")?;
+    body: Result<Json<ChangeClusterRequest>, JsonRejection>,
+) -> Result<Json<ClusterDetail>, ApiError> {
+    let name = name?.0;
+    caller.asked.set(action_of(body.as_ref().ok().map(|Json(body)| body)), &name, "");
+    caller.platform("changing clusters")?;
     let body = body?.0;
-    let (id, seen) = find_active(&state, &name?.0).await?;
-    let to = MoveWish { environment: body.environment, cluster_type: body.cluster_type, ring: body.ring };
-    if to == MoveWish::default() {
-        return Err(ApiError::invalid("NothingAsked", "say where to: an environment, a cluster type or a ring"));
+    if body == ChangeClusterRequest::default() {
+        let message = "say what to change: environment, cluster type, ring, labels, site, or whether it is a relay";
+        return Err(ApiError::invalid("NothingAsked", message));
     }
-    let environment = to.environment.as_deref().unwrap_or(&seen.environment);
-    check_type(&state, environment, to.cluster_type.as_deref().unwrap_or(&seen.cluster_type)).await?;
-    let detail = json!({
-        "from": {"environment": seen.environment, "clusterType": seen.cluster_type, "ring": seen.ring},
-        "to": {"environment": to.environment, "clusterType": to.cluster_type, "ring": to.ring},
-    });
-    let mut tx = state.store.write().await?;
-    state.services.move_cluster(&mut tx, &id, &to).await?;
-    tx.audit(&caller.did("cluster.move", &label(&seen), environment, detail)).await?;
-    tx.commit().await?;
-    changed(&state, &caller, id).await
-}
-
-/// Change a cluster's labels.
-#[utoipa::path(post, path = "/clusters/{cluster}/relabel", tag = "clusters", params(("cluster" = String, Path)),
-    request_body = RelabelBody, responses((status = OK, body = ClusterWhole)))]
-pub async fn relabel_cluster(
-    State(state): State<ApiState>,
-    caller: Caller,
-    name: Result<Path<String>, PathRejection>,
-    body: Result<Json<RelabelBody>, JsonRejection>,
-) -> Result<Json<ClusterWhole>, ApiError> {
-    caller.platform("relabelling clusters")?;
-    let body = body?.0;
-    let (id, seen) = find_active(&state, &name?.0).await?;
-    check_labels(&body.set)?;
-    let mut labels = seen.labels.clone();
-    labels.extend(body.set.clone());
-    labels.retain(|key, _| !body.remove.contains(key));
-    if labels == seen.labels {
+    let (id, seen) = find_active(&state, &name).await?;
+    let to = MoveWish { environment: body.environment, cluster_type: body.cluster_type, ring: body.ring };
+    let environment = to.environment.clone().unwrap_or_else(|| seen.environment.clone());
+    let moves = to != MoveWish::default();
+    if moves {
+        check_type(&state, &environment, to.cluster_type.as_deref().unwrap_or(&seen.cluster_type)).await?;
+    }
+    let labels = relabelled(&seen.labels, &body.labels)?;
+    let (site, relay) = settled(&seen, body.site, body.relay)?;
+    let (relabels, sets) = (labels != seen.labels, (&site, relay) != (&seen.site, seen.relay));
+    if !(moves || relabels || sets) {
         return changed(&state, &caller, id).await;
     }
     let mut tx = state.store.write().await?;
-    state.services.relabel_cluster(&mut tx, &id, labels).await?;
-    let detail = json!({"set": body.set, "remove": body.remove});
-    tx.audit(&caller.did("cluster.relabel", &label(&seen), &seen.environment, detail)).await?;
+    if moves {
+        let detail = json!({
+            "from": {"environment": seen.environment, "clusterType": seen.cluster_type, "ring": seen.ring},
+            "to": {"environment": to.environment, "clusterType": to.cluster_type, "ring": to.ring},
+        });
+        state.services.move_cluster(&mut tx, &id, &to).await?;
+        tx.audit(&caller.did("cluster.move", &label(&seen), &environment, detail)).await?;
+    }
+    if relabels {
+        let set: BTreeMap<_, _> = body.labels.iter().filter(|(_, value)| value.is_some()).collect();
+        let remove: Vec<_> = body.labels.iter().filter(|(_, value)| value.is_none()).map(|(key, _)| key).collect();
+        let detail = json!({"set": set, "remove": remove});
+        state.services.relabel_cluster(&mut tx, &id, labels).await?;
+        tx.audit(&caller.did("cluster.relabel", &label(&seen), &environment, detail)).await?;
+    }
+    if sets {
+        let detail = json!({"site": site, "relay": relay});
+        state.services.set_cluster(&mut tx, &id, site, relay).await?;
+        tx.audit(&caller.did("cluster.set", &label(&seen), &environment, detail)).await?;
+    }
     tx.commit().await?;
     changed(&state, &caller, id).await
 }
 
-/// Say at which site a cluster stands, and whether it fetches for the others there.
-#[utoipa::path(post, path = "/clusters/{cluster}/set", tag = "clusters", params(("cluster" = String, Path)),
-    request_body = SetBody, responses((status = OK, body = ClusterWhole)))]
-pub async fn set_cluster(
-    State(state): State<ApiState>,
-    caller: Caller,
-    name: Result<Path<String>, PathRejection>,
-    body: Result<Json<SetBody>, JsonRejection>,
-) -> Result<Json<ClusterWhole>, ApiError> {
-    caller.platform("setting what clusters are")?;
-    let body = body?.0;
-    let (id, seen) = find_active(&state, &name?.0).await?;
-    if body.site.is_none() && body.relay.is_none() {
-        return Err(ApiError::invalid("NothingAsked", "say what to set: a site, or whether it is a relay"));
+/// What a refused request would have been, for the audit log.
+fn action_of(body: Option<&ChangeClusterRequest>) -> &'static str {
+    match body {
+        None => "cluster.change",
+        Some(body) if body.environment.is_some() || body.cluster_type.is_some() || body.ring.is_some() => {
+            "cluster.move"
+        }
+        Some(body) if !body.labels.is_empty() => "cluster.relabel",
+        Some(_) => "cluster.set",
     }
-    check_site(body.site.as_deref())?;
-    let site = body.site.map_or_else(|| seen.site.clone(), |site| Some(site).filter(|site| !site.is_empty()));
-    let relay = body.relay.unwrap_or(seen.relay);
-    if relay && site.is_none() {
+}
+
+/// The labels that a cluster should have.
+fn relabelled(labels: &Labels, changes: &BTreeMap<String, Option<String>>) -> Result<Labels, ApiError> {
+    let set = changes.iter().filter_map(|(key, value)| Some((key.clone(), value.clone()?)));
+    check_labels(&set.clone().collect())?;
+    let mut labels = labels.clone();
+    labels.extend(set);
+    labels.retain(|key, _| changes.get(key).is_none_or(Option::is_some));
+    Ok(labels)
+}
+
+/// Where a cluster should stand, and whether it relays there.
+fn settled(seen: &ClusterSeen, site: Option<String>, relay: Option<bool>) -> Result<(Option<String>, bool), ApiError> {
+    check_site(site.as_deref())?;
+    let given = site.is_some() || relay.is_some();
+    let site = site.map_or_else(|| seen.site.clone(), |site| Some(site).filter(|site| !site.is_empty()));
+    let relay = relay.unwrap_or(seen.relay);
+    if given && relay && site.is_none() {
         let error =
             ApiError::conflict("NoSite", format!("cluster {} stands at no site: it relays to nobody", seen.name));
         return Err(error.hint("name the site too: `kedge cluster set NAME --site SITE --relay on`"));
     }
-    if (&site, relay) == (&seen.site, seen.relay) {
-        return changed(&state, &caller, id).await;
-    }
-    let detail = json!({"site": site, "relay": relay});
-    let mut tx = state.store.write().await?;
-    state.services.set_cluster(&mut tx, &id, site, relay).await?;
-    tx.audit(&caller.did("cluster.set", &label(&seen), &seen.environment, detail)).await?;
-    tx.commit().await?;
-    changed(&state, &caller, id).await
+    Ok((site, relay))
 }
 
 /// Make a join token with which a new host takes a cluster's place.
 #[utoipa::path(post, path = "/clusters/{cluster}/replace", tag = "clusters", params(("cluster" = String, Path)),
-    request_body = TokenTerms, responses((status = CREATED, body = JoinTokenMade)))]
+    request_body = ReplaceRequest, responses((status = CREATED, body = JoinTokenCreated)))]
 pub async fn replace_cluster(
     State(state): State<ApiState>,
     caller: Caller,
     name: Result<Path<String>, PathRejection>,
-    body: Result<Json<TokenTerms>, JsonRejection>,
-) -> Result<(axum::http::StatusCode, Json<JoinTokenMade>), ApiError> {
+    body: Result<Json<ReplaceRequest>, JsonRejection>,
+) -> Result<(axum::http::StatusCode, Json<JoinTokenCreated>), ApiError> {
     caller.platform("replacing clusters")?;
-    let expires_at = body?.0.expires_at()?;
+    let expires_at = join::expires_at(body?.0.expires.as_deref())?;
     let (id, seen) = find_active(&state, &name?.0).await?;
     let wish = JoinWish {
         environment: seen.environment.clone(),
@@ -431,18 +296,18 @@ pub async fn replace_cluster(
     let detail = json!({"token": made.id});
     tx.audit(&caller.did("cluster.replace", &label(&seen), &seen.environment, detail)).await?;
     tx.commit().await?;
-    let made = JoinTokenMade { id: made.id, token: made.text, expires_at: moment(expires_at.0) };
+    let made = JoinTokenCreated { id: made.id, token: made.text, expires_at: moment(expires_at.0) };
     Ok((axum::http::StatusCode::CREATED, Json(made)))
 }
 
 /// Take a cluster out of service: it counts nowhere any more, and what it runs stays.
 #[utoipa::path(post, path = "/clusters/{cluster}/retire", tag = "clusters", params(("cluster" = String, Path)),
-    responses((status = OK, body = ClusterWhole)))]
+    responses((status = OK, body = ClusterDetail)))]
 pub async fn retire_cluster(
     State(state): State<ApiState>,
     caller: Caller,
     name: Result<Path<String>, PathRejection>,
-) -> Result<Json<ClusterWhole>, ApiError> {
+) -> Result<Json<ClusterDetail>, ApiError> {
     caller.platform("retiring clusters")?;
     let (id, seen) = find_active(&state, &name?.0).await?;
     let mut tx = state.store.write().await?;
@@ -454,12 +319,12 @@ pub async fn retire_cluster(
 
 /// Let a cluster in again that has been silent for too long.
 #[utoipa::path(post, path = "/clusters/{cluster}/readmit", tag = "clusters", params(("cluster" = String, Path)),
-    responses((status = OK, body = ClusterWhole, description = "it may renew its certificate")))]
+    responses((status = OK, body = ClusterDetail, description = "it may renew its certificate")))]
 pub async fn readmit_cluster(
     State(state): State<ApiState>,
     caller: Caller,
     name: Result<Path<String>, PathRejection>,
-) -> Result<Json<ClusterWhole>, ApiError> {
+) -> Result<Json<ClusterDetail>, ApiError> {
     caller.platform("letting clusters in again")?;
     let (id, seen) = find_active(&state, &name?.0).await?;
     if !needs_readmission(&state, &seen) {
@@ -484,12 +349,12 @@ fn needs_readmission(state: &ApiState, seen: &ClusterSeen) -> bool {
 
 /// Refuse a cluster's key, at once and for good.
 #[utoipa::path(post, path = "/clusters/{cluster}/revoke", tag = "clusters", params(("cluster" = String, Path)),
-    responses((status = OK, body = ClusterWhole)))]
+    responses((status = OK, body = ClusterDetail)))]
 pub async fn revoke_cluster(
     State(state): State<ApiState>,
     caller: Caller,
     name: Result<Path<String>, PathRejection>,
-) -> Result<Json<ClusterWhole>, ApiError> {
+) -> Result<Json<ClusterDetail>, ApiError> {
     caller.platform("revoking clusters")?;
     let (id, seen) = find(&state, &Visible::All, &name?.0).await?;
     if matches!(seen.state.as_str(), "revoked" | "replaced") {
@@ -503,7 +368,7 @@ pub async fn revoke_cluster(
 }
 
 /// Tells who holds its poll, and shows how it is now.
-pub(super) async fn changed(state: &ApiState, caller: &Caller, id: ClusterId) -> Result<Json<ClusterWhole>, ApiError> {
+pub(super) async fn changed(state: &ApiState, caller: &Caller, id: ClusterId) -> Result<Json<ClusterDetail>, ApiError> {
     state.services.cluster_changed(&id).await;
     cluster(State(state.clone()), caller.clone(), Ok(Path(id.to_string()))).await
 }
@@ -596,11 +461,11 @@ pub(super) fn label(seen: &ClusterSeen) -> String {
     format!("{} ({})", seen.name, seen.id)
 }
 
-async fn views(state: &ApiState, visible: &Visible, found: Vec<ClusterSeen>) -> Result<Vec<ClusterView>, ApiError> {
-    let (mut amiss, mut holds) = (BTreeMap::new(), Vec::new());
+async fn views(state: &ApiState, visible: &Visible, found: Vec<ClusterSeen>) -> Result<Vec<ClusterSummary>, ApiError> {
+    let (mut issues, mut holds) = (BTreeMap::new(), Vec::new());
     let ids: Vec<String> = found.iter().map(|seen| seen.id.clone()).collect();
     for ids in ids.chunks(page::MAX_LIMIT) {
-        amiss.extend(state.store.issue_counts(visible, ids).await?);
+        issues.extend(state.store.issue_counts(visible, ids).await?);
         if !ids.is_empty() {
             holds.extend(state.store.held(visible, Some(ids)).await?);
         }
@@ -617,9 +482,9 @@ async fn views(state: &ApiState, visible: &Visible, found: Vec<ClusterSeen>) -> 
     }
     let carriers = carriers(state, visible, &found).await?;
     let of = |seen: ClusterSeen| {
-        let amiss = amiss.get(&seen.id).copied();
+        let issues = issues.get(&seen.id).copied();
         let held = held.get(&seen.id).into_iter().flatten().cloned().collect();
-        ClusterView { held, ..view(state, seen, amiss, &carriers) }
+        ClusterSummary { held, ..view(state, seen, issues, &carriers) }
     };
     Ok(found.into_iter().map(of).collect())
 }
@@ -639,12 +504,12 @@ async fn carriers(
     Ok(names)
 }
 
-fn via(text: String, carriers: &BTreeMap<String, String>) -> ViaView {
+fn via(text: String, carriers: &BTreeMap<String, String>) -> Carrier {
     match text.as_str() {
-        FILE => ViaView { cluster: None, name: text },
+        FILE => Carrier { cluster: None, name: text },
         _ => match carriers.get(&text) {
-            Some(name) => ViaView { name: name.clone(), cluster: Some(text) },
-            None => ViaView { cluster: None, name: HIDDEN.to_owned() },
+            Some(name) => Carrier { name: name.clone(), cluster: Some(text) },
+            None => Carrier { cluster: None, name: HIDDEN.to_owned() },
         },
     }
 }
@@ -652,12 +517,12 @@ fn via(text: String, carriers: &BTreeMap<String, String>) -> ViaView {
 fn view(
     state: &ApiState,
     seen: ClusterSeen,
-    amiss: Option<IssueCounts>,
+    issues: Option<stored::IssueCounts>,
     carriers: &BTreeMap<String, String>,
-) -> ClusterView {
+) -> ClusterSummary {
     let needs_readmission = needs_readmission(state, &seen);
     let facts: Facts = serde_json::from_str(&seen.facts).unwrap_or_default();
-    ClusterView {
+    ClusterSummary {
         id: seen.id,
         name: seen.name,
         environment: seen.environment,
@@ -671,14 +536,18 @@ fn view(
         last_contact: moment(seen.last_contact),
         via: seen.via.map(|text| via(text, carriers)),
         relay: seen.relay,
-        promise_until: moment(seen.check_in_deadline),
+        check_in_deadline: moment(seen.check_in_deadline),
         unknown_since: seen.unknown_since.map(moment),
         looked_at: seen.look_at.map(moment),
         certificate_until: moment(seen.certificate_until),
         needs_readmission,
         cloned_since: seen.cloned_since.map(moment),
-        facts: FactsView { agent_version: facts.agent_version, architecture: facts.architecture, system: facts.system },
+        facts: ClusterFacts {
+            agent_version: facts.agent_version,
+            architecture: facts.architecture,
+            system: facts.system,
+        },
         held: Vec::new(),
-        amiss: amiss.map(|IssueCounts { converging, failed, drifted }| AmissView { converging, failed, drifted }),
+        issues: issues.map(|of| IssueCounts { converging: of.converging, failed: of.failed, drifted: of.drifted }),
     }
 }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use kedge_api::comparisons::{Comparison, ComparisonTotals};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -18,7 +19,6 @@ use super::answer::ApiError;
 use super::caller::Caller;
 use super::names;
 use super::page::{self, PageQuery};
-use crate::compare::view::{CompareTotals, CompareView};
 use crate::compare::{self, SideError, SideName};
 use crate::store::now;
 use gather::Known;
@@ -43,12 +43,12 @@ pub struct CompareQuery {
 }
 
 /// Compare two environments, two cluster types, or one at two times, by workload.
-#[utoipa::path(get, path = "/compare", tag = "compare", params(CompareQuery), responses((status = OK, body = CompareView)))]
+#[utoipa::path(get, path = "/compare", tag = "compare", params(CompareQuery), responses((status = OK, body = Comparison)))]
 pub async fn compare(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<CompareQuery>, QueryRejection>,
-) -> Result<Json<CompareView>, ApiError> {
+) -> Result<Json<Comparison>, ApiError> {
     let query = query?.0;
     let paging = PageQuery { limit: query.limit, cursor: query.cursor.clone(), ..PageQuery::default() };
     let (limit, from) = (paging.limit()?, paging.from::<String>()?);
@@ -70,7 +70,7 @@ pub async fn compare(
     let one = left.side(&state, &caller, &names).await?;
     let other = right.side(&state, &caller, &names).await?;
     let mut workloads = compare::compare(&one, &other);
-    let totals = CompareTotals::of(&workloads);
+    let totals = ComparisonTotals::of(&workloads);
     if query.differing == Some(true) {
         workloads.retain(|workload| !workload.same);
     }
@@ -80,7 +80,7 @@ pub async fn compare(
             notes.push(note);
         }
     }
-    Ok(Json(CompareView { left: left.view(&caller), right: right.view(&caller), totals, workloads, notes, next }))
+    Ok(Json(Comparison { left: left.view(&caller), right: right.view(&caller), totals, workloads, notes, next }))
 }
 
 fn parse(text: &str) -> Result<SideName, ApiError> {

@@ -7,9 +7,11 @@ use std::sync::Arc;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, HeaderValue};
+use kedge_api::conditions::{ConditionSummary, Reality};
+use kedge_api::page::Page;
 use kedge_model::wire::Stream;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
@@ -18,68 +20,12 @@ use super::clusters;
 use super::desired::Streams;
 use super::fleet::Order;
 use super::names::{self, Mentioned};
-use super::page::{self, Listed, Page, PageQuery, moment};
+use super::page::{self, Listed, PageQuery, moment};
 use crate::status::prepared::Exception;
 use crate::status::tally::{Tallied, Word};
 use crate::store::api::conditions::{Among, MemberFilter, MemberKey, MemberSeen, Way};
 use crate::store::api::drift::RunningSum;
 use crate::store::catalog::Visible;
-
-/// What is true of an assignment on a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ConditionRow {
-    /// The cluster's id.
-    pub cluster: String,
-    pub cluster_name: String,
-    pub environment: String,
-    pub cluster_type: String,
-    pub ring: String,
-    /// `<workload>-<target>`
-    pub assignment: String,
-    /// Absent when Git doesn't describe the target any more and no rollout tells whose it was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workload: Option<String>,
-    /// `Converged`, `Converging`, `Failed` or `Unknown`
-    pub condition: String,
-    /// The condition before the cluster went offline.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_known: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// What should run as the cluster last heard, and what runs, as digests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub desired: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub running: Option<String>,
-    /// The version of what runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// What differs from what was applied.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drift: Option<String>,
-    /// `asDesired`, `differs`, `drifted` or `unknown`
-    pub reality: Reality,
-    /// RFC 3339
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_at: Option<String>,
-}
-
-/// What runs against what should, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum Reality {
-    /// What runs is what the newest desired state says.
-    AsDesired,
-    Differs,
-    /// The cluster tells of changes that nobody asked for.
-    Drifted,
-    Unknown,
-}
 
 /// Which conditions.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -140,12 +86,12 @@ pub(crate) const SILENT: &str = "Silent";
 
 /// What is true of assignments on clusters: along the promotion chain, then by stream and name of the cluster.
 #[utoipa::path(get, path = "/conditions", tag = "fleet", params(ConditionsQuery),
-    responses((status = OK, body = Page<ConditionRow>)))]
+    responses((status = OK, body = Page<ConditionSummary>)))]
 pub async fn conditions(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<ConditionsQuery>, QueryRejection>,
-) -> Result<(HeaderMap, Listed<ConditionRow>), ApiError> {
+) -> Result<(HeaderMap, Listed<ConditionSummary>), ApiError> {
     let query = query?.0;
     let listed = list(&state, &caller, &query).await?;
     let mut headers = HeaderMap::new();
@@ -180,7 +126,7 @@ pub(crate) async fn list(
     state: &ApiState,
     caller: &Caller,
     query: &ConditionsQuery,
-) -> Result<Listed<ConditionRow>, ApiError> {
+) -> Result<Listed<ConditionSummary>, ApiError> {
     let paging = PageQuery { limit: query.limit, cursor: query.cursor.clone(), ..PageQuery::default() };
     let (limit, cursor) = (paging.limit()?, paging.from::<Cursor>()?);
     let tick = state.ticks.current(&state.store).await?;
@@ -321,7 +267,7 @@ impl ConditionsQuery {
 }
 
 impl Sieve {
-    fn rows(&self, member: &MemberSeen) -> Vec<ConditionRow> {
+    fn rows(&self, member: &MemberSeen) -> Vec<ConditionSummary> {
         let rows = member.tally.0.iter().filter(|(name, _)| self.names(&member.key, name));
         rows.map(|(name, tallied)| self.row(member, name, tallied)).filter(|row| self.fits(row)).collect()
     }
@@ -336,14 +282,14 @@ impl Sieve {
                 .is_none_or(|own| own.contains(&(environment.clone(), format!("{}/{name}", key.stream.cluster_type))))
     }
 
-    fn fits(&self, row: &ConditionRow) -> bool {
+    fn fits(&self, row: &ConditionSummary) -> bool {
         self.condition.is_none_or(|wanted| wanted.as_str() == row.condition)
             && self.drift.is_none_or(|wanted| wanted == (row.reality == Reality::Drifted))
             && self.reason.as_ref().is_none_or(|wanted| row.reason.as_ref() == Some(wanted))
             && self.reality.is_none_or(|wanted| wanted == row.reality)
     }
 
-    fn row(&self, member: &MemberSeen, name: &str, tallied: &Tallied) -> ConditionRow {
+    fn row(&self, member: &MemberSeen, name: &str, tallied: &Tallied) -> ConditionSummary {
         let MemberKey { stream, name: cluster_name, id } = &member.key;
         let exception = member.exceptions.get(name);
         let said = tallied.2;
@@ -355,7 +301,7 @@ impl Sieve {
         let aside = tallied.4.as_ref();
         let since = exception.map(|exception| exception.since).or(aside.map(|aside| aside.0));
         let reason = exception.and_then(|exception| exception.reason.clone());
-        ConditionRow {
+        ConditionSummary {
             cluster: id.clone(),
             cluster_name: cluster_name.clone(),
             environment: stream.environment.clone(),
@@ -425,7 +371,7 @@ fn word(text: &str) -> Result<Word, ApiError> {
     Word::from_text(text).ok_or_else(|| names::no_such("condition", text, Word::ALL.map(Word::as_str)))
 }
 
-async fn name_workloads(state: &ApiState, rows: &mut [ConditionRow]) -> Result<(), ApiError> {
+async fn name_workloads(state: &ApiState, rows: &mut [ConditionSummary]) -> Result<(), ApiError> {
     let targets: BTreeSet<(String, String)> =
         rows.iter().map(|row| (row.environment.clone(), row.assignment.clone())).collect();
     let workloads: BTreeMap<(String, String), String> =

@@ -3,14 +3,15 @@
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use kedge_api::counts::Counts;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::names::{self, Mentioned};
-use super::services::{CountQuery, CountSeen};
+use super::services::CountQuery;
 use crate::store::catalog::Visible;
 
 /// Which counts.
@@ -25,15 +26,6 @@ pub struct CountsQuery {
     pub assignment: Option<String>,
     /// The packages that run, as `counts` names them.
     pub packages: Option<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Counts {
-    pub environment: String,
-    pub items: Vec<CountSeen>,
-    /// The sum of all.
-    pub total: u64,
 }
 
 /// How many clusters of an environment are in which condition with which packages.

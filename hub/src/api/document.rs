@@ -5,6 +5,7 @@ mod schemas;
 mod tests;
 
 use axum::extract::DefaultBodyLimit;
+use kedge_api::error::{ErrorDetail, MEDIA_TYPE};
 use utoipa::openapi::path::{Operation, PathItem};
 use utoipa::openapi::schema::Components;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme};
@@ -15,7 +16,6 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouterExt as _};
 use utoipa_axum::routes;
 
-use super::answer::Refusal;
 use super::{
     ApiState, access, airgap, audit, caller, clusters, compare, conditions, counts, drift, evidence, fleet, history,
     holds, join, login, objects, overview, people, plan, problems, promotions, publish, rollouts, search, states,
@@ -27,7 +27,8 @@ const SCHEME: &str = "accessToken";
 const DESCRIPTION: &str = "People and programs ask the hub here. Lists come in pages: follow `next` with `cursor`. \
 Every list and object has a strong `ETag`; send it as `If-None-Match` and get 304 when nothing changed. To follow \
 changes, send the `kedge-tick` header of an answer as `after`, with `wait=30s`. Values that look secret are shown to the \
-platform team only; an application team sees what belongs to its workspaces.";
+platform team only; an application team sees what belongs to its workspaces. A resource is changed with `PATCH`; each \
+action has a path of its own. A refused request is answered with problem details (RFC 9457) and a stable `code`.";
 
 /// What can go wrong with any request.
 const REFUSALS: [(&str, &str); 7] = [
@@ -66,11 +67,8 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(objects::fetch_repository))
         .routes(routes!(publish::confirm_publish))
         .routes(routes!(clusters::clusters))
-        .routes(routes!(clusters::cluster))
+        .routes(routes!(clusters::cluster, clusters::change_cluster))
         .routes(routes!(airgap::sign))
-        .routes(routes!(clusters::move_cluster))
-        .routes(routes!(clusters::relabel_cluster))
-        .routes(routes!(clusters::set_cluster))
         .routes(routes!(clusters::replace_cluster))
         .routes(routes!(clusters::retire_cluster))
         .routes(routes!(clusters::readmit_cluster))
@@ -85,11 +83,19 @@ pub fn routes() -> OpenApiRouter<ApiState> {
         .routes(routes!(states::desired_state_envelope))
         .routes(routes!(rollouts::rollouts, rollouts::start::start_rollout))
         .routes(routes!(rollouts::rollout))
-        .routes(routes!(rollouts::say::say))
+        .routes(routes!(rollouts::actions::approve_rollout))
+        .routes(routes!(rollouts::actions::override_rollout))
+        .routes(routes!(rollouts::actions::hurry_rollout))
+        .routes(routes!(rollouts::actions::pause_rollout))
+        .routes(routes!(rollouts::actions::resume_rollout))
+        .routes(routes!(rollouts::actions::abort_rollout))
+        .routes(routes!(rollouts::actions::roll_back))
         .routes(routes!(rollouts::status::rollout_status))
         .routes(routes!(rollouts::start::operate))
         .routes(routes!(promotions::promotions))
-        .routes(routes!(promotions::promotion, promotions::promote))
+        .routes(routes!(promotions::promotion))
+        .routes(routes!(promotions::start_promotion))
+        .routes(routes!(promotions::override_promotion))
         .routes(routes!(promotions::approve_promotion))
         .routes(routes!(promotions::approve_policy))
         .routes(routes!(evidence::evidence))
@@ -130,14 +136,14 @@ pub fn openapi() -> OpenApi {
         .description(Some("An access token: `kedge access create`"))
         .build();
     components.security_schemes.insert(SCHEME.to_owned(), RefOr::T(SecurityScheme::Http(scheme)));
-    components.schemas.insert(Refusal::name().into_owned(), Refusal::schema());
+    components.schemas.insert(ErrorDetail::name().into_owned(), ErrorDetail::schema());
     schemas::refer(components);
     for operation in api.paths.paths.values_mut().flat_map(operations) {
         describe_answers(operation, components);
         for (status, why) in REFUSALS {
-            let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(Refusal::name()))).build();
+            let body = ContentBuilder::new().schema(Some(Ref::from_schema_name(ErrorDetail::name()))).build();
             let mut response = Response::new(why);
-            response.content.insert("application/json".to_owned(), RefOr::T(body));
+            response.content.insert(MEDIA_TYPE.to_owned(), RefOr::T(body));
             operation.responses.responses.entry(status.to_owned()).or_insert(RefOr::T(response));
         }
     }

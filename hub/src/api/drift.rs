@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use kedge_api::conditions::Reality;
+use kedge_api::drift::{DriftGroup, DriftSummary, RealityCounts, RunningPackages, WantedPackages};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::conditions::{Reality, reality};
+use super::conditions::reality;
 use super::desired::Streams;
 use super::fleet::Order;
 use super::names::{self, Mentioned};
@@ -22,87 +24,6 @@ use crate::store::api::conditions::MemberFilter;
 use crate::store::api::contents::Content;
 use crate::store::api::drift::RunningSum;
 use crate::store::catalog::Visible;
-
-/// Desired against reality.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DriftView {
-    /// Of everything that is asked for, whatever page this is.
-    pub totals: RealityCounts,
-    /// Where "as desired" isn't what Git asks for: environments in which rollouts were rolled back or aborted.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-    /// Those that differ first.
-    pub groups: Vec<DriftGroup>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
-
-/// Assignments on clusters by reality.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RealityCounts {
-    pub as_desired: u64,
-    pub differs: u64,
-    pub drifted: u64,
-    pub unknown: u64,
-}
-
-/// One assignment of one environment.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct DriftGroup {
-    pub environment: String,
-    /// `<cluster type>/<workload>-<target>`
-    pub assignment: String,
-    pub cluster_type: String,
-    /// Absent when Git doesn't describe the target any more and no rollout tells whose it was.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workload: Option<String>,
-    /// What most rings should run; empty: nothing.
-    pub desired_packages: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub desired_version: Option<String>,
-    /// What each ring should run, where they differ.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rings: Vec<RingWanted>,
-    /// What runs, the most frequent first.
-    pub running: Vec<RunningView>,
-    #[serde(flatten)]
-    pub reality: RealityCounts,
-    pub converging: u64,
-    pub failed: u64,
-}
-
-/// What a ring should run of an assignment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RingWanted {
-    pub ring: String,
-    /// Empty: nothing.
-    pub packages: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-}
-
-/// So many clusters run this.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RunningView {
-    /// Empty: nothing.
-    pub packages: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Of the workload's source.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    pub count: u64,
-    /// Of these: it was last heard, and the cluster is silent since.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub unknown: u64,
-}
 
 /// Of what.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -133,17 +54,17 @@ struct Sum {
 }
 
 /// Desired against reality.
-#[utoipa::path(get, path = "/drift", tag = "fleet", params(DriftQuery), responses((status = OK, body = DriftView)))]
+#[utoipa::path(get, path = "/drift", tag = "fleet", params(DriftQuery), responses((status = OK, body = DriftSummary)))]
 pub async fn drift(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<DriftQuery>, QueryRejection>,
-) -> Result<Json<DriftView>, ApiError> {
+) -> Result<Json<DriftSummary>, ApiError> {
     against(&state, &caller, &query?.0).await.map(Json)
 }
 
 /// Desired against reality, as the caller may see it.
-pub(crate) async fn against(state: &ApiState, caller: &Caller, query: &DriftQuery) -> Result<DriftView, ApiError> {
+pub(crate) async fn against(state: &ApiState, caller: &Caller, query: &DriftQuery) -> Result<DriftSummary, ApiError> {
     let paging = PageQuery { limit: query.limit, cursor: query.cursor.clone(), ..PageQuery::default() };
     let (limit, skipped) = (paging.limit()?, paging.from::<usize>()?.unwrap_or_default());
     let visible = caller.visible();
@@ -170,7 +91,7 @@ pub(crate) async fn against(state: &ApiState, caller: &Caller, query: &DriftQuer
         };
         names::check(state, caller, &mentioned).await?;
     }
-    let mut view = DriftView::default();
+    let mut view = DriftSummary::default();
     for sum in sums.values() {
         view.totals.as_desired += sum.counts.as_desired;
         view.totals.differs += sum.counts.differs;
@@ -314,10 +235,10 @@ impl Sum {
         }
     }
 
-    fn group(&self, contents: &BTreeMap<String, Content>, rings: &[RingWanted]) -> DriftGroup {
+    fn group(&self, contents: &BTreeMap<String, Content>, rings: &[WantedPackages]) -> DriftGroup {
         let most = self.wanted.iter().max_by_key(|(_, count)| **count).map(|(packages, _)| packages.clone());
         let desired_packages = most.unwrap_or_default();
-        let mut running: Vec<RunningView> =
+        let mut running: Vec<RunningPackages> =
             self.running.iter().map(|(packages, counts)| running_view(packages, *counts, contents)).collect();
         running.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.packages.cmp(&other.packages)));
         let differ = rings.iter().any(|ring| ring.packages != desired_packages);
@@ -341,11 +262,11 @@ pub(super) fn wanted_by_ring(
     cluster_type: &str,
     target: &str,
     rings: &BTreeSet<String>,
-) -> Vec<RingWanted> {
+) -> Vec<WantedPackages> {
     let of = |ring: &String| {
         let stream = kedge_model::wire::Stream::new(environment, cluster_type, ring);
         let entry = desired.get(&stream).and_then(|state| state.entries.get(target));
-        RingWanted {
+        WantedPackages {
             ring: ring.clone(),
             packages: entry.map(|entry| entry.packages.clone()).unwrap_or_default(),
             version: entry.and_then(|entry| entry.version.clone()),
@@ -355,9 +276,13 @@ pub(super) fn wanted_by_ring(
     rings.iter().map(of).collect()
 }
 
-pub(super) fn running_view(packages: &str, counts: (u64, u64), contents: &BTreeMap<String, Content>) -> RunningView {
+pub(super) fn running_view(
+    packages: &str,
+    counts: (u64, u64),
+    contents: &BTreeMap<String, Content>,
+) -> RunningPackages {
     let content = contents.get(packages);
-    RunningView {
+    RunningPackages {
         packages: packages.to_owned(),
         version: content.and_then(|content| content.version.clone()),
         commit: content.map(|content| content.workload_commit.clone()).filter(|commit| !commit.is_empty()),
@@ -392,8 +317,4 @@ pub(super) async fn contents(
         }
     }
     Ok(found)
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

@@ -5,46 +5,20 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::{Deserialize, Serialize};
+use kedge_api::evidence::{EvidenceDetail, EvidenceSummary};
+use kedge_api::page::Page;
+use serde::Deserialize;
 use serde_json::Value;
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::history;
 use super::names;
-use super::page::{self, Listed, Page, PageQuery, moment};
+use super::page::{self, Listed, PageQuery, moment};
 use crate::store::StoreError;
 use crate::store::promotion::evidence::{EvidenceFilter, EvidenceRow};
-
-/// A statement that is kept.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EvidenceView {
-    pub id: i64,
-    pub environment: String,
-    pub commit: String,
-    /// `promotion` or `rollout`
-    pub kind: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rollout: Option<i64>,
-    /// `passed`, `overridden`, `reopened`, `completed`, `ended`
-    pub event: String,
-    pub created_at: String,
-}
-
-/// A statement with its envelope.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EvidenceWhole {
-    #[serde(flatten)]
-    pub evidence: EvidenceView,
-    /// What the envelope holds, for reading; what counts is the envelope.
-    pub statement: Value,
-    /// The DSSE envelope around the in-toto statement, as the hub signed it.
-    pub envelope: Value,
-}
 
 /// Which evidence.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -62,12 +36,12 @@ pub struct EvidenceQuery {
 
 /// Evidence, the newest first.
 #[utoipa::path(get, path = "/evidence", tag = "promotions", params(EvidenceQuery),
-    responses((status = OK, body = Page<EvidenceView>)))]
+    responses((status = OK, body = Page<EvidenceSummary>)))]
 pub async fn evidence(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<EvidenceQuery>, QueryRejection>,
-) -> Result<Listed<EvidenceView>, ApiError> {
+) -> Result<Listed<EvidenceSummary>, ApiError> {
     caller.not_application("evidence")?;
     let query = query?.0;
     let paging = PageQuery { limit: query.limit, cursor: query.cursor, after: None, wait: None };
@@ -99,12 +73,12 @@ pub async fn evidence(
 
 /// One statement with the signed envelope.
 #[utoipa::path(get, path = "/evidence/{id}", tag = "promotions", params(("id" = i64, Path)),
-    responses((status = OK, body = EvidenceWhole)))]
+    responses((status = OK, body = EvidenceDetail)))]
 pub async fn one_evidence(
     State(state): State<ApiState>,
     caller: Caller,
     id: Result<Path<i64>, PathRejection>,
-) -> Result<Json<EvidenceWhole>, ApiError> {
+) -> Result<Json<EvidenceDetail>, ApiError> {
     caller.not_application("evidence")?;
     let id = id?.0;
     let found = state.store.one_evidence(id).await?;
@@ -112,11 +86,11 @@ pub async fn one_evidence(
     let envelope: Value = serde_json::from_str(&body).map_err(corrupt)?;
     let payload = envelope["payload"].as_str().unwrap_or_default();
     let statement = serde_json::from_slice(&STANDARD.decode(payload).map_err(corrupt)?).map_err(corrupt)?;
-    Ok(Json(EvidenceWhole { evidence: view(row), statement, envelope }))
+    Ok(Json(EvidenceDetail { evidence: view(row), statement, envelope }))
 }
 
-fn view(row: EvidenceRow) -> EvidenceView {
-    EvidenceView {
+fn view(row: EvidenceRow) -> EvidenceSummary {
+    EvidenceSummary {
         id: row.id,
         environment: row.environment,
         commit: row.commit,

@@ -12,15 +12,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use kedge_api::counts::ConditionCounts;
+use kedge_api::environments::EnvironmentSummary;
+use kedge_api::fleet::{
+    FailingRepository, FleetEnvironment, FleetRing, FleetSummary, FleetType, PresenceCounts, ProblemCounts,
+    RepositoryCounts,
+};
+use kedge_api::repositories::RepositorySummary;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::names::{self, Mentioned};
 use super::page::{MAX_CHANGES, moment};
-use crate::catalog::view::{EnvironmentView, RepositoryView};
 use crate::status::tally::{Presence, Word};
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::drift::RunningSum;
@@ -29,162 +35,6 @@ use crate::store::catalog::{Filter, Kind, Shown, Visible};
 use crate::store::{StoreError, now};
 use chain::along_the_chain;
 pub(crate) use chain::{Order, chain};
-pub use running::RunningCommit;
-pub use standing::StandingNotice;
-
-/// Everything at a glance.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FleetView {
-    /// Along the promotion chain.
-    pub environments: Vec<FleetEnvironment>,
-    pub problems: ProblemCounts,
-    pub repositories: RepositoryCounts,
-    /// Repositories that can't be read, or of which an environment can't read its branch.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failing_repositories: Vec<FailingRepository>,
-    /// RFC 3339
-    pub at: String,
-}
-
-/// An environment in numbers.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FleetEnvironment {
-    pub name: String,
-    /// The commits of `main` that its clusters run, as they last reported it; several while a rollout is on its way, or where
-    /// clusters are held or offline. Not for application teams.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub running: Vec<RunningCommit>,
-    /// Why it doesn't run what Git says, or might not: what needs somebody most comes first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notices: Vec<StandingNotice>,
-    /// The commit of `main` that Git names for it; not for application teams.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub promoted_commit: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub promoted_subject: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub promoted_author: Option<String>,
-    /// RFC 3339: when it was let in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub promoted_at: Option<String>,
-    /// `Waiting`, `Entered`, `Passed`, … of that commit.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub promotion: Option<String>,
-    /// A newer commit that waits to come in, and what it waits for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<NextView>,
-    /// Why its branch doesn't name the commit that was let in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
-    /// Position along the promotion chain.
-    pub order: usize,
-    /// Environments that must have passed before it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub after: Vec<String>,
-    pub clusters: PresenceCounts,
-    /// Assignments on clusters.
-    pub conditions: ConditionCounts,
-    /// RFC 3339: since when the cluster that has been offline the longest is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub oldest_unknown: Option<String>,
-    pub rollouts: RolloutCounts,
-    /// Assignments that can't be rendered or packed.
-    pub quarantined: u64,
-    /// Assignments on clusters in contact that report changes that nobody asked for.
-    pub drifted: u64,
-    pub problems: ProblemCounts,
-    /// In the order of the policy.
-    pub rings: Vec<FleetRing>,
-    pub types: Vec<FleetType>,
-}
-
-/// A commit of `main` on its way in.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct NextView {
-    pub commit: String,
-    pub subject: String,
-    pub waits_for: Vec<String>,
-}
-
-/// A cluster type of an environment in numbers.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FleetType {
-    pub name: String,
-    pub clusters: PresenceCounts,
-    pub conditions: ConditionCounts,
-    /// When one environment is asked for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rings: Vec<FleetRing>,
-}
-
-/// A ring of an environment, or of one of its cluster types, in numbers.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FleetRing {
-    pub name: String,
-    pub clusters: PresenceCounts,
-    pub conditions: ConditionCounts,
-}
-
-/// Clusters by whether anything is known of them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PresenceCounts {
-    pub known: u64,
-    /// They missed their check-in.
-    pub unknown: u64,
-    pub total: u64,
-    /// Of the known: those that have reported nothing yet.
-    pub joined: u64,
-}
-
-/// Assignments on clusters by condition.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ConditionCounts {
-    pub converged: u64,
-    pub converging: u64,
-    pub failed: u64,
-    pub unknown: u64,
-}
-
-/// Rollouts that haven't ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RolloutCounts {
-    /// In state `Active`.
-    pub moving: u64,
-    pub stopped: u64,
-    pub paused: u64,
-    /// Newer content that waits behind them.
-    pub waiting: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ProblemCounts {
-    pub errors: u64,
-    pub warnings: u64,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RepositoryCounts {
-    pub good: u64,
-    pub failing: u64,
-}
-
-/// A repository that fails, and for whom.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FailingRepository {
-    pub url: String,
-    pub environments: Vec<String>,
-}
 
 /// What the glance is about.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -197,17 +47,17 @@ pub struct FleetQuery {
 }
 
 /// The fleet at a glance.
-#[utoipa::path(get, path = "/fleet", tag = "fleet", params(FleetQuery), responses((status = OK, body = FleetView)))]
+#[utoipa::path(get, path = "/fleet", tag = "fleet", params(FleetQuery), responses((status = OK, body = FleetSummary)))]
 pub async fn fleet(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<FleetQuery>, QueryRejection>,
-) -> Result<Json<FleetView>, ApiError> {
+) -> Result<Json<FleetSummary>, ApiError> {
     glance(&state, &caller, &query?.0).await.map(Json)
 }
 
 /// The fleet at a glance, as the caller may see it.
-pub(crate) async fn glance(state: &ApiState, caller: &Caller, query: &FleetQuery) -> Result<FleetView, ApiError> {
+pub(crate) async fn glance(state: &ApiState, caller: &Caller, query: &FleetQuery) -> Result<FleetSummary, ApiError> {
     let visible = caller.visible();
     let mut filter = FleetFilter {
         environment: query.environment.clone(),
@@ -261,57 +111,14 @@ pub(crate) async fn glance(state: &ApiState, caller: &Caller, query: &FleetQuery
     }
     let mut problems = ProblemCounts::default();
     for EnvironmentSum { environment, what, count } in store.problem_sums(&visible, &filter).await? {
-        problems.add(&what, count);
+        add_problems(&mut problems, &what, count);
         if let Some(found) = environments.get_mut(&environment) {
-            found.problems.add(&what, count);
+            add_problems(&mut found.problems, &what, count);
         }
     }
     let environments = along_the_chain(state, &visible, environments, filter.workload.as_deref()).await?;
     let (repositories, failing_repositories) = repositories(state, caller, &filter).await?;
-    Ok(FleetView { environments, problems, repositories, failing_repositories, at: moment(now().0) })
-}
-
-impl ConditionCounts {
-    pub(crate) fn add(&mut self, condition: Word, count: u64) {
-        *match condition {
-            Word::Converged => &mut self.converged,
-            Word::Converging => &mut self.converging,
-            Word::Failed => &mut self.failed,
-            Word::Unknown => &mut self.unknown,
-        } += count;
-    }
-
-    pub(crate) fn plus(self, other: ConditionCounts) -> ConditionCounts {
-        ConditionCounts {
-            converged: self.converged + other.converged,
-            converging: self.converging + other.converging,
-            failed: self.failed + other.failed,
-            unknown: self.unknown + other.unknown,
-        }
-    }
-}
-
-impl PresenceCounts {
-    fn add(&mut self, presence: Presence, count: u64) {
-        self.total += count;
-        match presence {
-            Presence::Unknown => self.unknown += count,
-            Presence::Reporting => self.known += count,
-            Presence::Joined => {
-                self.known += count;
-                self.joined += count;
-            }
-        }
-    }
-}
-
-impl ProblemCounts {
-    fn add(&mut self, severity: &str, count: u64) {
-        match severity {
-            "error" => self.errors += count,
-            _ => self.warnings += count,
-        }
-    }
+    Ok(FleetSummary { environments, problems, repositories, failing_repositories, at: moment(now().0) })
 }
 
 /// Assignments on clusters that report changes that nobody asked for, by environment.
@@ -356,7 +163,7 @@ async fn environments(
     let (shown, _) = state.store.catalog_page(Kind::Environment, visible, &asked).await?;
     let mut found = BTreeMap::new();
     for Shown { name, body, .. } in shown {
-        let view: EnvironmentView = serde_json::from_str(&body).map_err(corrupt)?;
+        let view: EnvironmentSummary = serde_json::from_str(&body).map_err(corrupt)?;
         let all = *visible == Visible::All;
         let notices = if all { standing::described(&view) } else { Vec::new() };
         let promoted_commit = view.promoted_commit.filter(|_| all);
@@ -383,23 +190,23 @@ async fn add_clusters(
     let apart = filter.environment.is_some();
     for TypeSum { environment, cluster_type, ring, what, count } in state.store.presence_sums(visible, filter).await? {
         let found = of_name(environments, &environment);
-        found.clusters.add(what, count);
-        ring_of(&mut found.rings, &ring).clusters.add(what, count);
-        let of_type = found.of_type(&cluster_type);
-        of_type.clusters.add(what, count);
+        add_presence(&mut found.clusters, what, count);
+        add_presence(&mut ring_of(&mut found.rings, &ring).clusters, what, count);
+        let in_type = of_type(&mut found.types, &cluster_type);
+        add_presence(&mut in_type.clusters, what, count);
         if apart {
-            ring_of(&mut of_type.rings, &ring).clusters.add(what, count);
+            add_presence(&mut ring_of(&mut in_type.rings, &ring).clusters, what, count);
         }
         seen.insert((environment, cluster_type), ());
     }
     for TypeSum { environment, cluster_type, ring, what, count } in state.store.condition_sums(visible, filter).await? {
         let found = of_name(environments, &environment);
-        found.conditions.add(what, count);
-        ring_of(&mut found.rings, &ring).conditions.add(what, count);
-        let of_type = found.of_type(&cluster_type);
-        of_type.conditions.add(what, count);
+        add_condition(&mut found.conditions, what, count);
+        add_condition(&mut ring_of(&mut found.rings, &ring).conditions, what, count);
+        let in_type = of_type(&mut found.types, &cluster_type);
+        add_condition(&mut in_type.conditions, what, count);
         if apart {
-            ring_of(&mut of_type.rings, &ring).conditions.add(what, count);
+            add_condition(&mut ring_of(&mut in_type.rings, &ring).conditions, what, count);
         }
     }
     let mut oldest: BTreeMap<String, i64> = BTreeMap::new();
@@ -430,16 +237,39 @@ fn of_name<'a>(environments: &'a mut BTreeMap<String, FleetEnvironment>, name: &
         .or_insert_with(|| FleetEnvironment { name: name.to_owned(), ..FleetEnvironment::default() })
 }
 
-impl FleetEnvironment {
-    fn of_type(&mut self, name: &str) -> &mut FleetType {
-        let index = match self.types.iter().position(|known| known.name == name) {
-            Some(index) => index,
-            None => {
-                self.types.push(FleetType { name: name.to_owned(), ..FleetType::default() });
-                self.types.len() - 1
-            }
-        };
-        &mut self.types[index]
+fn of_type<'a>(types: &'a mut Vec<FleetType>, name: &str) -> &'a mut FleetType {
+    let index = types.iter().position(|known| known.name == name).unwrap_or_else(|| {
+        types.push(FleetType { name: name.to_owned(), ..FleetType::default() });
+        types.len() - 1
+    });
+    &mut types[index]
+}
+
+pub(crate) fn add_condition(counts: &mut ConditionCounts, condition: Word, count: u64) {
+    *match condition {
+        Word::Converged => &mut counts.converged,
+        Word::Converging => &mut counts.converging,
+        Word::Failed => &mut counts.failed,
+        Word::Unknown => &mut counts.unknown,
+    } += count;
+}
+
+fn add_presence(counts: &mut PresenceCounts, presence: Presence, count: u64) {
+    counts.total += count;
+    match presence {
+        Presence::Unknown => counts.unknown += count,
+        Presence::Reporting => counts.known += count,
+        Presence::Joined => {
+            counts.known += count;
+            counts.joined += count;
+        }
+    }
+}
+
+fn add_problems(counts: &mut ProblemCounts, severity: &str, count: u64) {
+    match severity {
+        "error" => counts.errors += count,
+        _ => counts.warnings += count,
     }
 }
 
@@ -453,7 +283,7 @@ async fn repositories(
     let (shown, _) = state.store.catalog_page(Kind::Repository, &caller.visible(), &asked).await?;
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for shown in shown {
-        let view: RepositoryView = serde_json::from_str(&shown.body).map_err(corrupt)?;
+        let view: RepositorySummary = serde_json::from_str(&shown.body).map_err(corrupt)?;
         if !super::objects::is_own(&view, caller) {
             continue;
         }

@@ -7,65 +7,25 @@ pub(super) use known::check_digits;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
+use kedge_api::history::{HistoryEntry, Timeline};
+use kedge_api::page::Page;
 use kedge_model::quantity::parse_duration;
 use kedge_model::wire::{ClusterId, Timestamp};
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::audit;
 use super::caller::Caller;
 use super::names;
-use super::page::{self, Listed, Page, PageQuery, moment};
-use crate::history::timeline::{self, Timeline};
+use super::page::{self, Listed, PageQuery, moment};
+use crate::history::timeline;
 use crate::history::{Kind, Recorded};
 use crate::store::api::names::NameKind;
 use crate::store::catalog::Visible;
 use crate::store::history::page::{HistoryFilter, Reader};
 use crate::store::now;
-
-/// One thing that happened.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HistoryEntry {
-    /// Grows in the order in which entries are recorded.
-    pub id: i64,
-    /// When it happened, in the hub's time.
-    pub at: String,
-    pub recorded_at: String,
-    /// It was told long after it happened: a cluster was away.
-    pub late: bool,
-    /// The cluster's clock was wrong, and the time is corrected.
-    pub corrected: bool,
-    /// `condition`, `drift`, `generation`, `publish`, `promotion`, `rollout`, `approval`, `cluster`, `audit` or `problem`
-    pub kind: String,
-    /// A stable word: `Failed`, `passed`, `joined`, …
-    pub event: String,
-    pub environment: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workload: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cluster_type: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ring: Option<String>,
-    /// `<cluster type>/<workload>-<target>`
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub assignment: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<String>,
-    /// Its name of today.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cluster_name: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub who: Option<String>,
-    /// One sentence.
-    pub title: String,
-    /// What it says beside that; `type` tells its shape.
-    pub detail: serde_json::Value,
-}
 
 /// Which entries.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, IntoParams)]
@@ -119,7 +79,7 @@ pub async fn history(
     }
     let mut items: Vec<HistoryEntry> = found.iter().map(view).collect();
     if !caller.sees_addresses() {
-        items.iter_mut().for_each(HistoryEntry::hide_addresses);
+        items.iter_mut().for_each(hide_addresses);
     }
     Ok(Listed { page: Page { items, removed: Vec::new(), next }, tick })
 }
@@ -212,14 +172,6 @@ fn time(name: &str, text: &str) -> Result<Timestamp, ApiError> {
     })
 }
 
-impl HistoryEntry {
-    /// For those who don't read people's e-mail addresses.
-    fn hide_addresses(&mut self) {
-        audit::hide_addresses(&mut self.detail);
-        self.who = self.who.take().map(|who| audit::without_address(&who).to_owned());
-    }
-}
-
 pub(crate) fn view(recorded: &Recorded) -> HistoryEntry {
     let text = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
     let place = &recorded.place;
@@ -243,4 +195,10 @@ pub(crate) fn view(recorded: &Recorded) -> HistoryEntry {
         title: recorded.title(),
         detail: recorded.detail.clone(),
     }
+}
+
+/// For those who don't read people's e-mail addresses.
+fn hide_addresses(entry: &mut HistoryEntry) {
+    audit::hide_addresses(&mut entry.detail);
+    entry.who = entry.who.take().map(|who| audit::without_address(&who).to_owned());
 }

@@ -3,55 +3,32 @@
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
+use kedge_api::clusters::ClusterDetail;
+use kedge_api::holds::{HoldRequest, ReleaseRequest};
 use kedge_model::wire::{ClusterId, HoldEntry};
-use serde::Deserialize;
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::clusters::{ClusterWhole, changed, find_active_of, label};
+use super::clusters::{changed, find_active_of, label};
 use crate::store::api::clusters::ClusterSeen;
 use crate::store::catalog::{Kind, Visible};
 use crate::store::now;
-
-/// What is held, and why.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct HoldBody {
-    /// `<workload>-<target>`, without the cluster type.
-    pub assignment: String,
-    #[serde(default)]
-    pub reason: String,
-}
-
-/// What is released.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ReleaseBody {
-    pub assignment: String,
-    /// What other clusters of the site hold there, instead of the hub's own hold; for the platform team.
-    #[serde(default)]
-    pub peers: bool,
-    /// With `peers`: why.
-    #[serde(default)]
-    pub reason: String,
-}
 
 /// A sentence, not a story.
 const MAX_REASON: usize = 500;
 
 /// Let nothing change an assignment on a cluster, until it is released.
 #[utoipa::path(post, path = "/clusters/{cluster}/hold", tag = "clusters", params(("cluster" = String, Path)),
-    request_body = HoldBody, responses((status = OK, body = ClusterWhole)))]
+    request_body = HoldRequest, responses((status = OK, body = ClusterDetail)))]
 pub async fn hold(
     State(state): State<ApiState>,
     caller: Caller,
     name: Result<Path<String>, PathRejection>,
-    body: Result<Json<HoldBody>, JsonRejection>,
-) -> Result<Json<ClusterWhole>, ApiError> {
-    let HoldBody { assignment, reason } = body?.0;
+    body: Result<Json<HoldRequest>, JsonRejection>,
+) -> Result<Json<ClusterDetail>, ApiError> {
+    let HoldRequest { assignment, reason } = body?.0;
     let (id, seen) = allowed(&state, &caller, &name?.0, &assignment).await?;
     check_reason(&reason)?;
     check_known(&state, &seen, &id, &assignment).await?;
@@ -66,14 +43,14 @@ pub async fn hold(
 
 /// Let Kedge change an assignment on a cluster again. A technician's own hold stays.
 #[utoipa::path(post, path = "/clusters/{cluster}/release", tag = "clusters", params(("cluster" = String, Path)),
-    request_body = ReleaseBody, responses((status = OK, body = ClusterWhole)))]
+    request_body = ReleaseRequest, responses((status = OK, body = ClusterDetail)))]
 pub async fn release(
     State(state): State<ApiState>,
     caller: Caller,
     name: Result<Path<String>, PathRejection>,
-    body: Result<Json<ReleaseBody>, JsonRejection>,
-) -> Result<Json<ClusterWhole>, ApiError> {
-    let ReleaseBody { assignment, peers, reason } = body?.0;
+    body: Result<Json<ReleaseRequest>, JsonRejection>,
+) -> Result<Json<ClusterDetail>, ApiError> {
+    let ReleaseRequest { assignment, peers, reason } = body?.0;
     check_reason(&reason)?;
     let (id, seen) = allowed(&state, &caller, &name?.0, &assignment).await?;
     if peers {
@@ -99,7 +76,7 @@ async fn lift(
     seen: &ClusterSeen,
     assignment: &str,
     reason: &str,
-) -> Result<Json<ClusterWhole>, ApiError> {
+) -> Result<Json<ClusterDetail>, ApiError> {
     caller.platform("lifting a hold of the site")?;
     let mut tx = state.store.write().await?;
     let ended = state.services.lift(&mut tx, id, assignment, &caller.name, reason).await?;

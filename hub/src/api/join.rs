@@ -1,83 +1,24 @@
 //! Join tokens: what a person hands to a new cluster.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use kedge_api::join_tokens::{JoinTokenCreated, JoinTokenRequest, JoinTokenSummary};
+use kedge_api::page::Page;
 use kedge_model::quantity::parse_duration;
 use kedge_model::wire::Timestamp;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::clusters::{check_labels, check_site, check_type};
-use super::page::{self, ListQuery, Listed, Page, moment};
+use super::page::{self, ListQuery, Listed, moment};
 use super::services::{JoinTokenSeen, JoinWish};
 use crate::store::now;
-
-/// What the token should let in.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct JoinTokenBody {
-    pub environment: String,
-    pub cluster_type: String,
-    #[serde(default)]
-    pub labels: BTreeMap<String, String>,
-    #[serde(default)]
-    pub site: Option<String>,
-    /// How many clusters may come in with it; default 1.
-    #[serde(default)]
-    pub uses: Option<u64>,
-    /// How long it is good for, `7d`; default a day.
-    #[serde(default)]
-    pub expires: Option<String>,
-}
-
-/// How long a token is good for.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct TokenTerms {
-    /// `7d`; default a day.
-    #[serde(default)]
-    pub expires: Option<String>,
-}
-
-/// A token that was just made; its text is never shown again.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct JoinTokenMade {
-    pub id: String,
-    pub token: String,
-    pub expires_at: String,
-}
-
-/// A join token without its secret.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct JoinTokenView {
-    pub id: String,
-    pub environment: String,
-    pub cluster_type: String,
-    pub labels: BTreeMap<String, String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub site: Option<String>,
-    /// The cluster whose place the new one takes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub replaces: Option<String>,
-    pub uses: u64,
-    pub uses_left: u64,
-    /// `good`, `used up`, `expired` or `revoked`
-    pub state: String,
-    pub expires_at: String,
-    pub created_by: String,
-    pub created_at: String,
-}
 
 /// A person comes to the new host within a day.
 const DEFAULT_LIFE: Duration = Duration::from_secs(86_400);
@@ -86,33 +27,32 @@ const MAX_LIFE: Duration = Duration::from_secs(366 * 86_400);
 /// A factory's worth.
 const MAX_USES: u64 = 1_000_000;
 
-impl TokenTerms {
-    pub fn expires_at(&self) -> Result<Timestamp, ApiError> {
-        let life = self.expires.as_deref().map(parse_duration).transpose();
-        let life = life.map_err(|error| ApiError::invalid("BadExpiry", format!("`expires`: {error}")))?;
-        let life = life.unwrap_or(DEFAULT_LIFE);
-        if life.is_zero() || life > MAX_LIFE {
-            return Err(ApiError::invalid("BadExpiry", "`expires` is more than nothing and at most 366 days"));
-        }
-        let millis = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
-        Ok(Timestamp(now().0.saturating_add(millis)))
+/// When a token that lives so long ends.
+pub fn expires_at(expires: Option<&str>) -> Result<Timestamp, ApiError> {
+    let life = expires.map(parse_duration).transpose();
+    let life = life.map_err(|error| ApiError::invalid("BadExpiry", format!("`expires`: {error}")))?;
+    let life = life.unwrap_or(DEFAULT_LIFE);
+    if life.is_zero() || life > MAX_LIFE {
+        return Err(ApiError::invalid("BadExpiry", "`expires` is more than nothing and at most 366 days"));
     }
+    let millis = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
+    Ok(Timestamp(now().0.saturating_add(millis)))
 }
 
 /// Make a join token.
-#[utoipa::path(post, path = "/join-tokens", tag = "clusters", request_body = JoinTokenBody,
-    responses((status = CREATED, body = JoinTokenMade)))]
+#[utoipa::path(post, path = "/join-tokens", tag = "clusters", request_body = JoinTokenRequest,
+    responses((status = CREATED, body = JoinTokenCreated)))]
 pub async fn create_join_token(
     State(state): State<ApiState>,
     caller: Caller,
-    body: Result<Json<JoinTokenBody>, JsonRejection>,
-) -> Result<(StatusCode, Json<JoinTokenMade>), ApiError> {
+    body: Result<Json<JoinTokenRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<JoinTokenCreated>), ApiError> {
     if let Ok(Json(body)) = &body {
         caller.asked.set("join-token.create", "", &body.environment);
     }
     caller.platform("making join tokens")?;
     let body = body?.0;
-    let expires_at = TokenTerms { expires: body.expires }.expires_at()?;
+    let expires_at = expires_at(body.expires.as_deref())?;
     let uses = body.uses.unwrap_or(1);
     if uses == 0 || uses > MAX_USES {
         return Err(ApiError::invalid("BadUses", format!("`uses` is between 1 and {MAX_USES}")));
@@ -138,18 +78,18 @@ pub async fn create_join_token(
     let made = state.services.create_join_token(&mut tx, wish).await?;
     tx.audit(&caller.did("join-token.create", &made.id, &body.environment, detail)).await?;
     tx.commit().await?;
-    let made = JoinTokenMade { id: made.id, token: made.text, expires_at: moment(expires_at.0) };
+    let made = JoinTokenCreated { id: made.id, token: made.text, expires_at: moment(expires_at.0) };
     Ok((StatusCode::CREATED, Json(made)))
 }
 
 /// Join tokens, newest first.
 #[utoipa::path(get, path = "/join-tokens", tag = "clusters", params(ListQuery),
-    responses((status = OK, body = Page<JoinTokenView>)))]
+    responses((status = OK, body = Page<JoinTokenSummary>)))]
 pub async fn join_tokens(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<ListQuery>, QueryRejection>,
-) -> Result<Listed<JoinTokenView>, ApiError> {
+) -> Result<Listed<JoinTokenSummary>, ApiError> {
     caller.not_application("the list of join tokens")?;
     let query = query?.0.paging();
     let limit = query.limit()?;
@@ -181,7 +121,7 @@ pub async fn revoke_join_token(
     Ok(StatusCode::NO_CONTENT)
 }
 
-fn view(seen: JoinTokenSeen) -> JoinTokenView {
+fn view(seen: JoinTokenSeen) -> JoinTokenSummary {
     let state = if seen.revoked_at.is_some() {
         "revoked"
     } else if seen.expires_at <= now() {
@@ -191,7 +131,7 @@ fn view(seen: JoinTokenSeen) -> JoinTokenView {
     } else {
         "good"
     };
-    JoinTokenView {
+    JoinTokenSummary {
         id: seen.id,
         environment: seen.environment,
         cluster_type: seen.cluster_type,
@@ -204,11 +144,5 @@ fn view(seen: JoinTokenSeen) -> JoinTokenView {
         expires_at: moment(seen.expires_at.0),
         created_by: seen.created_by,
         created_at: moment(seen.created_at.0),
-    }
-}
-
-impl std::fmt::Debug for JoinTokenMade {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("JoinTokenMade").field("id", &self.id).finish_non_exhaustive()
     }
 }

@@ -3,9 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use kedge_api::people::LoginLink;
 use kedge_model::wire::Timestamp;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::ApiState;
 use super::answer::ApiError;
@@ -14,29 +13,20 @@ use super::page::moment;
 use crate::store::now;
 use crate::store::sessions::{Secret, SessionKind};
 
-/// A link that works once.
-#[derive(Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LoginLinkMade {
-    /// On the hub's address.
-    pub path: String,
-    pub expires_at: String,
-}
-
 /// Long enough to walk to another machine, short enough to be forgotten in a log.
 const LIFE_MS: i64 = 10 * 60 * 1000;
 
 /// Make a link that logs a browser in as the caller, once, within ten minutes.
-#[utoipa::path(post, path = "/login-links", tag = "access", responses((status = CREATED, body = LoginLinkMade)))]
+#[utoipa::path(post, path = "/login-links", tag = "access", responses((status = CREATED, body = LoginLink)))]
 pub async fn create_login_link(
     State(state): State<ApiState>,
     caller: Caller,
-) -> Result<(StatusCode, Json<LoginLinkMade>), ApiError> {
+) -> Result<(StatusCode, Json<LoginLink>), ApiError> {
     let (secret, at) = (Secret::generate(), now());
     let until = Timestamp(at.0.saturating_add(LIFE_MS));
     let mut tx = state.store.write().await?;
     tx.insert_session(SessionKind::Link, &secret.hash(), &caller.token, until, at).await?;
     tx.commit().await?;
-    let made = LoginLinkMade { path: format!("/login/{}", secret.text()), expires_at: moment(until.0) };
+    let made = LoginLink { path: format!("/login/{}", secret.text()), expires_at: moment(until.0) };
     Ok((StatusCode::CREATED, Json(made)))
 }

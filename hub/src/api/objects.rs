@@ -6,27 +6,31 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, HeaderValue};
+use kedge_api::assignments::{AssignmentDetail, AssignmentSummary, DesiredAssignment, Provenance, ValueSummary};
+use kedge_api::cluster_types::ClusterTypeSummary;
+use kedge_api::deployment_targets::DeploymentTargetSummary;
+use kedge_api::environments::EnvironmentSummary;
+use kedge_api::findings::{Finding, FindingSummary};
+use kedge_api::page::{Page, Removed, Stored};
+use kedge_api::repositories::{EnvironmentRepository, FetchRequest, RepositorySummary};
+use kedge_api::workloads::WorkloadSummary;
 use kedge_model::Selector;
 use kedge_model::wire::Stream;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::fleet::Order;
 use super::names::{self, Mentioned};
-use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, Removed, moment};
-use super::rollouts::about::{self, AboutView, PinnedView};
-use super::running::{self, Asked, ConfigurationView, Git, RingRunning, Running};
-use super::services::{CountQuery, CountSeen};
-use super::states::{EntryView, entry_of};
+use super::page::{self, Listed, MAX_CHANGES, PageQuery, moment};
+use super::rollouts::about;
+use super::running::{self, Asked, Git, Running};
+use super::services::CountQuery;
+use super::states::entry_of;
 use crate::catalog::StoredValue;
-use crate::catalog::view::{
-    AssignmentDetail, AssignmentView, ClusterTypeView, DeploymentTargetView, EnvironmentView, FindingView, ProblemView,
-    RepositoryView, ValueView, WorkloadView,
-};
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::names::NameKind;
 use crate::store::catalog::{Filter, Kind, Known, Shown, Visible};
@@ -63,70 +67,8 @@ pub struct ObjectQuery {
     pub wait: Option<String>,
 }
 
-/// An object and when it last changed.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Item<T> {
-    #[serde(flatten)]
-    pub object: T,
-    pub updated_at: String,
-}
-
-/// A repository and the environment that reads it.
-#[derive(Debug, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RepositorySeen {
-    /// Stored beside it.
-    #[serde(default)]
-    pub environment: String,
-    #[serde(flatten)]
-    pub repository: RepositoryView,
-}
-
-/// An assignment with its provenance: why it is there, where each value comes from, and what became of it.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AssignmentWhole {
-    #[serde(flatten)]
-    pub assignment: AssignmentView,
-    pub provenance: AssignmentDetail,
-    /// What Git says, with where each value comes from. What runs is in `running` and `configurations`.
-    pub configuration: Vec<ValueView>,
-    /// What each ring should run.
-    pub desired: Vec<RingView>,
-    /// What runs in each ring, as clusters reported it.
-    pub running: Vec<RingRunning>,
-    /// The configurations that run or should, as they were delivered.
-    pub configurations: Vec<ConfigurationView>,
-    /// How many clusters are in which condition.
-    pub counts: Vec<CountSeen>,
-    /// The rollouts that move it, or last did.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rollouts: Vec<AboutView>,
-    /// Rings that a Pin holds on other content.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pinned: Vec<PinnedView>,
-    /// That Git doesn't describe it any more: a ring should still run it, or a cluster reports it. Its state is `removed`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub note: Option<String>,
-    pub updated_at: String,
-}
-
 /// The state of an assignment that Git doesn't describe any more.
 pub const REMOVED: &str = "removed";
-
-/// What a ring should run of an assignment.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RingView {
-    pub ring: String,
-    pub generation: u64,
-    /// One of `configurations`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub configuration: Option<String>,
-    #[serde(flatten)]
-    pub entry: EntryView,
-}
 
 type Q = Result<Query<ObjectQuery>, QueryRejection>;
 type P<T> = Result<Path<T>, PathRejection>;
@@ -206,23 +148,23 @@ impl ObjectQuery {
 
 /// Environments.
 #[utoipa::path(get, path = "/environments", tag = "objects", params(ObjectQuery),
-    responses((status = OK, body = Page<Item<EnvironmentView>>)))]
+    responses((status = OK, body = Page<Stored<EnvironmentSummary>>)))]
 pub async fn environments(
     State(state): State<ApiState>,
     caller: Caller,
     query: Q,
-) -> Result<Listed<Item<EnvironmentView>>, ApiError> {
+) -> Result<Listed<Stored<EnvironmentSummary>>, ApiError> {
     list(&state, &caller, &query?.0, Kind::Environment, |shown| Ok(Some(environment_of(shown, &caller)?))).await
 }
 
 /// One environment.
 #[utoipa::path(get, path = "/environments/{environment}", tag = "objects", params(("environment" = String, Path)),
-    responses((status = OK, body = Item<EnvironmentView>)))]
+    responses((status = OK, body = Stored<EnvironmentSummary>)))]
 pub async fn environment(
     State(state): State<ApiState>,
     caller: Caller,
     name: P<String>,
-) -> Result<Json<Item<EnvironmentView>>, ApiError> {
+) -> Result<Json<Stored<EnvironmentSummary>>, ApiError> {
     let name = name?.0;
     let known = row(&state, &caller, Kind::Environment, &name, &name).await?;
     Ok(Json(environment_of(&known.shown, &caller)?))
@@ -230,91 +172,91 @@ pub async fn environment(
 
 /// Cluster types.
 #[utoipa::path(get, path = "/cluster-types", tag = "objects", params(ObjectQuery),
-    responses((status = OK, body = Page<Item<ClusterTypeView>>)))]
+    responses((status = OK, body = Page<Stored<ClusterTypeSummary>>)))]
 pub async fn cluster_types(
     State(state): State<ApiState>,
     caller: Caller,
     query: Q,
-) -> Result<Listed<Item<ClusterTypeView>>, ApiError> {
+) -> Result<Listed<Stored<ClusterTypeSummary>>, ApiError> {
     list(&state, &caller, &query?.0, Kind::ClusterType, |shown| item(shown).map(Some)).await
 }
 
 /// One cluster type.
 #[utoipa::path(get, path = "/cluster-types/{environment}/{name}", tag = "objects",
-    params(("environment" = String, Path), ("name" = String, Path)), responses((status = OK, body = Item<ClusterTypeView>)))]
+    params(("environment" = String, Path), ("name" = String, Path)), responses((status = OK, body = Stored<ClusterTypeSummary>)))]
 pub async fn cluster_type(
     State(state): State<ApiState>,
     caller: Caller,
     path: P<(String, String)>,
-) -> Result<Json<Item<ClusterTypeView>>, ApiError> {
+) -> Result<Json<Stored<ClusterTypeSummary>>, ApiError> {
     one(&state, &caller, Kind::ClusterType, path).await
 }
 
 /// Workloads.
 #[utoipa::path(get, path = "/workloads", tag = "objects", params(ObjectQuery),
-    responses((status = OK, body = Page<Item<WorkloadView>>)))]
+    responses((status = OK, body = Page<Stored<WorkloadSummary>>)))]
 pub async fn workloads(
     State(state): State<ApiState>,
     caller: Caller,
     query: Q,
-) -> Result<Listed<Item<WorkloadView>>, ApiError> {
+) -> Result<Listed<Stored<WorkloadSummary>>, ApiError> {
     list(&state, &caller, &query?.0, Kind::Workload, |shown| item(shown).map(Some)).await
 }
 
 /// One workload.
 #[utoipa::path(get, path = "/workloads/{environment}/{name}", tag = "objects",
-    params(("environment" = String, Path), ("name" = String, Path)), responses((status = OK, body = Item<WorkloadView>)))]
+    params(("environment" = String, Path), ("name" = String, Path)), responses((status = OK, body = Stored<WorkloadSummary>)))]
 pub async fn workload(
     State(state): State<ApiState>,
     caller: Caller,
     path: P<(String, String)>,
-) -> Result<Json<Item<WorkloadView>>, ApiError> {
+) -> Result<Json<Stored<WorkloadSummary>>, ApiError> {
     one(&state, &caller, Kind::Workload, path).await
 }
 
 /// Deployment targets.
 #[utoipa::path(get, path = "/deployment-targets", tag = "objects", params(ObjectQuery),
-    responses((status = OK, body = Page<Item<DeploymentTargetView>>)))]
+    responses((status = OK, body = Page<Stored<DeploymentTargetSummary>>)))]
 pub async fn deployment_targets(
     State(state): State<ApiState>,
     caller: Caller,
     query: Q,
-) -> Result<Listed<Item<DeploymentTargetView>>, ApiError> {
+) -> Result<Listed<Stored<DeploymentTargetSummary>>, ApiError> {
     list(&state, &caller, &query?.0, Kind::DeploymentTarget, |shown| item(shown).map(Some)).await
 }
 
 /// One deployment target, by its full name.
 #[utoipa::path(get, path = "/deployment-targets/{environment}/{name}", tag = "objects",
     params(("environment" = String, Path), ("name" = String, Path)),
-    responses((status = OK, body = Item<DeploymentTargetView>)))]
+    responses((status = OK, body = Stored<DeploymentTargetSummary>)))]
 pub async fn deployment_target(
     State(state): State<ApiState>,
     caller: Caller,
     path: P<(String, String)>,
-) -> Result<Json<Item<DeploymentTargetView>>, ApiError> {
+) -> Result<Json<Stored<DeploymentTargetSummary>>, ApiError> {
     one(&state, &caller, Kind::DeploymentTarget, path).await
 }
 
 /// Assignments.
 #[utoipa::path(get, path = "/assignments", tag = "objects", params(ObjectQuery),
-    responses((status = OK, body = Page<Item<AssignmentView>>)))]
+    responses((status = OK, body = Page<Stored<AssignmentSummary>>)))]
 pub async fn assignments(
     State(state): State<ApiState>,
     caller: Caller,
     query: Q,
-) -> Result<Listed<Item<AssignmentView>>, ApiError> {
+) -> Result<Listed<Stored<AssignmentSummary>>, ApiError> {
     list(&state, &caller, &query?.0, Kind::Assignment, |shown| assignment_of(shown).map(Some)).await
 }
 
 /// One assignment with its provenance.
 #[utoipa::path(get, path = "/assignments/{environment}/{cluster_type}/{target}", tag = "objects",
     params(("environment" = String, Path), ("cluster_type" = String, Path), ("target" = String, Path)),
-    responses((status = OK, body = AssignmentWhole)))]
+    responses((status = OK, body = AssignmentDetail)))]
 pub async fn assignment(
     State(state): State<ApiState>,
     caller: Caller,
     path: P<(String, String, String)>,
-) -> Result<Json<AssignmentWhole>, ApiError> {
+) -> Result<Json<AssignmentDetail>, ApiError> {
     let (environment, cluster_type, target) = path?.0;
     let name = format!("{cluster_type}/{target}");
     let asked = Asked { environment: &environment, cluster_type: &cluster_type, target: &target };
@@ -324,7 +266,7 @@ pub async fn assignment(
             (assignment_of(&known.shown)?, git, provenance)
         }
         Err(error) => match left_over(&state, &caller, asked).await? {
-            Some(item) => (item, Git::default(), AssignmentDetail::default()),
+            Some(item) => (item, Git::default(), Provenance::default()),
             None => return Err(error),
         },
     };
@@ -349,7 +291,7 @@ pub async fn assignment(
         assignment: Some(target.clone()),
         ..CountQuery::default()
     };
-    Ok(Json(AssignmentWhole {
+    Ok(Json(AssignmentDetail {
         provenance,
         configuration: git.values.into_iter().map(|value| value.view(caller.sees_secrets())).collect(),
         desired,
@@ -370,7 +312,7 @@ async fn left_over(
     state: &ApiState,
     caller: &Caller,
     asked: Asked<'_>,
-) -> Result<Option<Item<AssignmentView>>, ApiError> {
+) -> Result<Option<Stored<AssignmentSummary>>, ApiError> {
     let Asked { environment, cluster_type, target } = asked;
     let desired = state.desired.streams(&state.store).await?;
     let mut here =
@@ -394,7 +336,7 @@ async fn left_over(
         return Ok(None);
     }
     let updated_at = of.as_ref().map_or_else(|| now().0, |known| known.shown.updated_at);
-    let object = AssignmentView {
+    let object = AssignmentSummary {
         environment: environment.to_owned(),
         name: format!("{cluster_type}/{target}"),
         cluster_type: cluster_type.to_owned(),
@@ -406,13 +348,12 @@ async fn left_over(
         state: REMOVED.to_owned(),
         quarantine: Vec::new(),
     };
-    Ok(Some(Item { object, updated_at: moment(updated_at) }))
+    Ok(Some(Stored { object, updated_at: moment(updated_at) }))
 }
 
-fn described(known: &Known) -> Result<(Git, AssignmentDetail), ApiError> {
+fn described(known: &Known) -> Result<(Git, Provenance), ApiError> {
     let values: Vec<StoredValue> = if known.values.is_empty() { Vec::new() } else { parse(&known.values)? };
-    let detail: AssignmentDetail =
-        if known.detail.is_empty() { AssignmentDetail::default() } else { parse(&known.detail)? };
+    let detail: Provenance = if known.detail.is_empty() { Provenance::default() } else { parse(&known.detail)? };
     Ok((Git { values, files: detail.files.clone() }, detail))
 }
 
@@ -422,7 +363,7 @@ pub(crate) async fn running_of(
     caller: &Caller,
     environment: &str,
     name: &str,
-) -> Result<(Running, Vec<ValueView>), ApiError> {
+) -> Result<(Running, Vec<ValueSummary>), ApiError> {
     let Some((cluster_type, target)) = name.split_once('/') else {
         return Ok((Running::default(), Vec::new()));
     };
@@ -437,12 +378,12 @@ pub(crate) async fn running_of(
 
 /// What is wrong with what Git describes, one by one; `/problems` tells everything that needs attention.
 #[utoipa::path(get, path = "/findings", tag = "objects", params(ObjectQuery),
-    responses((status = OK, body = Page<Item<ProblemView>>)))]
+    responses((status = OK, body = Page<Stored<FindingSummary>>)))]
 pub async fn findings(
     State(state): State<ApiState>,
     caller: Caller,
     query: Q,
-) -> Result<(HeaderMap, Listed<Item<ProblemView>>), ApiError> {
+) -> Result<(HeaderMap, Listed<Stored<FindingSummary>>), ApiError> {
     let query = query?.0;
     let listed = list(&state, &caller, &query, Kind::Problem, |shown| item(shown).map(Some)).await?;
     let mut headers = HeaderMap::new();
@@ -464,7 +405,7 @@ async fn unknown_code(state: &ApiState, caller: &Caller, selector: &Selector) ->
     let (all, _) = state.store.catalog_page(Kind::Problem, &caller.visible(), &filter).await?;
     let mut codes = BTreeSet::new();
     for shown in all {
-        codes.insert(parse::<ProblemView>(&shown.body)?.finding.code);
+        codes.insert(parse::<FindingSummary>(&shown.body)?.finding.code);
     }
     if codes.contains(wanted) {
         return Ok(None);
@@ -480,34 +421,27 @@ async fn unknown_code(state: &ApiState, caller: &Caller, selector: &Selector) ->
 
 /// Repositories, with the last good commits and why one can't be read.
 #[utoipa::path(get, path = "/repositories", tag = "objects", params(ObjectQuery),
-    responses((status = OK, body = Page<Item<RepositorySeen>>)))]
+    responses((status = OK, body = Page<Stored<EnvironmentRepository>>)))]
 pub async fn repositories(
     State(state): State<ApiState>,
     caller: Caller,
     query: Q,
-) -> Result<Listed<Item<RepositorySeen>>, ApiError> {
+) -> Result<Listed<Stored<EnvironmentRepository>>, ApiError> {
     list(&state, &caller, &query?.0, Kind::Repository, |shown| {
-        let mut found: Item<RepositorySeen> = item(shown)?;
+        let mut found: Stored<EnvironmentRepository> = item(shown)?;
         shown.environment.clone_into(&mut found.object.environment);
         Ok(is_own(&found.object.repository, &caller).then_some(found))
     })
     .await
 }
 
-/// Which repository.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct FetchWish {
-    pub url: String,
-}
-
 /// Fetch a repository now instead of at its next turn.
-#[utoipa::path(post, path = "/repositories/fetch", tag = "objects", request_body = FetchWish,
+#[utoipa::path(post, path = "/repositories/fetch", tag = "objects", request_body = FetchRequest,
     responses((status = ACCEPTED, description = "it is being fetched")))]
 pub async fn fetch_repository(
     State(state): State<ApiState>,
     caller: Caller,
-    wish: Result<Json<FetchWish>, axum::extract::rejection::JsonRejection>,
+    wish: Result<Json<FetchRequest>, axum::extract::rejection::JsonRejection>,
 ) -> Result<axum::http::StatusCode, ApiError> {
     let wish = wish?.0;
     if caller.only_looks() {
@@ -615,7 +549,7 @@ async fn one<T: DeserializeOwned>(
     caller: &Caller,
     kind: Kind,
     path: P<(String, String)>,
-) -> Result<Json<Item<T>>, ApiError> {
+) -> Result<Json<Stored<T>>, ApiError> {
     let (environment, name) = path?.0;
     Ok(Json(item(&row(state, caller, kind, &environment, &name).await?.shown)?))
 }
@@ -647,7 +581,7 @@ async fn row(state: &ApiState, caller: &Caller, kind: Kind, environment: &str, n
 }
 
 /// What the rings of a cluster type should run of an assignment.
-async fn rings(state: &ApiState, stream: &Stream, target: &str) -> Result<Vec<RingView>, ApiError> {
+async fn rings(state: &ApiState, stream: &Stream, target: &str) -> Result<Vec<DesiredAssignment>, ApiError> {
     let filter = crate::store::api::states::StateFilter {
         environment: Some(stream.environment.clone()),
         cluster_type: Some(stream.cluster_type.clone()),
@@ -658,44 +592,44 @@ async fn rings(state: &ApiState, stream: &Stream, target: &str) -> Result<Vec<Ri
     for seen in state.store.newest_states(&Visible::All, &filter).await? {
         if let Some(entry) = entry_of(&seen, target)? {
             let generation = u64::try_from(seen.generation).unwrap_or_default();
-            rings.push(RingView { ring: seen.stream.ring, generation, configuration: None, entry });
+            rings.push(DesiredAssignment { ring: seen.stream.ring, generation, configuration: None, entry });
         }
     }
     Ok(rings)
 }
 
-fn environment_of(shown: &Shown, caller: &Caller) -> Result<Item<EnvironmentView>, ApiError> {
-    let mut found: Item<EnvironmentView> = item(shown)?;
+fn environment_of(shown: &Shown, caller: &Caller) -> Result<Stored<EnvironmentSummary>, ApiError> {
+    let mut found: Stored<EnvironmentSummary> = item(shown)?;
     if caller.role == Role::Application {
         // What is the platform's, or other teams', isn't theirs to see.
-        found.object = EnvironmentView { name: found.object.name, ..EnvironmentView::default() };
+        found.object = EnvironmentSummary { name: found.object.name, ..EnvironmentSummary::default() };
     }
     Ok(found)
 }
 
-fn assignment_of(shown: &Shown) -> Result<Item<AssignmentView>, ApiError> {
-    let mut found: Item<AssignmentView> = item(shown)?;
+fn assignment_of(shown: &Shown) -> Result<Stored<AssignmentSummary>, ApiError> {
+    let mut found: Stored<AssignmentSummary> = item(shown)?;
     if !shown.note.is_empty() {
-        let reasons: Vec<FindingView> = parse(&shown.note)?;
+        let reasons: Vec<Finding> = parse(&shown.note)?;
         found.object.quarantine.extend(reasons);
         "quarantined".clone_into(&mut found.object.state);
     }
     Ok(found)
 }
 
-pub(super) fn is_own(repository: &RepositoryView, caller: &Caller) -> bool {
+pub(super) fn is_own(repository: &RepositorySummary, caller: &Caller) -> bool {
     owns(&caller.visible(), repository)
 }
 
-pub(super) fn owns(visible: &Visible, repository: &RepositoryView) -> bool {
+pub(super) fn owns(visible: &Visible, repository: &RepositorySummary) -> bool {
     match visible {
         Visible::All => true,
         Visible::Workspaces(own) => repository.workspaces.iter().any(|workspace| own.contains(workspace)),
     }
 }
 
-fn item<T: DeserializeOwned>(shown: &Shown) -> Result<Item<T>, ApiError> {
-    Ok(Item { object: parse(&shown.body)?, updated_at: moment(shown.updated_at) })
+fn item<T: DeserializeOwned>(shown: &Shown) -> Result<Stored<T>, ApiError> {
+    Ok(Stored { object: parse(&shown.body)?, updated_at: moment(shown.updated_at) })
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {

@@ -5,19 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
-use serde::Serialize;
-use utoipa::ToSchema;
+use kedge_api::assignments::AssignmentSummary;
+use kedge_api::counts::ConditionCounts;
+use kedge_api::drift::RunningPackages;
+use kedge_api::workloads::{
+    WorkloadAssignment, WorkloadDescription, WorkloadDetail, WorkloadEnvironment, WorkloadSummary,
+};
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::desired::Streams;
-use super::drift::{RingWanted, RunningView, contents, running_view, wanted_by_ring};
-use super::fleet::{ConditionCounts, chain};
+use super::drift::{contents, running_view, wanted_by_ring};
+use super::fleet::add_condition;
+use super::fleet::chain;
 use super::names;
 use super::objects::REMOVED;
-use super::rollouts::about::{self, AboutView};
-use crate::catalog::view::{AssignmentView, WorkloadView};
+use super::rollouts::about;
 use crate::status::tally::Word;
 use crate::store::StoreError;
 use crate::store::api::conditions::MemberFilter;
@@ -27,75 +31,18 @@ use crate::store::api::names::NameKind;
 use crate::store::catalog::{Filter, Kind, Visible};
 
 /// A workload in all environments.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkloadWhole {
-    pub name: String,
-    /// The teams that it belongs to; one, unless environments say otherwise.
-    pub workspaces: Vec<String>,
-    /// Along the promotion chain.
-    pub environments: Vec<WorkloadEnvironment>,
-}
-
-/// A workload in one environment.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkloadEnvironment {
-    pub name: String,
-    #[serde(flatten)]
-    pub workload: WorkloadDescribed,
-    pub conditions: ConditionCounts,
-    pub assignments: Vec<WorkloadAssignment>,
-    /// The rollouts that move it, or last did; at most one that has ended for each lane.
-    pub rollouts: Vec<AboutView>,
-}
-
-/// What Git says of it there.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkloadDescribed {
-    pub workspace: String,
-    pub labels: BTreeMap<String, String>,
-    /// Full names.
-    pub targets: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub registration: Option<String>,
-    pub origin: crate::catalog::view::PlaceView,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stale_since: Option<String>,
-}
-
-/// A target of it on a cluster type.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkloadAssignment {
-    /// `<cluster type>/<workload>-<target>`
-    pub name: String,
-    pub cluster_type: String,
-    /// Full name.
-    pub target: String,
-    /// `rendered`, `quarantined`, or `removed`: Git doesn't describe it any more, and it is still desired or reported
-    pub state: String,
-    /// What each ring should run.
-    pub desired: Vec<RingWanted>,
-    /// What runs, the most frequent first.
-    pub running: Vec<RunningView>,
-    pub conditions: ConditionCounts,
-}
-
-/// A workload in all environments.
 #[utoipa::path(get, path = "/workloads-overview/{name}", tag = "fleet", params(("name" = String, Path)),
-    responses((status = OK, body = WorkloadWhole)))]
+    responses((status = OK, body = WorkloadDetail)))]
 pub async fn workload_overview(
     State(state): State<ApiState>,
     caller: Caller,
     name: Result<Path<String>, PathRejection>,
-) -> Result<Json<WorkloadWhole>, ApiError> {
+) -> Result<Json<WorkloadDetail>, ApiError> {
     whole(&state, &caller, &name?.0).await.map(Json)
 }
 
 /// A workload in all environments, as the caller may see it.
-pub(crate) async fn whole(state: &ApiState, caller: &Caller, name: &str) -> Result<WorkloadWhole, ApiError> {
+pub(crate) async fn whole(state: &ApiState, caller: &Caller, name: &str) -> Result<WorkloadDetail, ApiError> {
     let visible = caller.visible();
     let policies = state.store.policies().await?;
     let order = policies.in_force().map(|policy| chain(policy)).unwrap_or_default();
@@ -108,21 +55,21 @@ pub(crate) async fn whole(state: &ApiState, caller: &Caller, name: &str) -> Resu
         let Some(known) = state.store.catalog_row(Kind::Workload, &visible, &environment, name).await? else {
             continue;
         };
-        let view: WorkloadView = serde_json::from_str(&known.shown.body).map_err(corrupt)?;
+        let view: WorkloadSummary = serde_json::from_str(&known.shown.body).map_err(corrupt)?;
         workspaces.insert(view.workspace.clone());
         environments.push(in_environment(state, &visible, &environment, view, &desired).await?);
     }
     if environments.is_empty() {
         return Err(names::absent(state, &visible, NameKind::Workload, name, None).await);
     }
-    Ok(WorkloadWhole { name: name.to_owned(), workspaces: workspaces.into_iter().collect(), environments })
+    Ok(WorkloadDetail { name: name.to_owned(), workspaces: workspaces.into_iter().collect(), environments })
 }
 
 async fn in_environment(
     state: &ApiState,
     visible: &Visible,
     environment: &str,
-    view: WorkloadView,
+    view: WorkloadSummary,
     desired: &Streams,
 ) -> Result<WorkloadEnvironment, ApiError> {
     let gone = state.store.gone_targets_of(&view.name, Some(environment)).await?;
@@ -153,7 +100,7 @@ async fn in_environment(
         conditions,
         assignments,
         rollouts: about::of_workload(state, environment, &view.name).await?,
-        workload: WorkloadDescribed {
+        workload: WorkloadDescription {
             workspace: view.workspace,
             labels: view.labels,
             targets: view.targets,
@@ -170,7 +117,7 @@ async fn assignments_of(
     visible: &Visible,
     environment: &str,
     targets: &[String],
-) -> Result<Vec<AssignmentView>, ApiError> {
+) -> Result<Vec<AssignmentSummary>, ApiError> {
     let asked =
         Filter { environment: Some(environment.to_owned()), limit: super::page::MAX_CHANGES, ..Filter::default() };
     let (types, _) = state.store.catalog_page(Kind::ClusterType, visible, &asked).await?;
@@ -181,7 +128,7 @@ async fn assignments_of(
     let names: Vec<String> = targets.iter().flat_map(pair).collect();
     let mut found = Vec::new();
     for shown in state.store.catalog_named(Kind::Assignment, visible, environment, &names).await? {
-        let mut view: AssignmentView = serde_json::from_str(&shown.body).map_err(corrupt)?;
+        let mut view: AssignmentSummary = serde_json::from_str(&shown.body).map_err(corrupt)?;
         if !shown.note.is_empty() {
             "quarantined".clone_into(&mut view.state);
         }
@@ -193,11 +140,11 @@ async fn assignments_of(
 
 /// Those of targets that Git doesn't describe any more, where a ring should still run them or a cluster reports them.
 fn left_over(
-    view: &WorkloadView,
+    view: &WorkloadSummary,
     gone: &BTreeSet<String>,
     sums: &[RunningSum],
     desired: &Streams,
-) -> Vec<AssignmentView> {
+) -> Vec<AssignmentSummary> {
     let mut found: BTreeSet<(&str, &str)> = BTreeSet::new();
     for (stream, wanted) in desired.iter().filter(|(stream, _)| stream.environment == view.environment) {
         let here = gone.iter().filter(|target| wanted.entries.contains_key(*target));
@@ -205,7 +152,7 @@ fn left_over(
     }
     let reported = sums.iter().filter(|sum| gone.contains(&sum.assignment));
     found.extend(reported.map(|sum| (sum.stream.cluster_type.as_str(), sum.assignment.as_str())));
-    let assignment = |(cluster_type, target): (&str, &str)| AssignmentView {
+    let assignment = |(cluster_type, target): (&str, &str)| AssignmentSummary {
         environment: view.environment.clone(),
         name: format!("{cluster_type}/{target}"),
         cluster_type: cluster_type.to_owned(),
@@ -221,7 +168,7 @@ fn left_over(
 }
 
 fn of_type(
-    view: AssignmentView,
+    view: AssignmentSummary,
     sums: &[RunningSum],
     contents: &BTreeMap<String, Content>,
     desired: &Streams,
@@ -237,13 +184,13 @@ fn of_type(
     let mut running: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
     let of = |sum: &&RunningSum| sum.stream.cluster_type == view.cluster_type && sum.assignment == view.target;
     for sum in sums.iter().filter(of) {
-        conditions.add(sum.condition, sum.count);
+        add_condition(&mut conditions, sum.condition, sum.count);
         let counts = running.entry(&sum.running).or_default();
         counts.0 += sum.count;
         counts.1 += if sum.condition == Word::Unknown { sum.count } else { 0 };
         rings.insert(sum.stream.ring.clone());
     }
-    let mut running: Vec<RunningView> =
+    let mut running: Vec<RunningPackages> =
         running.into_iter().map(|(packages, counts)| running_view(packages, counts, contents)).collect();
     running.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.packages.cmp(&other.packages)));
     WorkloadAssignment {

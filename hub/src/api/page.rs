@@ -8,40 +8,16 @@ use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
+use kedge_api::page::Page;
 use kedge_model::Selector;
 use kedge_model::quantity::parse_duration;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::ticks;
-
-/// A page of a list. With `next`, ask again with `cursor` set to it.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Page<T> {
-    pub items: Vec<T>,
-    /// What went since `after`; only in answers to a watch.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub removed: Vec<Removed>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-}
-
-impl<T> Default for Page<T> {
-    fn default() -> Page<T> {
-        Page { items: Vec::new(), removed: Vec::new(), next: None }
-    }
-}
-
-/// Something that is no longer there.
-#[derive(Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Removed {
-    pub environment: String,
-    pub name: String,
-}
 
 /// A page, and the number of the newest change that it shows (header `kedge-tick`): what to ask `after`.
 #[derive(Debug)]

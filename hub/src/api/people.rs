@@ -4,55 +4,17 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use kedge_api::page::Page;
+use kedge_api::people::{NewPersonRequest, PersonSummary, SetPersonRequest};
 use kedge_model::name::check_person_name;
-use serde::{Deserialize, Serialize};
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::page::{self, ListQuery, Listed, Page, moment};
+use super::page::{self, ListQuery, Listed, moment};
 use crate::store::now;
 use crate::store::people::{PersonRow, Shared};
-
-/// Somebody new.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct NewPersonRequest {
-    /// As the audit log and approvals show it; nobody else has it.
-    pub name: String,
-    /// The addresses under which this person writes commits: who approves mustn't have written the change.
-    #[serde(default)]
-    pub emails: Vec<String>,
-}
-
-/// What changes; what isn't written stays.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SetPersonRequest {
-    #[serde(default)]
-    pub name: Option<String>,
-    /// All of them.
-    #[serde(default)]
-    pub emails: Option<Vec<String>>,
-}
-
-/// A person whom tokens belong to.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PersonView {
-    /// Never changes.
-    pub id: String,
-    pub name: String,
-    pub emails: Vec<String>,
-    pub created_at: String,
-    /// The id of who added this person; left out: on the hub's host.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub created_by: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub removed_at: Option<String>,
-}
 
 /// A name that fits in a line of the log.
 const MAX_NAME: usize = 100;
@@ -63,12 +25,12 @@ const MAX_FORMER: usize = 100;
 
 /// Add a person.
 #[utoipa::path(post, path = "/people", tag = "access", request_body = NewPersonRequest,
-    responses((status = CREATED, body = PersonView, description = "the new person")))]
+    responses((status = CREATED, body = PersonSummary, description = "the new person")))]
 pub async fn add_person(
     State(state): State<ApiState>,
     caller: Caller,
     body: Result<Json<NewPersonRequest>, JsonRejection>,
-) -> Result<(StatusCode, Json<PersonView>), ApiError> {
+) -> Result<(StatusCode, Json<PersonSummary>), ApiError> {
     caller.administrator("adding people")?;
     let NewPersonRequest { name, emails } = body?.0;
     let person = PersonRow::new(name.trim(), &emails, &caller.person);
@@ -88,12 +50,12 @@ pub async fn add_person(
 
 /// People.
 #[utoipa::path(get, path = "/people", tag = "access", params(ListQuery),
-    responses((status = OK, body = Page<PersonView>, description = "a page of people")))]
+    responses((status = OK, body = Page<PersonSummary>, description = "a page of people")))]
 pub async fn people(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<ListQuery>, QueryRejection>,
-) -> Result<Listed<PersonView>, ApiError> {
+) -> Result<Listed<PersonSummary>, ApiError> {
     caller.sees_people("the list of people")?;
     let query = query?.0.paging();
     let limit = query.limit()?;
@@ -107,14 +69,14 @@ pub async fn people(
 }
 
 /// Change a person's name or addresses.
-#[utoipa::path(post, path = "/people/{person}", tag = "access", params(("person" = String, Path)),
-    request_body = SetPersonRequest, responses((status = OK, body = PersonView, description = "as it is now")))]
+#[utoipa::path(patch, path = "/people/{person}", tag = "access", params(("person" = String, Path)),
+    request_body = SetPersonRequest, responses((status = OK, body = PersonSummary, description = "as it is now")))]
 pub async fn set_person(
     State(state): State<ApiState>,
     caller: Caller,
     person: Result<Path<String>, PathRejection>,
     body: Result<Json<SetPersonRequest>, JsonRejection>,
-) -> Result<Json<PersonView>, ApiError> {
+) -> Result<Json<PersonSummary>, ApiError> {
     caller.administrator("changing people")?;
     let id = named(&state, &person?.0).await?.id;
     let SetPersonRequest { name, emails } = body?.0;
@@ -209,8 +171,8 @@ fn refuse(shared: Shared) -> ApiError {
     }
 }
 
-fn view(person: PersonRow) -> PersonView {
-    PersonView {
+fn view(person: PersonRow) -> PersonSummary {
+    PersonSummary {
         id: person.id,
         name: person.name,
         emails: person.emails,

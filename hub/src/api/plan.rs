@@ -1,51 +1,30 @@
 //! What a change of the control plane would do in an environment, asked of the hub: its own inputs, its own memory, its clusters.
 
-use std::collections::BTreeMap;
-
 use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
-use serde::Deserialize;
-use utoipa::ToSchema;
+use kedge_api::plans::{PlanDetail, PlanRequest};
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::names;
 use crate::platform::preview::Part;
-use crate::preview::view::PlanView;
 use crate::preview::{Audience, MAX_TEXT, Wish};
 use crate::store::api::names::NameKind;
 use crate::store::catalog::Kind;
 use crate::store::tokens::Role;
 
-/// What is to be planned: a revision, files, or both.
-#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PlanWish {
-    pub environment: String,
-    /// A branch, a tag or a commit of the control plane, of main or of the environment's branch.
-    #[serde(default)]
-    pub revision: Option<String>,
-    /// `main` or `environment`: what the revision is of, and where the files belong. Default: what its history and the
-    /// files' paths say; the answer names it.
-    #[serde(default)]
-    pub of: Option<String>,
-    /// Text by path, over the revision or what is in force; null takes a file away. For the platform team.
-    #[serde(default)]
-    pub pasted: BTreeMap<String, Option<String>>,
-}
-
 /// A megabyte of text, escaped as JSON at its worst, and the names.
 pub const MAX_BODY: usize = 2 * MAX_TEXT;
 
 /// Plan a change: which assignments, values and clusters it would reach. Nothing is written.
-#[utoipa::path(post, path = "/plan", tag = "compare", request_body = PlanWish, responses((status = OK, body = PlanView)))]
+#[utoipa::path(post, path = "/plan", tag = "compare", request_body = PlanRequest, responses((status = OK, body = PlanDetail)))]
 pub async fn plan(
     State(state): State<ApiState>,
     caller: Caller,
-    wish: Result<Json<PlanWish>, JsonRejection>,
-) -> Result<Json<PlanView>, ApiError> {
+    wish: Result<Json<PlanRequest>, JsonRejection>,
+) -> Result<Json<PlanDetail>, ApiError> {
     let wish = wish?.0;
     let part = match wish.of.as_deref() {
         None => None,

@@ -13,8 +13,9 @@ mod warnings;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use kedge_api::problems::{ProblemExample, ProblemKind, ProblemList, ProblemSeverity, ProblemSummary};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
@@ -22,110 +23,9 @@ use super::caller::Caller;
 use super::conditions::{self, ConditionsQuery};
 use super::names;
 use super::page::{self, PageQuery, moment};
-use crate::catalog::view::PlaceView;
 use crate::store::now;
 pub(crate) use inputs::REPOSITORY_FAILING;
 pub use known::KnownProblems;
-
-/// What needs somebody.
-#[derive(Clone, Debug, Default, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ProblemsView {
-    /// How many there are, with these filters. None: nobody is needed.
-    pub total: u64,
-    pub errors: u64,
-    pub warnings: u64,
-    /// Those that wait for a person's decision.
-    pub waiting: u64,
-    /// By kind, then along the promotion chain.
-    pub items: Vec<ProblemSummary>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub next: Option<String>,
-    /// RFC 3339
-    pub at: String,
-}
-
-/// Something that needs somebody: one cause, with what it does and the way out.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ProblemSummary {
-    /// Stable as long as the problem is the same.
-    pub id: String,
-    pub kind: ProblemKind,
-    pub severity: ProblemSeverity,
-    /// A stable word for programs, such as `RolloutStopped`.
-    pub code: String,
-    /// Empty: it concerns the hub as a whole.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub environments: Vec<String>,
-    /// How many clusters, assignments or findings it is about.
-    pub count: u64,
-    pub message: String,
-    /// What it brings with it; those are no problems of their own.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub brings: Vec<String>,
-    /// The way out, as a sentence.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    /// The command that shows more or is the way out.
-    pub command: String,
-    /// The page of the hub that shows more.
-    pub link: String,
-    /// RFC 3339: since when; of several, the first.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-    /// A few of those that it is about.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub examples: Vec<ProblemExample>,
-}
-
-/// One of those that a problem is about.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ProblemExample {
-    /// Of a finding.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub assignment: Option<String>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub origin: Option<PlaceView>,
-}
-
-/// Where the cause is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum ProblemKind {
-    /// Somebody's decision is all that is missing.
-    Approvals,
-    Rollouts,
-    Clusters,
-    /// Rendered, and can't be packed or published.
-    Delivery,
-    /// Described in Git, and can't be rendered.
-    Schedule,
-    /// Repositories that can't be read.
-    Git,
-    #[default]
-    Hub,
-}
-
-/// How bad it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum ProblemSeverity {
-    #[default]
-    Error,
-    /// It waits for a person's decision.
-    Waiting,
-    Warning,
-}
 
 /// Which problems.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -150,21 +50,21 @@ const CLUSTERS: usize = 3;
 
 /// Everything that needs attention.
 #[utoipa::path(get, path = "/problems", tag = "fleet", params(ProblemsQuery),
-    responses((status = OK, description = "what needs somebody", body = ProblemsView)))]
+    responses((status = OK, description = "what needs somebody", body = ProblemList)))]
 pub async fn problems(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<ProblemsQuery>, QueryRejection>,
-) -> Result<Json<ProblemsView>, ApiError> {
+) -> Result<Json<ProblemList>, ApiError> {
     list(&state, &caller, &query?.0).await.map(Json)
 }
 
 /// A page of them.
-pub(crate) async fn list(state: &ApiState, caller: &Caller, query: &ProblemsQuery) -> Result<ProblemsView, ApiError> {
+pub(crate) async fn list(state: &ApiState, caller: &Caller, query: &ProblemsQuery) -> Result<ProblemList, ApiError> {
     let paging = PageQuery { limit: query.limit, cursor: query.cursor.clone(), ..PageQuery::default() };
     let (limit, from) = (paging.limit()?, paging.from::<String>()?);
-    let kind = query.kind.as_deref().map(ProblemKind::named).transpose()?;
-    let severity = query.state.as_deref().map(ProblemSeverity::named).transpose()?;
+    let kind = query.kind.as_deref().map(kind_named).transpose()?;
+    let severity = query.state.as_deref().map(severity_named).transpose()?;
     names::environment(state, caller, query.environment.as_deref()).await?;
     let all = state.problems.fresh(state, caller).await?;
     let wanted = |one: &&ProblemSummary| {
@@ -183,7 +83,7 @@ pub(crate) async fn list(state: &ApiState, caller: &Caller, query: &ProblemsQuer
     let more = begin + items.len() < chosen.len();
     let next = items.last().filter(|_| more).and_then(|last| page::cursor(&last.id));
     name_clusters(state, caller, &mut items).await?;
-    Ok(ProblemsView {
+    Ok(ProblemList {
         total: chosen.len() as u64,
         errors: of(ProblemSeverity::Error),
         warnings: of(ProblemSeverity::Warning),
@@ -192,53 +92,6 @@ pub(crate) async fn list(state: &ApiState, caller: &Caller, query: &ProblemsQuer
         next,
         at: moment(now().0),
     })
-}
-
-impl ProblemKind {
-    pub const ALL: [ProblemKind; 7] = [
-        ProblemKind::Approvals,
-        ProblemKind::Rollouts,
-        ProblemKind::Clusters,
-        ProblemKind::Delivery,
-        ProblemKind::Schedule,
-        ProblemKind::Git,
-        ProblemKind::Hub,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ProblemKind::Approvals => "approvals",
-            ProblemKind::Rollouts => "rollouts",
-            ProblemKind::Clusters => "clusters",
-            ProblemKind::Delivery => "delivery",
-            ProblemKind::Schedule => "schedule",
-            ProblemKind::Git => "git",
-            ProblemKind::Hub => "hub",
-        }
-    }
-
-    fn named(text: &str) -> Result<ProblemKind, ApiError> {
-        let found = ProblemKind::ALL.into_iter().find(|kind| kind.as_str() == text);
-        found.ok_or_else(|| names::no_such("kind of problem", text, ProblemKind::ALL.map(ProblemKind::as_str)))
-    }
-}
-
-impl ProblemSeverity {
-    pub const ALL: [ProblemSeverity; 3] = [ProblemSeverity::Error, ProblemSeverity::Waiting, ProblemSeverity::Warning];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            ProblemSeverity::Error => "error",
-            ProblemSeverity::Waiting => "waiting",
-            ProblemSeverity::Warning => "warning",
-        }
-    }
-
-    fn named(text: &str) -> Result<ProblemSeverity, ApiError> {
-        let found = ProblemSeverity::ALL.into_iter().find(|severity| severity.as_str() == text);
-        let words = ProblemSeverity::ALL.map(ProblemSeverity::as_str);
-        found.ok_or_else(|| names::no_such("state of a problem", text, words))
-    }
 }
 
 /// On whom, and why, for those that are shown first.
@@ -279,4 +132,15 @@ fn told(reason: Option<String>, message: Option<String>) -> String {
         (Some(reason), Some(message)) => format!("{reason}: {message}"),
         (reason, message) => reason.or(message).unwrap_or_default(),
     }
+}
+
+fn kind_named(text: &str) -> Result<ProblemKind, ApiError> {
+    let found = ProblemKind::ALL.into_iter().find(|kind| kind.as_str() == text);
+    found.ok_or_else(|| names::no_such("kind of problem", text, ProblemKind::ALL.map(ProblemKind::as_str)))
+}
+
+fn severity_named(text: &str) -> Result<ProblemSeverity, ApiError> {
+    let found = ProblemSeverity::ALL.into_iter().find(|severity| severity.as_str() == text);
+    let words = ProblemSeverity::ALL.map(ProblemSeverity::as_str);
+    found.ok_or_else(|| names::no_such("state of a problem", text, words))
 }

@@ -1,4 +1,4 @@
-//! Promotions: which commit of `main` is where, what waits for what, and what people say about it and about a looser policy.
+//! PromotionList: which commit of `main` is where, what waits for what, and what people say about it and about a looser policy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,12 +8,14 @@ use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use kedge_api::promotions::{
+    ApproveRequest, EnvironmentPromotion, PromoteRequest, PromotionList, PromotionPolicySummary, PromotionSummary,
+    RefusedCommit,
+};
 use kedge_model::kinds::{Offline, Promoter};
 use kedge_rollout::approval::approvals_given;
 use kedge_rollout::{Chain, Promotion, PromotionPhase, Say, Word, hear_promotion};
-use serde::{Deserialize, Serialize};
 use serde_json::json;
-use utoipa::ToSchema;
 
 use super::ApiState;
 use super::answer::ApiError;
@@ -21,162 +23,31 @@ use super::caller::Caller;
 use super::fleet::chain;
 use super::page::moment;
 use super::rollouts::say::check_reason;
-use super::rollouts::view::WordView;
+use super::rollouts::view;
 use crate::promotion::policy::quorum;
 use crate::store::promotion::words::About;
 use crate::store::promotion::{Policies, PolicyRow, PromotionRow};
-
-/// The policy in force, and where each of its environments is.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Promotions {
-    /// None: no policy, no automatic promotion.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub policy: Option<PolicyView>,
-    /// A looser one that waits for an approval.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub waiting: Option<PolicyView>,
-    /// Why the newest can't be read; the one before stays.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub broken: Option<PolicyView>,
-    /// Along the promotion chain.
-    pub items: Vec<EnvironmentPromotion>,
-}
-
-/// A version of the PromotionPolicy.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PolicyView {
-    /// `kedge` or `external`
-    pub promoter: String,
-    pub environments: Vec<String>,
-    /// Of `main`.
-    pub commit: String,
-    pub subject: String,
-    pub author: String,
-    /// In which ways it is looser, or what is wrong with it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub reasons: Vec<String>,
-    /// Who agreed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub words: Vec<WordView>,
-    /// Of one that waits for several people, or that somebody approved: `1 of 2 approvals given (anna)`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub approvals: Option<String>,
-    pub since: String,
-}
-
-/// Where an environment is.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EnvironmentPromotion {
-    pub environment: String,
-    /// Those that must have passed before it.
-    pub after: Vec<String>,
-    pub rings: Vec<String>,
-    /// Whether clusters that are away leave a rollout complete.
-    pub offline_leaves_complete: bool,
-    /// The commit of `main` that was let in last.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub current: Option<String>,
-    /// The one that the environment is read at: its branch has named it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub in_force: Option<String>,
-    /// Why the branch doesn't name the current one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub trouble: Option<String>,
-    /// The branch names a commit that wasn't let in.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refused: Option<RefusedView>,
-    /// The newest first.
-    pub promotions: Vec<PromotionView>,
-}
-
-/// Who named which commit, and why it isn't followed.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RefusedView {
-    pub commit: String,
-    pub by: String,
-    pub at: String,
-    pub why: String,
-}
-
-/// One commit of `main` in an environment.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PromotionView {
-    pub commit: String,
-    pub subject: String,
-    pub author: String,
-    /// `Waiting`, `Entered`, `Passed`, `Failed`, `Reopened`, `Superseded`, `Adopted`
-    pub state: String,
-    // Of one that passed: what didn't count against it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub why: String,
-    pub created_at: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub entered_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub passed_at: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rollout: Option<u64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub waits_for: Vec<String>,
-    /// Commits that it took over.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub skipped: Vec<String>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub words: Vec<WordView>,
-    /// Failures that came after it had passed.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub late_failed: u64,
-}
-
-/// Let a commit in.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct PromoteBody {
-    /// Of `main`; default: the one that waits.
-    #[serde(default)]
-    pub commit: Option<String>,
-    /// Although the environments before it haven't passed; stays in the evidence for ever.
-    #[serde(default, rename = "override")]
-    pub overrides: bool,
-    #[serde(default)]
-    pub reason: String,
-}
-
-/// Agree.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ApproveBody {
-    #[serde(default)]
-    pub commit: Option<String>,
-    #[serde(default)]
-    pub reason: String,
-}
 
 /// The leader takes a word within a second; one that is just elected takes a little longer.
 const TAKEN_WITHIN: Duration = Duration::from_secs(8);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// The policy in force and where each environment is.
-#[utoipa::path(get, path = "/promotions", tag = "promotions", responses((status = OK, body = Promotions)))]
-pub async fn promotions(State(state): State<ApiState>, caller: Caller) -> Result<Json<Promotions>, ApiError> {
+#[utoipa::path(get, path = "/promotions", tag = "promotions", responses((status = OK, body = PromotionList)))]
+pub async fn promotions(State(state): State<ApiState>, caller: Caller) -> Result<Json<PromotionList>, ApiError> {
     caller.not_application("the promotion of the platform")?;
     let policies = state.store.policies().await?;
     let rows = state.store.promotions().await?;
     let policy = policies.in_force();
     let names = policy.map(|policy| chain(policy)).unwrap_or_default();
     let items = names.iter().map(|name| environment_view(&policies, name, rows.get(name))).collect();
-    Ok(Json(Promotions {
+    Ok(Json(PromotionList {
         items,
         policy: policies.force.as_ref().filter(|row| row.policy.is_some()).map(policy_view),
         waiting: policies
             .waiting
             .as_ref()
-            .map(|row| PolicyView { approvals: policy_approvals(&policies), ..policy_view(row) }),
+            .map(|row| PromotionPolicySummary { approvals: policy_approvals(&policies), ..policy_view(row) }),
         broken: policies.broken.as_ref().map(policy_view),
     }))
 }
@@ -193,59 +64,84 @@ pub async fn promotion(
     Ok(Json(one(&state, &environment?.0).await?))
 }
 
-/// Let a commit of `main` into an environment: one that waits for its window, or with `override` one that hasn't passed before.
-#[utoipa::path(post, path = "/promotions/{environment}", tag = "promotions", params(("environment" = String, Path)),
-    request_body = PromoteBody, responses((status = OK, body = EnvironmentPromotion), (status = ACCEPTED,
-        body = EnvironmentPromotion, description = "it is written, and no hub leads just now to take it")))]
-pub async fn promote(
+/// Let the commit of `main` that waits for its window, or the one that is named, into an environment now.
+#[utoipa::path(post, path = "/promotions/{environment}/start", tag = "promotions",
+    params(("environment" = String, Path)), request_body = PromoteRequest,
+    responses((status = OK, body = EnvironmentPromotion), (status = ACCEPTED, body = EnvironmentPromotion,
+        description = "it is written, and no hub leads just now to do it")))]
+pub async fn start_promotion(
     State(state): State<ApiState>,
     caller: Caller,
     environment: Result<Path<String>, PathRejection>,
-    body: Result<Json<PromoteBody>, JsonRejection>,
+    body: Result<Json<PromoteRequest>, JsonRejection>,
 ) -> Result<(StatusCode, Json<EnvironmentPromotion>), ApiError> {
+    promote(&state, &caller, environment, body, Say::Now).await
+}
+
+/// Let a commit of `main` into an environment although the environments before it haven't passed; needs a reason.
+#[utoipa::path(post, path = "/promotions/{environment}/override", tag = "promotions",
+    params(("environment" = String, Path)), request_body = PromoteRequest,
+    responses((status = OK, body = EnvironmentPromotion), (status = ACCEPTED, body = EnvironmentPromotion,
+        description = "it is written, and no hub leads just now to do it")))]
+pub async fn override_promotion(
+    State(state): State<ApiState>,
+    caller: Caller,
+    environment: Result<Path<String>, PathRejection>,
+    body: Result<Json<PromoteRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<EnvironmentPromotion>), ApiError> {
+    promote(&state, &caller, environment, body, Say::Override { ring: None }).await
+}
+
+async fn promote(
+    state: &ApiState,
+    caller: &Caller,
+    environment: Result<Path<String>, PathRejection>,
+    body: Result<Json<PromoteRequest>, JsonRejection>,
+    say: Say,
+) -> Result<(StatusCode, Json<EnvironmentPromotion>), ApiError> {
+    let overrides = matches!(say, Say::Override { .. });
     if let (Ok(Path(environment)), Ok(Json(body))) = (&environment, &body) {
-        let action = if body.overrides { "promotion.override" } else { "promotion.promote" };
+        let action = if overrides { "promotion.override" } else { "promotion.promote" };
         caller.asked.set(action, body.commit.as_deref().unwrap_or_default(), environment);
     }
     caller.platform("promoting")?;
-    let PromoteBody { commit, overrides, reason } = body?.0;
+    let PromoteRequest { commit, reason } = body?.0;
     if overrides && reason.trim().is_empty() {
         return Err(ApiError::invalid("ReasonNeeded", "an override needs a written reason: it stays in the evidence"));
     }
-    let say = if overrides { Say::Override { ring: None } } else { Say::Now };
-    speak(&state, &caller, environment?.0, commit, say, reason).await
+    speak(state, caller, environment?.0, commit, say, reason).await
 }
 
 /// Agree to a promotion that waits for people.
 #[utoipa::path(post, path = "/promotions/{environment}/approve", tag = "promotions",
-    params(("environment" = String, Path)), request_body = ApproveBody,
+    params(("environment" = String, Path)), request_body = ApproveRequest,
     responses((status = OK, body = EnvironmentPromotion), (status = ACCEPTED, body = EnvironmentPromotion,
         description = "it is written, and no hub leads just now to take it")))]
 pub async fn approve_promotion(
     State(state): State<ApiState>,
     caller: Caller,
     environment: Result<Path<String>, PathRejection>,
-    body: Result<Json<ApproveBody>, JsonRejection>,
+    body: Result<Json<ApproveRequest>, JsonRejection>,
 ) -> Result<(StatusCode, Json<EnvironmentPromotion>), ApiError> {
     if let (Ok(Path(environment)), Ok(Json(body))) = (&environment, &body) {
         caller.asked.set("promotion.approve", body.commit.as_deref().unwrap_or_default(), environment);
     }
     caller.platform("approving promotions")?;
-    let ApproveBody { commit, reason } = body?.0;
+    let ApproveRequest { commit, reason } = body?.0;
     speak(&state, &caller, environment?.0, commit, Say::Approve { ring: None }, reason).await
 }
 
 /// Agree to a policy that is looser than the one in force.
-#[utoipa::path(post, path = "/policy/approve", tag = "promotions", request_body = ApproveBody,
-    responses((status = OK, body = Promotions), (status = ACCEPTED, body = Promotions,
+#[utoipa::path(post, path = "/policy/approve", tag = "promotions", request_body = ApproveRequest,
+    responses((status = OK, body = PromotionList), (status = ACCEPTED, body = PromotionList,
         description = "it is written, and no hub leads just now to take it")))]
 pub async fn approve_policy(
     State(state): State<ApiState>,
     caller: Caller,
-    body: Result<Json<ApproveBody>, JsonRejection>,
-) -> Result<(StatusCode, Json<Promotions>), ApiError> {
+    body: Result<Json<ApproveRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<PromotionList>), ApiError> {
     caller.platform("approving a policy")?;
-    let ApproveBody { reason, .. } = body?.0;
+    let ApproveRequest { reason, .. } = body?.0;
     check_reason(&reason)?;
     let Some(waiting) = state.store.policies().await?.waiting else {
         return Err(ApiError::conflict("NothingWaits", "no policy waits for an approval"));
@@ -378,7 +274,7 @@ fn environment_view(policies: &Policies, environment: &str, row: Option<&Promoti
         current: standing.current,
         in_force: row.and_then(|row| row.in_force.clone()),
         trouble: row.and_then(|row| row.trouble.clone()),
-        refused: standing.refused.map(|named| RefusedView {
+        refused: standing.refused.map(|named| RefusedCommit {
             commit: named.commit,
             by: named.by,
             at: moment(named.at.0),
@@ -388,14 +284,14 @@ fn environment_view(policies: &Policies, environment: &str, row: Option<&Promoti
     }
 }
 
-fn promotion_view(promotion: &Promotion) -> PromotionView {
+fn promotion_view(promotion: &Promotion) -> PromotionSummary {
     let why = match &promotion.phase {
         PromotionPhase::Failed { why } | PromotionPhase::Reopened { why } => why.clone(),
         PromotionPhase::Superseded { by } => format!("superseded by {by}"),
         PromotionPhase::Passed => promotion.remark.clone().unwrap_or_default(),
         _ => String::new(),
     };
-    PromotionView {
+    PromotionSummary {
         commit: promotion.commit.clone(),
         subject: promotion.subject.clone(),
         author: promotion.author.clone(),
@@ -407,7 +303,7 @@ fn promotion_view(promotion: &Promotion) -> PromotionView {
         rollout: promotion.rollout.map(|id| id.0),
         waits_for: promotion.waits_for.clone(),
         skipped: promotion.skipped.clone(),
-        words: promotion.words.iter().map(WordView::of).collect(),
+        actions: promotion.words.iter().map(view::action_entry).collect(),
         late_failed: promotion.late_failed,
     }
 }
@@ -424,9 +320,9 @@ pub(super) fn phase_word(phase: &PromotionPhase) -> &'static str {
     }
 }
 
-fn policy_view(row: &PolicyRow) -> PolicyView {
+fn policy_view(row: &PolicyRow) -> PromotionPolicySummary {
     let policy = row.policy.as_ref();
-    PolicyView {
+    PromotionPolicySummary {
         promoter: match policy.map(|policy| policy.promoter).unwrap_or_default() {
             Promoter::Kedge => "kedge".to_owned(),
             Promoter::External => "external".to_owned(),
@@ -436,7 +332,7 @@ fn policy_view(row: &PolicyRow) -> PolicyView {
         subject: row.subject.clone(),
         author: row.author.clone(),
         reasons: row.reasons.clone(),
-        words: row.words.iter().map(WordView::of).collect(),
+        actions: row.words.iter().map(view::action_entry).collect(),
         approvals: None,
         since: moment(row.since.0),
     }
@@ -451,8 +347,4 @@ pub(super) fn policy_approvals(policies: &Policies) -> Option<String> {
         .filter(|(person, _)| !person.is_empty())
         .collect();
     (needed > 1 || !people.is_empty()).then(|| approvals_given(people.len(), needed, people.values().copied()))
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

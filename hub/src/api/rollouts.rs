@@ -2,6 +2,7 @@
 //! the answer waits that long.
 
 pub mod about;
+pub(crate) mod actions;
 pub mod say;
 pub mod selection;
 pub mod start;
@@ -14,6 +15,8 @@ use std::collections::BTreeSet;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
+use kedge_api::page::Page;
+use kedge_api::rollouts::{RolloutDetail, RolloutSummary};
 use kedge_model::command::Command;
 use kedge_rollout::{Item, RolloutId};
 use serde::Deserialize;
@@ -24,11 +27,10 @@ use super::answer::ApiError;
 use super::caller::Caller;
 use super::history;
 use super::names::{self, Mentioned};
-use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery};
+use super::page::{self, Listed, MAX_CHANGES, PageQuery};
 use crate::store::api::rollouts::HeldCluster;
 use crate::store::catalog::Visible;
 use crate::store::rollout::{RolloutFilter, StoredItem, StoredRollout};
-use view::{RolloutView, RolloutWhole};
 
 /// Which rollouts.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -65,12 +67,12 @@ const STATES: [&str; 7] = ["Active", "Paused", "Stopped", "Complete", "RolledBac
 
 /// Rollouts, the newest first.
 #[utoipa::path(get, path = "/rollouts", tag = "rollouts", params(RolloutsQuery),
-    responses((status = OK, body = Page<RolloutView>)))]
+    responses((status = OK, body = Page<RolloutSummary>)))]
 pub async fn rollouts(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<RolloutsQuery>, QueryRejection>,
-) -> Result<Listed<RolloutView>, ApiError> {
+) -> Result<Listed<RolloutSummary>, ApiError> {
     let query = query?.0;
     names::word("rollout state", query.state.as_deref(), &STATES)?;
     let paging =
@@ -119,13 +121,13 @@ async fn check_workload(state: &ApiState, caller: &Caller, workload: Option<&str
 
 /// One rollout with what moves, where it is in each ring, and what people said.
 #[utoipa::path(get, path = "/rollouts/{id}", tag = "rollouts", params(("id" = u64, Path)),
-    responses((status = OK, body = RolloutWhole)))]
+    responses((status = OK, body = RolloutDetail)))]
 pub async fn rollout(
     State(state): State<ApiState>,
     caller: Caller,
     id: Result<Path<u64>, PathRejection>,
-) -> Result<Json<RolloutWhole>, ApiError> {
-    whole(&state, &caller, RolloutId(id?.0)).await.map(Json)
+) -> Result<Json<RolloutDetail>, ApiError> {
+    find(&state, &caller, RolloutId(id?.0)).await.map(|found| Json(found.detail))
 }
 
 impl RolloutsQuery {
@@ -145,8 +147,16 @@ impl RolloutsQuery {
     }
 }
 
+/// A rollout with what can be done about it.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub detail: RolloutDetail,
+    /// Workloads that a person can start again.
+    pub startable: BTreeSet<String>,
+}
+
 /// A rollout that the caller may see.
-pub(crate) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> Result<RolloutWhole, ApiError> {
+pub(crate) async fn find(state: &ApiState, caller: &Caller, id: RolloutId) -> Result<Found, ApiError> {
     let missing = || ApiError::not_found(format!("rollout {id}")).hint("`kedge rollout list` shows them");
     let stored = state.store.rollout(id).await?.ok_or_else(missing)?;
     let all = state.store.rollout_items(id).await?;
@@ -161,13 +171,12 @@ pub(crate) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> R
     let held = state.store.running_rollout(id).await?;
     let before = |item: &Item| held.as_ref().and_then(|held| held.version_before(item));
     let blocked = state.store.rollouts_blocked(&stored.rollout.environment).await?;
-    let again = ways::blocked(&stored, &items, &blocked);
-    let mut whole = RolloutWhole::of(&stored, items, before, behind.filter(|waiting| waiting.behind == id));
-    whole.rollout.settle(&blocked.iter().map(|row| row.rollout).collect());
-    whole.ways_out = ways::out(&stored, &whole.rollout, &again, caller);
-    whole.again = again;
+    let startable = ways::blocked(&stored, &items, &blocked);
+    let mut whole = view::detail(&stored, items, before, behind.filter(|waiting| waiting.behind == id));
+    view::settle(&mut whole.rollout, &blocked.iter().map(|row| row.rollout).collect());
+    whole.suggestions = ways::out(&stored, &whole.rollout, &startable, caller);
     if partial {
-        whole.rollout.narrow();
+        view::narrow(&mut whole.rollout);
     }
     let holds = state.store.held_clusters(&stored.rollout.environment).await?;
     for ring in whole.rollout.rings.iter_mut().filter(|ring| matches!(ring.state.as_str(), "rolling" | "stopped")) {
@@ -181,7 +190,7 @@ pub(crate) async fn whole(state: &ApiState, caller: &Caller, id: RolloutId) -> R
         let told = held_note(&stored.rollout.environment, holds.iter().filter(moved));
         ring.waits_for.extend(told);
     }
-    Ok(whole)
+    Ok(Found { detail: whole, startable })
 }
 
 /// Why some don't get what they should: `1 held (kedge get clusters -e prod)`.
@@ -195,7 +204,7 @@ pub(super) async fn seen(
     state: &ApiState,
     caller: &Caller,
     found: Vec<StoredRollout>,
-) -> Result<Vec<RolloutView>, ApiError> {
+) -> Result<Vec<RolloutSummary>, ApiError> {
     let mut views = Vec::with_capacity(found.len());
     let blocked = state.store.blocked_rollouts().await?;
     for stored in found {
@@ -203,10 +212,10 @@ pub(super) async fn seen(
         let of = all.len();
         let items = own(state, &caller.visible(), &stored, all).await?;
         if !items.is_empty() || caller.visible() == Visible::All {
-            let mut view = RolloutView::of(&stored, items.len());
-            view.settle(&blocked);
+            let mut view = view::summary(&stored, items.len());
+            view::settle(&mut view, &blocked);
             if items.len() < of {
-                view.narrow();
+                view::narrow(&mut view);
             }
             views.push(view);
         }

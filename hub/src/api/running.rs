@@ -5,16 +5,15 @@ mod configuration;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_api::assignments::{RunningAssignment, RunningConfiguration};
 use kedge_model::wire::{Digest, Stream};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::desired::{Streams, WantedEntry};
 use super::drift::contents;
-use super::fleet::ConditionCounts;
+use super::fleet::add_condition;
 use super::page::moment;
 use super::rollouts::selection;
 use crate::catalog::StoredValue;
@@ -24,50 +23,15 @@ use crate::store::api::conditions::MemberFilter;
 use crate::store::api::contents::Content;
 use crate::store::api::drift::RunningSum;
 use crate::store::catalog::Visible;
-pub use configuration::ConfigurationView;
 pub(crate) use configuration::Git;
-
-/// So many clusters of a ring run the same of an assignment.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RingRunning {
-    pub ring: String,
-    /// As clusters report them; empty: nothing runs.
-    pub packages: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Of the workload's source.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// Of the environment's GitOps branch.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub platform_commit: Option<String>,
-    /// One of `configurations`; absent: nothing runs, or the hub never delivered it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub configuration: Option<String>,
-    /// Whether the ring should run it, and nothing of it was changed there.
-    pub as_desired: bool,
-    pub count: u64,
-    /// Somebody changed it on these clusters: what is delivered is known, and the values there aren't.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub drifted: bool,
-    /// Names of some of the clusters where it was changed.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub drifted_on: Vec<String>,
-    #[serde(flatten)]
-    pub conditions: ConditionCounts,
-    /// RFC 3339: since when the cluster of this ring that is offline the longest is. What runs there is what it last reported.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub offline_since: Option<String>,
-}
 
 /// What runs of an assignment.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Running {
     /// By ring, the most frequent first.
-    pub rings: Vec<RingRunning>,
+    pub rings: Vec<RunningAssignment>,
     /// What each ring should run is among them too.
-    pub configurations: Vec<ConfigurationView>,
+    pub configurations: Vec<RunningConfiguration>,
     /// The configuration that each ring was given.
     pub delivered: BTreeMap<String, String>,
 }
@@ -131,7 +95,7 @@ pub(crate) async fn of(state: &ApiState, caller: &Caller, asked: Asked<'_>, git:
         delivered.insert(ring.clone(), place.id());
         places.insert(place, entry.platform_commit.clone());
     }
-    let mut rings: Vec<RingRunning> = Vec::new();
+    let mut rings: Vec<RunningAssignment> = Vec::new();
     for mut group in groups.into_values() {
         let entry = wanted.get(&group.ring);
         let wanted = entry.map_or("", |entry| entry.packages.as_str());
@@ -162,12 +126,12 @@ pub(crate) async fn of(state: &ApiState, caller: &Caller, asked: Asked<'_>, git:
 }
 
 /// By ring, packages, and whether somebody changed what runs: those are a group of their own.
-fn grouped(sums: Vec<RunningSum>, drifts: Vec<RunningSum>) -> BTreeMap<(String, String, bool), RingRunning> {
+fn grouped(sums: Vec<RunningSum>, drifts: Vec<RunningSum>) -> BTreeMap<(String, String, bool), RunningAssignment> {
     let mut left: BTreeMap<(String, String, &str), u64> = BTreeMap::new();
     for sum in &drifts {
         *left.entry((sum.stream.ring.clone(), sum.running.clone(), sum.condition.as_str())).or_default() += sum.count;
     }
-    let mut groups: BTreeMap<(String, String, bool), RingRunning> = BTreeMap::new();
+    let mut groups: BTreeMap<(String, String, bool), RunningAssignment> = BTreeMap::new();
     for RunningSum { stream, running, condition, count, .. } in sums {
         // Counts and reports are read one after the other: never more than there are.
         let of = left.get_mut(&(stream.ring.clone(), running.clone(), condition.as_str()));
@@ -179,14 +143,14 @@ fn grouped(sums: Vec<RunningSum>, drifts: Vec<RunningSum>) -> BTreeMap<(String, 
         for (drifted, count) in [(false, count - drifted), (true, drifted)] {
             if count > 0 {
                 let key = (stream.ring.clone(), running.clone(), drifted);
-                let group = groups.entry(key).or_insert_with(|| RingRunning {
+                let group = groups.entry(key).or_insert_with(|| RunningAssignment {
                     ring: stream.ring.clone(),
                     packages: running.clone(),
                     drifted,
-                    ..RingRunning::default()
+                    ..RunningAssignment::default()
                 });
                 group.count += count;
-                group.conditions.add(condition, count);
+                add_condition(&mut group.conditions, condition, count);
             }
         }
     }
@@ -210,7 +174,7 @@ fn place(entry: &WantedEntry, ring: &str) -> Place {
 
 /// What a group's packages are, and where their configuration is.
 fn known(
-    group: &RingRunning,
+    group: &RunningAssignment,
     entry: Option<&&WantedEntry>,
     contents: &BTreeMap<String, Content>,
 ) -> Option<(Content, Option<Place>)> {
@@ -233,7 +197,7 @@ async fn read(
     asked: Asked<'_>,
     git: &Git,
     places: BTreeMap<Place, Option<String>>,
-) -> Result<Vec<ConfigurationView>, ApiError> {
+) -> Result<Vec<RunningConfiguration>, ApiError> {
     let packages: BTreeSet<Digest> = places
         .keys()
         .filter_map(|place| match place {

@@ -6,32 +6,18 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use kedge_api::findings::FindingSummary;
+use kedge_api::search::SearchResult;
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::fleet::Order;
-use crate::catalog::view::ProblemView;
 use crate::store::api::search::{ClusterFound, NameFound, RolloutFound};
 use crate::store::catalog::{Kind, Visible};
 use crate::web::links;
-
-/// Something that was found.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct FoundView {
-    /// `cluster`, `workload`, `deployment-target`, `assignment`, `cluster-type`, `environment`, `commit`, `rollout`, `problem`
-    pub kind: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub environment: Option<String>,
-    pub name: String,
-    /// A few words that tell it from its namesakes.
-    pub detail: String,
-    /// The page that shows it.
-    pub link: String,
-}
 
 /// What to look for.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -51,17 +37,21 @@ const MAX_LIMIT: usize = 100;
 const MAX_TEXT: usize = 253;
 
 /// Search over everything.
-#[utoipa::path(get, path = "/search", tag = "fleet", params(SearchQuery), responses((status = OK, body = [FoundView])))]
+#[utoipa::path(get, path = "/search", tag = "fleet", params(SearchQuery), responses((status = OK, body = [SearchResult])))]
 pub async fn search(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<SearchQuery>, QueryRejection>,
-) -> Result<Json<Vec<FoundView>>, ApiError> {
+) -> Result<Json<Vec<SearchResult>>, ApiError> {
     find(&state, &caller, &query?.0).await.map(Json)
 }
 
 /// What the caller may see of what fits.
-pub(crate) async fn find(state: &ApiState, caller: &Caller, query: &SearchQuery) -> Result<Vec<FoundView>, ApiError> {
+pub(crate) async fn find(
+    state: &ApiState,
+    caller: &Caller,
+    query: &SearchQuery,
+) -> Result<Vec<SearchResult>, ApiError> {
     let limit = match query.limit {
         None => DEFAULT_LIMIT,
         Some(limit) if (1..=MAX_LIMIT).contains(&limit) => limit,
@@ -87,7 +77,7 @@ pub(crate) async fn find(state: &ApiState, caller: &Caller, query: &SearchQuery)
     let problems = store.find_problems(&visible, text, limit).await?;
     found.extend(problems.into_iter().filter_map(|found| problem(found, text)));
     for same in found.chunk_by_mut(|one, other| (&one.kind, &one.name) == (&other.kind, &other.name)) {
-        same.sort_by_cached_key(|one: &FoundView| order.place(one.environment.as_deref().unwrap_or_default()));
+        same.sort_by_cached_key(|one: &SearchResult| order.place(one.environment.as_deref().unwrap_or_default()));
     }
     // The sort is stable: kinds stay in the order above.
     found.sort_by_key(|found| rank(&found.name, text));
@@ -108,7 +98,7 @@ fn rank(name: &str, text: &str) -> u8 {
 }
 
 /// A workload is one thing in every environment; the others belong to theirs.
-fn objects(kind: Kind, found: Vec<NameFound>, order: &Order) -> Vec<FoundView> {
+fn objects(kind: Kind, found: Vec<NameFound>, order: &Order) -> Vec<SearchResult> {
     let mut views = Vec::new();
     let mut workloads: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     for NameFound { environment, name, parent, workspace, state, .. } in found {
@@ -126,9 +116,9 @@ fn objects(kind: Kind, found: Vec<NameFound>, order: &Order) -> Vec<FoundView> {
             }
         };
         let environment = (kind != Kind::Environment).then_some(environment);
-        views.push(FoundView { kind: kind.as_str().to_owned(), environment, name, detail, link });
+        views.push(SearchResult { kind: kind.as_str().to_owned(), environment, name, detail, link });
     }
-    views.extend(workloads.into_iter().map(|(name, (workspace, environments))| FoundView {
+    views.extend(workloads.into_iter().map(|(name, (workspace, environments))| SearchResult {
         kind: Kind::Workload.as_str().to_owned(),
         environment: None,
         detail: format!("workload of {workspace} in {}", order.listed(environments)),
@@ -138,13 +128,13 @@ fn objects(kind: Kind, found: Vec<NameFound>, order: &Order) -> Vec<FoundView> {
     views
 }
 
-fn cluster(found: ClusterFound) -> FoundView {
+fn cluster(found: ClusterFound) -> SearchResult {
     let state = match (found.state.as_str(), found.silent) {
         ("active", true) => ", Unknown".to_owned(),
         ("active", false) => String::new(),
         (state, _) => format!(", {state}"),
     };
-    FoundView {
+    SearchResult {
         kind: "cluster".to_owned(),
         detail: format!("{} in {}{state}", found.cluster_type, found.environment),
         environment: Some(found.environment),
@@ -154,7 +144,7 @@ fn cluster(found: ClusterFound) -> FoundView {
 }
 
 /// Commits of main that environments know.
-async fn promoted(state: &ApiState, text: &str, order: &Order) -> Result<Vec<FoundView>, ApiError> {
+async fn promoted(state: &ApiState, text: &str, order: &Order) -> Result<Vec<SearchResult>, ApiError> {
     let (digits, words) = (text.to_ascii_lowercase(), text.to_lowercase());
     let mut commits: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     for (environment, row) in state.store.promotions().await? {
@@ -166,7 +156,7 @@ async fn promoted(state: &ApiState, text: &str, order: &Order) -> Result<Vec<Fou
             }
         }
     }
-    let view = |(commit, (subject, environments)): (String, (String, Vec<String>))| FoundView {
+    let view = |(commit, (subject, environments)): (String, (String, Vec<String>))| SearchResult {
         kind: "commit".to_owned(),
         environment: None,
         detail: format!("{subject} ({})", order.listed(environments)),
@@ -176,7 +166,7 @@ async fn promoted(state: &ApiState, text: &str, order: &Order) -> Result<Vec<Fou
     Ok(commits.into_iter().map(view).collect())
 }
 
-fn rollout(found: RolloutFound, text: &str) -> Option<FoundView> {
+fn rollout(found: RolloutFound, text: &str) -> Option<SearchResult> {
     let stored: kedge_rollout::Rollout = serde_json::from_str(&found.body).ok()?;
     let text = text.to_lowercase();
     let said = |words: &str| words.to_lowercase().contains(&text);
@@ -187,7 +177,7 @@ fn rollout(found: RolloutFound, text: &str) -> Option<FoundView> {
         // A commit of an application's source that it moves to.
         || (text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let id = u64::try_from(found.id).ok()?;
-    fits.then(|| FoundView {
+    fits.then(|| SearchResult {
         kind: "rollout".to_owned(),
         detail: format!("{}, {} in {}", stored.cause.subject, found.state, found.environment),
         environment: Some(found.environment),
@@ -197,13 +187,13 @@ fn rollout(found: RolloutFound, text: &str) -> Option<FoundView> {
 }
 
 /// The row says it somewhere; a person looks for what is told, not for how it is stored.
-fn problem(found: NameFound, text: &str) -> Option<FoundView> {
-    let view: ProblemView = serde_json::from_str(&found.body).ok()?;
+fn problem(found: NameFound, text: &str) -> Option<SearchResult> {
+    let view: FindingSummary = serde_json::from_str(&found.body).ok()?;
     let text = text.to_lowercase();
     let file = view.finding.origin.as_ref().map(|origin| origin.file.as_str()).unwrap_or_default();
     let told =
         [view.finding.message.as_str(), &view.finding.code, view.assignment.as_deref().unwrap_or_default(), file];
-    told.iter().any(|words| words.to_lowercase().contains(&text)).then(|| FoundView {
+    told.iter().any(|words| words.to_lowercase().contains(&text)).then(|| SearchResult {
         kind: "problem".to_owned(),
         name: view.finding.code.clone(),
         detail: view.finding.message.clone(),

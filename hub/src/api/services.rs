@@ -5,18 +5,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use async_trait::async_trait;
 use axum::http::HeaderMap;
 use bytes::Bytes;
+use kedge_api::clusters::WarningSummary;
+use kedge_api::conditions::AssignmentCondition;
+use kedge_api::counts::CountSummary;
+use kedge_api::holds::HoldSummary;
+use kedge_api::operations::WrittenFile;
+use kedge_api::plans::PlanDetail;
 use kedge_model::Labels;
 use kedge_model::wire::{ClusterId, Digest, Envelope, HoldEntry, Timestamp};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::answer::ApiError;
 use super::caller::Caller;
-use super::rollouts::start::WrittenView;
 use crate::airgap::{Export, Import, Order};
 use crate::compare::rendered::Rendered;
 use crate::pack::Delivered;
-use crate::preview::view::PlanView;
 use crate::preview::{Audience, Wish};
 use crate::store::Tx;
 
@@ -96,87 +98,12 @@ pub struct CountQuery {
     pub packages: Option<String>,
 }
 
-/// How many clusters are in one condition with one pair of packages.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CountSeen {
-    pub cluster_type: String,
-    pub ring: String,
-    pub assignment: String,
-    /// The packages that run there.
-    pub packages: String,
-    /// `Converged`, `Converging`, `Failed` or `Unknown`
-    pub condition: String,
-    pub count: u64,
-}
-
-/// What is true of an assignment on a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ConditionSeen {
-    pub assignment: String,
-    pub condition: String,
-    /// The condition before the cluster went offline.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_known: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message: Option<String>,
-    /// What should run and what does, as digests.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub desired: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub running: Option<String>,
-    /// RFC 3339
-    pub since: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub observed_at: Option<String>,
-    /// The version of what runs.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// What differs from what was applied.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub drift: Option<String>,
-}
-
-/// A hold of somebody on a cluster.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HoldSeen {
-    pub assignment: String,
-    /// The person at the hub, the user on the spot, or `USER@HOST` at another cluster of the site.
-    pub by: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub reason: String,
-    /// RFC 3339
-    pub since: String,
-    /// `hub`, `cluster`, or `peer`: another cluster of the site
-    pub writer: String,
-    /// Whether the cluster has told that it obeys.
-    pub obeyed: bool,
-}
-
-/// Something that a cluster warns of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WarningSeen {
-    pub code: String,
-    /// `Warning` or `Error`
-    pub severity: String,
-    pub message: String,
-    /// The way out, as a sentence.
-    pub hint: String,
-    /// RFC 3339
-    pub since: String,
-}
-
 /// What a cluster last said, and what people said about it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ReportedStatus {
-    pub conditions: Vec<ConditionSeen>,
-    pub holds: Vec<HoldSeen>,
-    pub warnings: Vec<WarningSeen>,
+    pub conditions: Vec<AssignmentCondition>,
+    pub holds: Vec<HoldSummary>,
+    pub warnings: Vec<WarningSummary>,
 }
 
 /// Every write is done in the transaction that also holds the audit's entry.
@@ -226,7 +153,7 @@ pub trait Services: Send + Sync + 'static {
     /// After a change of a cluster is committed: those who hold its poll hear of it at once.
     async fn cluster_changed(&self, cluster: &ClusterId);
 
-    async fn counts(&self, query: &CountQuery) -> Result<Vec<CountSeen>, ApiError>;
+    async fn counts(&self, query: &CountQuery) -> Result<Vec<CountSummary>, ApiError>;
     async fn reported_status(&self, cluster: &ClusterId) -> Result<ReportedStatus, ApiError>;
 
     /// A person says that this many removals are meant.
@@ -242,7 +169,7 @@ pub trait Services: Send + Sync + 'static {
         file: &str,
         text: &str,
         message: &str,
-    ) -> Result<WrittenView, ApiError>;
+    ) -> Result<WrittenFile, ApiError>;
 
     /// The configuration that was published for assignments (`<cluster type>/<target>`) in a commit of a GitOps branch; none
     /// when that commit can't be had.
@@ -261,7 +188,7 @@ pub trait Services: Send + Sync + 'static {
     async fn delivered(&self, packages: &BTreeSet<Digest>) -> Result<BTreeMap<Digest, Delivered>, ApiError>;
 
     /// What a change would do. Reads, and writes nothing.
-    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError>;
+    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanDetail, ApiError>;
 
     /// Fetches a repository at once.
     fn fetch(&self, url: &str);

@@ -7,83 +7,21 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use kedge_api::desired_states::{DesiredEntry, DesiredStateSummary, PackageSummary, StateSource};
+use kedge_api::page::Page;
 use kedge_model::wire::{DesiredState, Entry, Envelope, Mode, Stream};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::fleet::Order;
 use super::names::{self, Mentioned};
-use super::page::{self, Listed, MAX_CHANGES, Page, PageQuery, moment};
+use super::page::{self, Listed, MAX_CHANGES, PageQuery, moment};
 use crate::store::StoreError;
 use crate::store::api::states::{StateFilter, StateSeen};
 use crate::store::catalog::Visible;
-
-/// A generation of a stream.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StateView {
-    pub environment: String,
-    pub cluster_type: String,
-    pub ring: String,
-    pub generation: u64,
-    /// Digest of what it says: equal for generations with the same content.
-    pub content: String,
-    pub created_at: String,
-    /// How many assignments the last confirmed set has.
-    pub confirmed: u64,
-    /// Its keys' ids.
-    pub signed_by: Vec<String>,
-    /// Where it was published.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<SourceView>,
-    pub entries: Vec<EntryView>,
-    /// Assignments that go.
-    pub removed: Vec<String>,
-    /// Assignments that are no longer managed and stay.
-    pub unmanaged: Vec<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct SourceView {
-    pub repo: String,
-    pub branch: String,
-    pub path: String,
-    pub commit: String,
-}
-
-/// What a cluster should run of an assignment.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct EntryView {
-    pub assignment: String,
-    /// `apply` or `observe`
-    pub mode: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub platform: Option<PackageView>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workload: Option<PackageView>,
-    /// The commit that another reconciler should have reached.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expected_commit: Option<String>,
-    /// How often people asked for a restart.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub restart: u64,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PackageView {
-    pub digest: String,
-    pub size: u64,
-    pub repo: String,
-    pub commit: String,
-}
 
 /// Which streams.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -114,12 +52,12 @@ pub struct GenerationQuery {
 
 /// The newest desired state of each stream, along the promotion chain.
 #[utoipa::path(get, path = "/desired-states", tag = "states", params(StateQuery),
-    responses((status = OK, body = Page<StateView>)))]
+    responses((status = OK, body = Page<DesiredStateSummary>)))]
 pub async fn desired_states(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<StateQuery>, QueryRejection>,
-) -> Result<Listed<StateView>, ApiError> {
+) -> Result<Listed<DesiredStateSummary>, ApiError> {
     let query = query?.0;
     let paging = PageQuery { limit: query.limit, cursor: query.cursor, after: query.after, wait: query.wait };
     let limit = paging.limit()?;
@@ -182,13 +120,13 @@ async fn along_the_chain(state: &ApiState, caller: &Caller, filter: &StateFilter
 /// The desired state of one stream.
 #[utoipa::path(get, path = "/desired-states/{environment}/{cluster_type}/{ring}", tag = "states",
     params(("environment" = String, Path), ("cluster_type" = String, Path), ("ring" = String, Path), GenerationQuery),
-    responses((status = OK, body = StateView)))]
+    responses((status = OK, body = DesiredStateSummary)))]
 pub async fn desired_state(
     State(state): State<ApiState>,
     caller: Caller,
     path: Result<Path<(String, String, String)>, PathRejection>,
     query: Result<Query<GenerationQuery>, QueryRejection>,
-) -> Result<Json<StateView>, ApiError> {
+) -> Result<Json<DesiredStateSummary>, ApiError> {
     let seen = find(&state, &caller, path?.0, query?.0.generation).await?;
     let view = views(&state, &caller, vec![seen]).await?.pop();
     view.map(Json).ok_or_else(|| ApiError::not_found("such desired state"))
@@ -243,7 +181,7 @@ async fn find(
 }
 
 /// An application team sees its own entries.
-async fn views(state: &ApiState, caller: &Caller, seen: Vec<StateSeen>) -> Result<Vec<StateView>, ApiError> {
+async fn views(state: &ApiState, caller: &Caller, seen: Vec<StateSeen>) -> Result<Vec<DesiredStateSummary>, ApiError> {
     let mut views = Vec::with_capacity(seen.len());
     for one in seen {
         let mut view = view(&one)?;
@@ -262,9 +200,9 @@ async fn views(state: &ApiState, caller: &Caller, seen: Vec<StateSeen>) -> Resul
     Ok(views)
 }
 
-fn view(seen: &StateSeen) -> Result<StateView, ApiError> {
+fn view(seen: &StateSeen) -> Result<DesiredStateSummary, ApiError> {
     let (envelope, state) = open(seen)?;
-    Ok(StateView {
+    Ok(DesiredStateSummary {
         environment: seen.stream.environment.clone(),
         cluster_type: seen.stream.cluster_type.clone(),
         ring: seen.stream.ring.clone(),
@@ -273,7 +211,7 @@ fn view(seen: &StateSeen) -> Result<StateView, ApiError> {
         created_at: moment(seen.created_at),
         confirmed: state.confirmed,
         signed_by: envelope.signatures.iter().map(|signature| signature.keyid.to_string()).collect(),
-        source: state.source.map(|source| SourceView {
+        source: state.source.map(|source| StateSource {
             repo: source.repo,
             branch: source.branch,
             path: source.path,
@@ -293,7 +231,7 @@ pub(crate) async fn generations(state: &ApiState, environment: &str) -> Result<V
 }
 
 /// The entry of one assignment.
-pub fn entry_of(seen: &StateSeen, target: &str) -> Result<Option<EntryView>, ApiError> {
+pub fn entry_of(seen: &StateSeen, target: &str) -> Result<Option<DesiredEntry>, ApiError> {
     let (_, state) = open(seen)?;
     Ok(state.entries.iter().find(|entry| entry.assignment == target).map(entry_view))
 }
@@ -306,8 +244,8 @@ fn open(seen: &StateSeen) -> Result<(Envelope, DesiredState), ApiError> {
     Ok((envelope, state))
 }
 
-fn entry_view(entry: &Entry) -> EntryView {
-    let package = |package: &kedge_model::wire::PackageRef| PackageView {
+fn entry_view(entry: &Entry) -> DesiredEntry {
+    let package = |package: &kedge_model::wire::PackageRef| PackageSummary {
         digest: package.digest.to_string(),
         size: package.size,
         repo: package.repo.clone(),
@@ -315,7 +253,7 @@ fn entry_view(entry: &Entry) -> EntryView {
     };
     let assignment = entry.assignment.clone();
     match &entry.mode {
-        Mode::Apply(packages) => EntryView {
+        Mode::Apply(packages) => DesiredEntry {
             assignment,
             mode: "apply".to_owned(),
             version: packages.version.clone(),
@@ -324,7 +262,7 @@ fn entry_view(entry: &Entry) -> EntryView {
             expected_commit: None,
             restart: entry.restart,
         },
-        Mode::Observe(observation) => EntryView {
+        Mode::Observe(observation) => DesiredEntry {
             assignment,
             mode: "observe".to_owned(),
             version: None,
@@ -334,8 +272,4 @@ fn entry_view(entry: &Entry) -> EntryView {
             restart: entry.restart,
         },
     }
-}
-
-fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

@@ -4,53 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use kedge_api::counts::ConditionCounts;
+use kedge_api::page::Page;
+use kedge_api::workloads::{VersionCount, WorkloadOverview, WorkloadPlace, WorkloadSummary};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::drift::contents;
-use super::fleet::{ConditionCounts, chain};
-use super::page::{self, Listed, Page, PageQuery};
-use crate::catalog::view::WorkloadView;
+use super::fleet::add_condition;
+use super::fleet::chain;
+use super::page::{self, Listed, PageQuery};
 use crate::store::StoreError;
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::drift::RunningSum;
 use crate::store::api::workloads::WorkloadFilter;
-
-/// A workload in all environments, in brief.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkloadBrief {
-    pub name: String,
-    /// The teams that it belongs to; one, unless environments say otherwise.
-    pub workspaces: Vec<String>,
-    /// Along the promotion chain.
-    pub environments: Vec<WorkloadPlace>,
-}
-
-/// A workload in one environment, in brief.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WorkloadPlace {
-    pub name: String,
-    /// Full names.
-    pub targets: Vec<String>,
-    pub conditions: ConditionCounts,
-    /// What runs, the most frequent first.
-    pub versions: Vec<VersionCount>,
-}
-
-/// So many run this version.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct VersionCount {
-    /// Absent: it has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    pub count: u64,
-}
 
 /// Which workloads.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -70,12 +40,12 @@ pub struct WorkloadsQuery {
 
 /// Workloads by name, each with what runs of it in every environment.
 #[utoipa::path(get, path = "/workloads-overview", tag = "fleet", params(WorkloadsQuery),
-    responses((status = OK, body = Page<WorkloadBrief>)))]
+    responses((status = OK, body = Page<WorkloadOverview>)))]
 pub async fn workloads_overview(
     State(state): State<ApiState>,
     caller: Caller,
     query: Result<Query<WorkloadsQuery>, QueryRejection>,
-) -> Result<Listed<WorkloadBrief>, ApiError> {
+) -> Result<Listed<WorkloadOverview>, ApiError> {
     let query = query?.0;
     let paging = PageQuery { limit: query.limit, cursor: query.cursor, ..PageQuery::default() };
     let limit = paging.limit()?;
@@ -92,10 +62,10 @@ pub async fn workloads_overview(
     let more = names.len() > limit;
     names.truncate(limit);
     let next = names.last().filter(|_| more).and_then(page::cursor);
-    let mut views: Vec<WorkloadView> = Vec::new();
+    let mut views: Vec<WorkloadSummary> = Vec::new();
     for (environment, body) in state.store.workloads_named(&visible, &names).await? {
-        let view: WorkloadView = serde_json::from_str(&body).map_err(corrupt)?;
-        views.push(WorkloadView { environment, ..view });
+        let view: WorkloadSummary = serde_json::from_str(&body).map_err(corrupt)?;
+        views.push(WorkloadSummary { environment, ..view });
     }
     let targets: BTreeSet<String> = views.iter().flat_map(|view| view.targets.iter().cloned()).collect();
     let sums = match targets.is_empty() {
@@ -113,12 +83,12 @@ pub async fn workloads_overview(
     let order = policies.in_force().map(|policy| chain(policy)).unwrap_or_default();
     let rank = |name: &str| order.iter().position(|known| known == name).unwrap_or(order.len());
     let brief = |name: String| {
-        let mut own: Vec<&WorkloadView> = views.iter().filter(|view| view.name == name).collect();
+        let mut own: Vec<&WorkloadSummary> = views.iter().filter(|view| view.name == name).collect();
         own.sort_by(|one, other| {
             (rank(&one.environment), &one.environment).cmp(&(rank(&other.environment), &other.environment))
         });
         let workspaces: BTreeSet<String> = own.iter().map(|view| view.workspace.clone()).collect();
-        WorkloadBrief {
+        WorkloadOverview {
             environments: own.into_iter().map(|view| place(view, &sums, &version)).collect(),
             workspaces: workspaces.into_iter().collect(),
             name,
@@ -127,12 +97,12 @@ pub async fn workloads_overview(
     Ok(Listed { page: Page { items: names.into_iter().map(brief).collect(), removed: Vec::new(), next }, tick })
 }
 
-fn place(view: &WorkloadView, sums: &[RunningSum], version: &dyn Fn(&str) -> Option<String>) -> WorkloadPlace {
+fn place(view: &WorkloadSummary, sums: &[RunningSum], version: &dyn Fn(&str) -> Option<String>) -> WorkloadPlace {
     let mut conditions = ConditionCounts::default();
     let mut versions: BTreeMap<Option<String>, u64> = BTreeMap::new();
     let own = |sum: &&RunningSum| sum.stream.environment == view.environment && view.targets.contains(&sum.assignment);
     for sum in sums.iter().filter(own) {
-        conditions.add(sum.condition, sum.count);
+        add_condition(&mut conditions, sum.condition, sum.count);
         if !sum.running.is_empty() {
             *versions.entry(version(&sum.running)).or_default() += sum.count;
         }

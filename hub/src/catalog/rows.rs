@@ -3,16 +3,19 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use kedge_api::assignments::{AssignmentSummary, Provenance, PublishedFile, SchedulingPolicySummary};
+use kedge_api::cluster_types::ClusterTypeSummary;
+use kedge_api::deployment_targets::DeploymentTargetSummary;
+use kedge_api::findings::{Finding, FindingSummary};
+use kedge_api::repositories::RepositorySummary;
+use kedge_api::source::{RepositoryFolder, SourceLocation};
+use kedge_api::workloads::WorkloadSummary;
 use kedge_model::wire::Digest;
 use kedge_model::{AssignmentId, Kind as ObjectKind, Labels, Object, ObjectId, Problem, Spec};
 use kedge_scheduler::{Assignment, ConfigOrigins, Outcome, Redaction, Scheduler};
 use serde::Serialize;
 
 use super::values;
-use super::view::{
-    AssignmentDetail, AssignmentView, ClusterTypeView, DeploymentTargetView, FileView, FindingView, FolderView,
-    PlaceView, PolicyView, ProblemView, RepositoryView, WorkloadView,
-};
 use crate::store::catalog::{Kind, Row};
 
 /// Makes rows of one environment.
@@ -65,14 +68,14 @@ impl<'a> Builder<'a> {
         objects
             .filter_map(|object| {
                 let Spec::ClusterType(spec) = &object.spec else { return None };
-                let view = ClusterTypeView {
+                let view = ClusterTypeSummary {
                     environment: self.environment.to_owned(),
                     name: object.meta.name.clone(),
                     labels: object.meta.labels.clone(),
                     reconciler: spec.reconciler.clone(),
                     namespace_service: spec.namespace_service.clone(),
                     config_type: spec.config_type.clone(),
-                    origin: PlaceView::from(&object.origin),
+                    origin: SourceLocation::from(&object.origin),
                     stale_since: object.stale_since.clone(),
                 };
                 let state = if object.stale_since.is_some() { "stale" } else { "good" };
@@ -90,14 +93,14 @@ impl<'a> Builder<'a> {
         let objects = self.scheduler.platform().of_kind(ObjectKind::Workload);
         let mut rows: BTreeMap<String, Row> = BTreeMap::new();
         for object in objects.filter(|object| in_force.contains(&object.meta.name)) {
-            let view = WorkloadView {
+            let view = WorkloadSummary {
                 environment: self.environment.to_owned(),
                 name: object.meta.name.clone(),
                 workspace: self.workspace(object),
                 labels: object.meta.labels.clone(),
                 targets: targets.get(object.meta.name.as_str()).cloned().unwrap_or_default(),
                 registration: object.owner.clone(),
-                origin: PlaceView::from(&object.origin),
+                origin: SourceLocation::from(&object.origin),
                 stale_since: object.stale_since.clone(),
             };
             let state = if object.stale_since.is_some() { "stale" } else { "good" };
@@ -113,14 +116,14 @@ impl<'a> Builder<'a> {
 
     pub fn targets(&self) -> Vec<Row> {
         let row = |target: &Arc<kedge_scheduler::Target>| {
-            let view = DeploymentTargetView {
+            let view = DeploymentTargetSummary {
                 environment: self.environment.to_owned(),
                 name: target.name.to_string(),
                 workload: target.workload.to_string(),
                 workspace: target.workspace.clone(),
                 labels: target.labels.clone(),
                 manifests: self.manifests(&target.manifests),
-                origin: PlaceView::from(&target.origin),
+                origin: SourceLocation::from(&target.origin),
             };
             Row {
                 parent: view.workload.clone(),
@@ -140,7 +143,7 @@ impl<'a> Builder<'a> {
             Outcome::Rendered(_) => Vec::new(),
         };
         let target = &assignment.target;
-        let view = AssignmentView {
+        let view = AssignmentSummary {
             environment: self.environment.to_owned(),
             name: assignment.id.to_string(),
             cluster_type: assignment.id.cluster_type.to_string(),
@@ -153,12 +156,12 @@ impl<'a> Builder<'a> {
             quarantine,
         };
         let files = assignment.files().into_iter().flat_map(|files| files.iter());
-        let detail = AssignmentDetail {
+        let detail = Provenance {
             policies: assignment.policies.iter().filter_map(|name| self.policy(name)).collect(),
-            target_origin: Some(PlaceView::from(&target.origin)),
+            target_origin: Some(SourceLocation::from(&target.origin)),
             manifests: self.manifests(&target.manifests),
             files: files
-                .map(|(name, text)| FileView {
+                .map(|(name, text)| PublishedFile {
                     path: format!("{}/{name}", assignment.id),
                     digest: Digest::of(text.as_bytes()).to_string(),
                 })
@@ -226,7 +229,7 @@ impl<'a> Builder<'a> {
     }
 
     /// A finding of publishing or packing.
-    pub fn noted(&self, prefix: &str, assignment: Option<&str>, finding: &FindingView) -> Row {
+    pub fn noted(&self, prefix: &str, assignment: Option<&str>, finding: &Finding) -> Row {
         let id = assignment.and_then(|name| name.split_once('/')).map(|(cluster_type, target)| AssignmentId {
             cluster_type: Arc::from(cluster_type),
             target: Arc::from(target),
@@ -240,7 +243,7 @@ impl<'a> Builder<'a> {
         self.problem(prefix, assignment, &workspace, finding, quarantines)
     }
 
-    pub fn repositories(&self, repositories: &[RepositoryView]) -> Vec<Row> {
+    pub fn repositories(&self, repositories: &[RepositorySummary]) -> Vec<Row> {
         let mut whose: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for object in self.scheduler.platform().of_kind(ObjectKind::WorkloadRegistration) {
             let Spec::WorkloadRegistration(registration) = &object.spec else { continue };
@@ -252,7 +255,7 @@ impl<'a> Builder<'a> {
                 whose.entry(repo).or_default().insert(target.workspace.clone());
             }
         }
-        let row = |repository: &RepositoryView| {
+        let row = |repository: &RepositorySummary| {
             let mut view = repository.clone();
             view.workspaces = whose.get(view.url.as_str()).into_iter().flatten().cloned().collect();
             view.url = self.redaction.sentence(&view.url, None);
@@ -270,13 +273,13 @@ impl<'a> Builder<'a> {
         prefix: &str,
         assignment: Option<&str>,
         workspace: &str,
-        finding: FindingView,
+        finding: Finding,
         quarantines: bool,
     ) -> Row {
         let digest = Digest::of(json(&(assignment, &finding.code, &finding.message, &finding.origin)).as_bytes());
         let digest = digest.to_string();
         let digits = digest.rsplit(':').next().unwrap_or_default();
-        let view = ProblemView {
+        let view = FindingSummary {
             environment: self.environment.to_owned(),
             id: format!("{prefix}{}", digits.get(..PROBLEM_DIGITS).unwrap_or(digits)),
             assignment: assignment.map(str::to_owned),
@@ -291,7 +294,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn findings(&self, problems: &[Problem], assignment: &Assignment) -> Vec<FindingView> {
+    fn findings(&self, problems: &[Problem], assignment: &Assignment) -> Vec<Finding> {
         problems.iter().map(|problem| self.finding(problem, [assignment], "render")).collect()
     }
 
@@ -300,22 +303,22 @@ impl<'a> Builder<'a> {
         problem: &Problem,
         assignment: impl IntoIterator<Item = &'b Assignment> + Clone,
         stage: &str,
-    ) -> FindingView {
-        let mut finding = FindingView::of(problem, stage);
+    ) -> Finding {
+        let mut finding = Finding::of(problem, stage);
         finding.message = self.redaction.sentence(&finding.message, assignment.clone());
         finding.hint = finding.hint.map(|hint| self.redaction.sentence(&hint, assignment));
         finding
     }
 
-    fn policy(&self, name: &str) -> Option<PolicyView> {
+    fn policy(&self, name: &str) -> Option<SchedulingPolicySummary> {
         let id = ObjectId { kind: ObjectKind::SchedulingPolicy, owner: None, name: name.to_owned() };
         let object = self.scheduler.platform().objects.get(&id)?;
         let Spec::SchedulingPolicy(policy) = &object.spec else { return None };
-        Some(PolicyView {
+        Some(SchedulingPolicySummary {
             name: name.to_owned(),
             cluster_types: policy.cluster_types.to_string(),
             targets: policy.targets.labels.to_string(),
-            origin: PlaceView::from(&object.origin),
+            origin: SourceLocation::from(&object.origin),
         })
     }
 
@@ -354,16 +357,16 @@ impl<'a> Builder<'a> {
 }
 
 /// Where the environment is described, and where its files go.
-pub fn folders(scheduler: &Scheduler) -> (Option<FolderView>, Option<FolderView>) {
+pub fn folders(scheduler: &Scheduler) -> (Option<RepositoryFolder>, Option<RepositoryFolder>) {
     let platform = scheduler.platform();
     let control_plane = platform.of_kind(ObjectKind::Environment).find_map(|object| match &object.spec {
         Spec::Environment(environment) if object.meta.name == platform.environment => {
-            Some(FolderView::from(&environment.control_plane))
+            Some(RepositoryFolder::from(&environment.control_plane))
         }
         _ => None,
     });
     let gitops = platform.of_kind(ObjectKind::GitOpsRepo).find_map(|object| match &object.spec {
-        Spec::GitOpsRepo(gitops) => Some(FolderView::from(&gitops.repo)),
+        Spec::GitOpsRepo(gitops) => Some(RepositoryFolder::from(&gitops.repo)),
         _ => None,
     });
     (control_plane, gitops)
@@ -384,7 +387,7 @@ pub fn plain(kind: Kind, name: &str, state: &str, body: String) -> Row {
 }
 
 /// What problems are counted by: the same code of the same stage is one kind of trouble.
-pub fn problem_labels(finding: &FindingView) -> String {
+pub fn problem_labels(finding: &Finding) -> String {
     json(&BTreeMap::from([("code", &finding.code), ("stage", &finding.stage)]))
 }
 

@@ -3,12 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kedge_api::environments::{PublishSummary, WaitingRemovals};
+use kedge_api::findings::Finding;
+use kedge_api::repositories::{RepositoryFailure, RepositorySummary};
+use kedge_api::source::InputCommit;
 use kedge_model::decode::{self, Options};
 use kedge_model::{Object, Origin, Platform, Source};
 use kedge_scheduler::{Change, Scheduler};
 
 use super::CatalogNotes;
-use super::view::{FailingView, FindingView, InputView, PublishView, RepositoryView, WaitingView};
 
 const PLATFORM: &str = r#"
 apiVersion: scheduler.kalypso.io/v1alpha1
@@ -173,8 +176,8 @@ pub fn large(side: usize) -> Platform {
     platform
 }
 
-pub fn finding(code: &str, message: &str) -> FindingView {
-    FindingView {
+pub fn finding(code: &str, message: &str) -> Finding {
+    Finding {
         severity: "error".to_owned(),
         code: code.to_owned(),
         message: message.to_owned(),
@@ -186,29 +189,29 @@ pub fn finding(code: &str, message: &str) -> FindingView {
 }
 
 pub fn notes() -> CatalogNotes {
-    let repository = |url: &str, failing| RepositoryView {
+    let repository = |url: &str, failing| RepositorySummary {
         url: url.to_owned(),
         branches: BTreeMap::from([("main".to_owned(), "1f0e".to_owned())]),
         failing,
-        ..RepositoryView::default()
+        ..RepositorySummary::default()
     };
-    let failing = FailingView {
+    let failing = RepositoryFailure {
         error: "it doesn't answer".to_owned(),
         since: "2026-01-01T00:00:00Z".to_owned(),
-        ..FailingView::default()
+        ..RepositoryFailure::default()
     };
     CatalogNotes {
-        inputs: Some(vec![InputView { repo: "control-plane".to_owned(), commit: "1f0e".to_owned() }]),
+        inputs: Some(vec![InputCommit { repo: "control-plane".to_owned(), commit: "1f0e".to_owned() }]),
         repositories: Some(vec![
             repository("https://git.example/harbour/hello", None),
             repository("https://git.example/secret/spy", Some(failing)),
         ]),
-        published: Some(PublishView {
+        published: Some(PublishSummary {
             outcome: "committed".to_owned(),
             commit: Some("abc".to_owned()),
-            ..PublishView::default()
+            ..PublishSummary::default()
         }),
-        waiting: Some(vec![WaitingView {
+        waiting: Some(vec![WaitingRemovals {
             cluster_type: "drone".to_owned(),
             removed: vec!["drone/x".to_owned()],
             confirmed: 1,

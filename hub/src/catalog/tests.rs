@@ -70,7 +70,7 @@ async fn a_changed_value_writes_the_assignments_that_have_it(store: Store) {
     assert!(known.unwrap().values.contains("far-west"));
     // The environment remembers what it wasn't told again.
     let known = store.catalog_row(Kind::Environment, &Visible::All, "dev", "dev").await.unwrap().unwrap();
-    let view: EnvironmentView = serde_json::from_str(&known.shown.body).unwrap();
+    let view: EnvironmentSummary = serde_json::from_str(&known.shown.body).unwrap();
     assert_eq!(view.publish.unwrap().outcome, "committed");
     assert_eq!(view.totals.unwrap().quarantined, 1);
 }

@@ -1,17 +1,17 @@
 //! Configuration values with their origins, as stored: whole, beside what others than the platform team may see.
 
+use kedge_api::assignments::{ValueCandidate, ValueSummary};
+use kedge_api::source::SourceLocation;
 use kedge_goyaml::Value;
 use kedge_scheduler::json::value_to_json;
 use kedge_scheduler::{CandidateEffect, ConfigExplanation, REDACTED, Redaction};
 use serde::{Deserialize, Serialize};
 
-use super::view::{CandidateView, PlaceView, ValueView};
-
 /// A value as it is stored. Who may see what is decided when it is read.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredValue {
     #[serde(flatten)]
-    view: ValueView,
+    view: ValueSummary,
     /// The value without its secrets, when it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     shown: Option<serde_json::Value>,
@@ -24,10 +24,10 @@ pub fn of(explanation: &ConfigExplanation, redaction: &Redaction) -> Vec<StoredV
     let stored = explanation.keys.iter().map(|(key, known)| {
         let value = known.value.as_deref().cloned().unwrap_or(Value::Null);
         let shown = redaction.hides(key, &value).then(|| value_to_json(&redaction.value(key, &value)));
-        let candidates: Vec<CandidateView> = known
+        let candidates: Vec<ValueCandidate> = known
             .candidates
             .iter()
-            .map(|candidate| CandidateView {
+            .map(|candidate| ValueCandidate {
                 config_map: candidate.config_map.to_string(),
                 text: candidate.text.to_string(),
                 effect: match candidate.effect {
@@ -36,7 +36,7 @@ pub fn of(explanation: &ConfigExplanation, redaction: &Redaction) -> Vec<StoredV
                     CandidateEffect::Overridden => "overridden",
                 }
                 .to_owned(),
-                origin: PlaceView::from(&candidate.origin),
+                origin: SourceLocation::from(&candidate.origin),
             })
             .collect();
         let hidden: Vec<usize> = candidates
@@ -46,7 +46,7 @@ pub fn of(explanation: &ConfigExplanation, redaction: &Redaction) -> Vec<StoredV
             .map(|(index, _)| index)
             .collect();
         let secret = shown.is_some() || !hidden.is_empty();
-        let view = ValueView { key: key.to_string(), value: value_to_json(&value), secret, candidates };
+        let view = ValueSummary { key: key.to_string(), value: value_to_json(&value), secret, candidates };
         StoredValue { view, shown, hidden }
     });
     stored.collect()
@@ -67,7 +67,7 @@ impl StoredValue {
     }
 
     /// As a caller may see it.
-    pub fn view(self, with_secrets: bool) -> ValueView {
+    pub fn view(self, with_secrets: bool) -> ValueSummary {
         let StoredValue { mut view, shown, hidden } = self;
         if with_secrets {
             return view;

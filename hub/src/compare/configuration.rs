@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::view::{KeyCompared, ValueAt};
+use kedge_api::comparisons::{KeyComparison, PlacedValue};
+
 use super::{Place, Value, Values, Workload};
 
 /// Places that should have the same.
@@ -43,9 +44,9 @@ fn by_target<'a>(cluster_type: Option<&'a str>, left: Vec<&'a Place>, right: Vec
 }
 
 /// What differs, and whether some of it can't be known.
-pub(super) fn differences(groups: &[Group<'_>]) -> (Vec<KeyCompared>, bool) {
+pub(super) fn differences(groups: &[Group<'_>]) -> (Vec<KeyComparison>, bool) {
     let unknown = groups.iter().any(|group| !group.is_known());
-    let mut rows: Vec<KeyCompared> = Vec::new();
+    let mut rows: Vec<KeyComparison> = Vec::new();
     for group in groups.iter().filter(|group| group.is_known()) {
         for key in group.keys() {
             let (left, right) = (found(&group.left, key), found(&group.right, key));
@@ -56,8 +57,13 @@ pub(super) fn differences(groups: &[Group<'_>]) -> (Vec<KeyCompared>, bool) {
             let (right, right_hidden) = shown(right);
             let types = group.cluster_type.map(str::to_owned);
             let redacted = left_hidden || right_hidden;
-            let row =
-                KeyCompared { key: key.to_owned(), cluster_types: types.into_iter().collect(), left, right, redacted };
+            let row = KeyComparison {
+                key: key.to_owned(),
+                cluster_types: types.into_iter().collect(),
+                left,
+                right,
+                redacted,
+            };
             add(&mut rows, row);
         }
     }
@@ -66,7 +72,7 @@ pub(super) fn differences(groups: &[Group<'_>]) -> (Vec<KeyCompared>, bool) {
 }
 
 /// Cluster types with the same difference share a row.
-fn add(rows: &mut Vec<KeyCompared>, row: KeyCompared) {
+fn add(rows: &mut Vec<KeyComparison>, row: KeyComparison) {
     let same = rows.iter_mut().find(|other| {
         other.key == row.key && other.left == row.left && other.right == row.right && other.redacted == row.redacted
     });
@@ -125,13 +131,13 @@ fn canonical(value: &serde_json::Value) -> String {
 }
 
 /// As people see it, and whether something is hidden.
-fn shown(found: Found<'_>) -> (Vec<ValueAt>, bool) {
+fn shown(found: Found<'_>) -> (Vec<PlacedValue>, bool) {
     let mut hidden = false;
     let names = |names: BTreeSet<&str>| names.into_iter().map(str::to_owned).collect();
     let set = found.into_values().filter_map(|(value, targets, rings)| {
         let value = value?;
         hidden |= value.exact != value.shown;
-        Some(ValueAt { value: value.shown.clone(), targets: names(targets), rings: names(rings) })
+        Some(PlacedValue { value: value.shown.clone(), targets: names(targets), rings: names(rings) })
     });
     let values = set.collect();
     (values, hidden)

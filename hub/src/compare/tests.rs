@@ -1,5 +1,6 @@
 //! Comparisons of random sides, and of the cases that people meet.
 
+use kedge_api::comparisons::SideSummary;
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -183,7 +184,7 @@ proptest! {
     fn what_is_said_to_be_the_same_has_the_same_versions(one in sides(), other in sides()) {
         for workload in compare(&one, &other).into_iter().filter(|workload| workload.same) {
             let (left, right) = (workload.left.unwrap(), workload.right.unwrap());
-            let versions = |run: &SideRun| run.versions.iter().map(|one| one.version.clone()).collect::<BTreeSet<_>>();
+            let versions = |run: &SideSummary| run.versions.iter().map(|one| one.version.clone()).collect::<BTreeSet<_>>();
             prop_assert_eq!(versions(&left), versions(&right));
         }
     }

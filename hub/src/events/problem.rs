@@ -1,9 +1,9 @@
 //! A destination that fails for long, among the problems that people see. It is of no environment: the platform team's.
 
+use kedge_api::findings::{Finding, FindingSummary};
 use kedge_model::wire::Timestamp;
 
 use crate::catalog::problem_labels;
-use crate::catalog::view::{FindingView, ProblemView};
 use crate::store::catalog::{Changes, Kind, Row};
 use crate::store::{Store, StoreError, Term};
 
@@ -21,12 +21,12 @@ pub(super) async fn show(
 ) -> Result<(), StoreError> {
     let since = jiff::Timestamp::from_millisecond(since.0).map(|at| at.to_string()).unwrap_or_default();
     let hint = format!("look at [[events]] `{destination}` of the hub's configuration; nothing is lost, events wait");
-    let view = ProblemView {
+    let view = FindingSummary {
         environment: NOWHERE.to_owned(),
         id: format!("{PREFIX}{destination}"),
         assignment: None,
         quarantines: false,
-        finding: FindingView {
+        finding: Finding {
             severity: "error".to_owned(),
             code: "EventsFailing".to_owned(),
             message: format!("the destination `{destination}` has taken no event since {since}: {why}"),

@@ -3,10 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_api::history::{Timeline, TimelineStep};
 use kedge_model::wire::{PackagesKey, Timestamp};
-use serde::Serialize;
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
 use super::what::{Change, What};
 use super::{Kind, Recorded};
@@ -14,35 +13,6 @@ use crate::status::tally::Word;
 use crate::store::history::page::{HistoryFilter, Reader};
 use crate::store::status::counts::CountFilter;
 use crate::store::{Store, StoreError};
-
-/// A commit and everything that became of it.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Way)]
-pub struct Timeline {
-    pub commit: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub subject: Option<String>,
-    /// Environment by environment in the order it reached them, each in the order of time.
-    pub items: Vec<TimelineStep>,
-}
-
-/// One step in one environment.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = WayStep)]
-pub struct TimelineStep {
-    pub environment: String,
-    /// `pushed`, `waiting`, `promoted`, `read`, `scheduled`, `published`, `packed`, `issued`, `firstConverged`, `converged`,
-    /// `gatePassed`, `stopped`, `rolledBack`, `aborted`, `failed`
-    pub step: String,
-    /// When it was done.
-    pub at: String,
-    /// How long the step itself took, or how long after the step before it came.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub took_ms: Option<u64>,
-    pub detail: Value,
-}
 
 /// A step before it is put in order.
 struct Found {

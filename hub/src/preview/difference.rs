@@ -2,6 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_api::findings::Finding;
+use kedge_api::plans::{
+    KeptInput, PlanDetail, PlanProblem, PlannedAssignment, PlannedClusters, PlannedFile, PlannedRemovals, PlannedType,
+    PlannedValue,
+};
 use kedge_model::{AssignmentId, Platform, Problem};
 use kedge_scheduler::json::value_to_json;
 use kedge_scheduler::{
@@ -9,11 +14,6 @@ use kedge_scheduler::{
 };
 
 use super::Audience;
-use super::view::{
-    ClustersView, KeptView, PlanProblemView, PlanView, PlannedFileView, PlannedValueView, PlannedView, TypeView,
-    WaitsView,
-};
-use crate::catalog::view::FindingView;
 use crate::platform::changes;
 use crate::publish::{Names, Verdict, judge};
 use crate::status::tally::Presence;
@@ -33,7 +33,7 @@ pub(super) struct Difference {
 /// What the hub knows of the cluster types.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
-    pub clusters: BTreeMap<String, ClustersView>,
+    pub clusters: BTreeMap<String, PlannedClusters>,
     pub confirmed: BTreeMap<String, Names>,
     pub published: BTreeMap<String, Names>,
 }
@@ -62,16 +62,16 @@ impl Difference {
         self.plan.changes.iter().any(|change| change.change == PlanChange::Removed)
     }
 
-    pub fn view(&self, environment: &str, audience: &Audience, facts: &Facts) -> PlanView {
+    pub fn view(&self, environment: &str, audience: &Audience, facts: &Facts) -> PlanDetail {
         let own: Vec<&AssignmentChange> = self.plan.changes.iter().filter(|one| self.sees(audience, &one.id)).collect();
         let is_whole = audience.visible == Visible::All;
         let per_type = self.per_type(&own, is_whole, facts);
-        let mut clusters = ClustersView::default();
+        let mut clusters = PlannedClusters::default();
         per_type.iter().filter(|one| one.reaches()).for_each(|one| clusters.add(&one.clusters));
         let names =
             |names: &[std::sync::Arc<str>]| names.iter().filter(|_| is_whole).map(ToString::to_string).collect();
         let kept = self.plan.kept.iter().filter(|kept| self.sees_folder(audience, &kept.folder));
-        PlanView {
+        PlanDetail {
             environment: environment.to_owned(),
             summary: match is_whole {
                 true => self.plan.summary(),
@@ -83,13 +83,12 @@ impl Difference {
             assignments: own.iter().take(MAX_ASSIGNMENTS).map(|change| self.planned(change, audience)).collect(),
             kept: kept
                 .take(MAX_KEPT)
-                .map(|kept| KeptView { name: kept.folder.clone(), reason: self.sentence(&kept.reason, audience, []) })
+                .map(|kept| KeptInput { name: kept.folder.clone(), reason: self.sentence(&kept.reason, audience, []) })
                 .collect(),
             cluster_types_added: names(&self.plan.cluster_types_added),
             cluster_types_removed: names(&self.plan.cluster_types_removed),
             problems: self.problems(audience),
-            is_whole,
-            ..PlanView::default()
+            ..PlanDetail::default()
         }
     }
 
@@ -120,14 +119,14 @@ impl Difference {
         }
     }
 
-    fn per_type(&self, own: &[&AssignmentChange], is_whole: bool, facts: &Facts) -> Vec<TypeView> {
-        let mut found: BTreeMap<&str, TypeView> = BTreeMap::new();
+    fn per_type(&self, own: &[&AssignmentChange], is_whole: bool, facts: &Facts) -> Vec<PlannedType> {
+        let mut found: BTreeMap<&str, PlannedType> = BTreeMap::new();
         for change in own {
             let name: &str = &change.id.cluster_type;
-            let view = found.entry(name).or_insert_with(|| TypeView {
+            let view = found.entry(name).or_insert_with(|| PlannedType {
                 cluster_type: name.to_owned(),
                 clusters: facts.clusters.get(name).copied().unwrap_or_default(),
-                ..TypeView::default()
+                ..PlannedType::default()
             });
             match &change.change {
                 PlanChange::Added => view.added += 1,
@@ -153,7 +152,7 @@ impl Difference {
     }
 
     /// As the publisher would judge it.
-    fn waits(&self, cluster_type: &str, facts: &Facts) -> Option<WaitsView> {
+    fn waits(&self, cluster_type: &str, facts: &Facts) -> Option<PlannedRemovals> {
         let changes = || self.plan.changes.iter().filter(|change| *change.id.cluster_type == *cluster_type);
         if !changes().any(|change| change.change == PlanChange::Removed) {
             return None;
@@ -169,19 +168,19 @@ impl Difference {
         }
         match judge(facts.confirmed.get(cluster_type).unwrap_or(&published), &published, &next, None) {
             Verdict::Waits(removal) => {
-                Some(WaitsView { removed: removal.gone.into_iter().collect(), confirmed: removal.of as u64 })
+                Some(PlannedRemovals { removed: removal.gone.into_iter().collect(), confirmed: removal.of as u64 })
             }
             Verdict::Passes(_) => None,
         }
     }
 
-    fn planned(&self, change: &AssignmentChange, audience: &Audience) -> PlannedView {
+    fn planned(&self, change: &AssignmentChange, audience: &Audience) -> PlannedAssignment {
         let target = self.assignment(&change.id).map(|assignment| &assignment.target);
         let reasons: &[Problem] = match &change.change {
             PlanChange::Quarantined(reasons) => reasons,
             _ => &[],
         };
-        PlannedView {
+        PlannedAssignment {
             name: change.id.to_string(),
             cluster_type: change.id.cluster_type.to_string(),
             target: change.id.target.to_string(),
@@ -194,7 +193,7 @@ impl Difference {
         }
     }
 
-    fn value(&self, change: &KeyChange, audience: &Audience) -> PlannedValueView {
+    fn value(&self, change: &KeyChange, audience: &Audience) -> PlannedValue {
         let hides = |value: &Option<std::sync::Arc<kedge_goyaml::Value>>| {
             value.as_deref().is_some_and(|value| self.redaction.hides(&change.key, value))
         };
@@ -206,16 +205,11 @@ impl Difference {
                 false => value_to_json(&self.redaction.value(&change.key, value)),
             })
         };
-        PlannedValueView {
-            key: change.key.to_string(),
-            before: shown(&change.old),
-            after: shown(&change.new),
-            redacted,
-        }
+        PlannedValue { key: change.key.to_string(), before: shown(&change.old), after: shown(&change.new), redacted }
     }
 
-    fn problems(&self, audience: &Audience) -> Vec<PlanProblemView> {
-        let mut found: BTreeMap<(bool, bool, ProblemKey), PlanProblemView> = BTreeMap::new();
+    fn problems(&self, audience: &Audience) -> Vec<PlanProblem> {
+        let mut found: BTreeMap<(bool, bool, ProblemKey), PlanProblem> = BTreeMap::new();
         for (problem, assignment, stage) in problems(&self.after) {
             let visible = match assignment {
                 Some(id) => self.sees(audience, id),
@@ -226,7 +220,7 @@ impl Difference {
             }
             let key = key(problem, assignment);
             let new = !self.known.contains(&key);
-            found.entry((!new, !problem.is_error(), key)).or_insert_with(|| PlanProblemView {
+            found.entry((!new, !problem.is_error(), key)).or_insert_with(|| PlanProblem {
                 assignment: assignment.map(ToString::to_string).or_else(|| problem.assignment.clone()),
                 new,
                 finding: self.finding(problem, stage, audience, assignment),
@@ -235,8 +229,8 @@ impl Difference {
         found.into_values().take(MAX_PROBLEMS).collect()
     }
 
-    fn finding(&self, problem: &Problem, stage: &str, audience: &Audience, id: Option<&AssignmentId>) -> FindingView {
-        let mut finding = FindingView::of(problem, stage);
+    fn finding(&self, problem: &Problem, stage: &str, audience: &Audience, id: Option<&AssignmentId>) -> Finding {
+        let mut finding = Finding::of(problem, stage);
         let quoted = || id.into_iter().flat_map(|id| self.both(id));
         finding.message = self.sentence(&finding.message, audience, quoted());
         finding.hint = finding.hint.map(|hint| self.sentence(&hint, audience, quoted()));
@@ -265,22 +259,6 @@ impl Facts {
             Presence::Joined | Presence::Reporting => found.online += count,
         }
         found.total += count;
-    }
-}
-
-impl TypeView {
-    /// A quarantine changes nothing on a cluster.
-    fn reaches(&self) -> bool {
-        self.added + self.changed + self.removed + self.released > 0
-    }
-}
-
-impl ClustersView {
-    fn add(&mut self, other: &ClustersView) {
-        self.online += other.online;
-        self.offline += other.offline;
-        self.total += other.total;
-        self.waiting += other.waiting;
     }
 }
 
@@ -320,11 +298,11 @@ fn word(change: &PlanChange) -> &'static str {
     }
 }
 
-fn file(change: &FileChange) -> PlannedFileView {
+fn file(change: &FileChange) -> PlannedFile {
     let word = match (&change.old, &change.new) {
         (None, _) => "added",
         (_, None) => "removed",
         (Some(_), Some(_)) => "changed",
     };
-    PlannedFileView { name: change.name.to_owned(), change: word.to_owned() }
+    PlannedFile { name: change.name.to_owned(), change: word.to_owned() }
 }

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use kedge_api::plans::PastedFile;
 use kedge_platform::tree::{EntryKind, Tree as _};
 use kedge_platform::{GitRepository, Revision};
 
-use super::{PastedView, PreviewError, Previews};
+use super::{PreviewError, Previews};
 use crate::git::{Mirrors, Trust};
 use crate::platform::Environment;
 use crate::platform::preview::{Looked, Part, Preview};
@@ -89,7 +90,7 @@ impl Previews {
         preview: &mut Preview,
         files: BTreeMap<String, Option<String>>,
         wanted: Option<Part>,
-    ) -> Result<Vec<PastedView>, PreviewError> {
+    ) -> Result<Vec<PastedFile>, PreviewError> {
         if files.is_empty() {
             return Ok(Vec::new());
         }
@@ -126,7 +127,7 @@ impl Previews {
                 (Some(_), false) => "added",
             };
             let of = part.as_str().to_owned();
-            shown.push(PastedView { path: path.clone(), of, change: change.to_owned() });
+            shown.push(PastedFile { path: path.clone(), of, change: change.to_owned() });
             preview.files.entry(part).or_default().insert(path, text);
         }
         Ok(shown)

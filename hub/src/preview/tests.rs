@@ -45,11 +45,11 @@ impl Bench {
         git(&work, &["rev-parse", "HEAD"])
     }
 
-    async fn plan(&self, revision: &str) -> Result<PlanView, PreviewError> {
+    async fn plan(&self, revision: &str) -> Result<PlanDetail, PreviewError> {
         self.previews.plan(wish(revision), platform()).await
     }
 
-    async fn paste(&self, files: &[(&str, Option<&str>)], part: Option<Part>) -> Result<PlanView, PreviewError> {
+    async fn paste(&self, files: &[(&str, Option<&str>)], part: Option<Part>) -> Result<PlanDetail, PreviewError> {
         let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.map(str::to_owned))).collect();
         let wish = Wish { environment: "dev".to_owned(), part, files, ..Wish::default() };
         self.previews.plan(wish, platform()).await
@@ -70,7 +70,7 @@ fn platform() -> Audience {
     Audience { token: "anna".to_owned(), with_secrets: true, visible: Visible::All }
 }
 
-fn changed(plan: &PlanView) -> Vec<(&str, &str)> {
+fn changed(plan: &PlanDetail) -> Vec<(&str, &str)> {
     plan.assignments.iter().map(|one| (one.name.as_str(), one.change.as_str())).collect()
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kedge_api::repositories::RepositorySummary;
 use kedge_model::{Origin, Platform, Problem, Tenant};
 use kedge_platform::RepoKey;
 use kedge_scheduler::{Delta, Redaction, Schedule, Scheduler};
@@ -508,7 +509,7 @@ impl<S: Steps> EnvironmentReconciler<S> {
         self.steps.catalog(self.term, &self.environment.name, scheduler, Some(&nothing), &late).await
     }
 
-    fn repositories(&self, scheduler: &Scheduler) -> Vec<crate::catalog::view::RepositoryView> {
+    fn repositories(&self, scheduler: &Scheduler) -> Vec<RepositorySummary> {
         let mut mine: BTreeSet<RepoKey> = self.inputs.iter().map(|input| input.repo.clone()).collect();
         mine.insert(self.key(&self.environment.control_plane.repo));
         mine.extend(self.target.iter().map(|target| self.key(&target.repo)));

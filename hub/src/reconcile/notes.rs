@@ -2,20 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_api::environments::{PublishSummary, WaitingRemovals};
+use kedge_api::findings::Finding;
+use kedge_api::repositories::{RepositoryFailure, RepositorySummary};
+use kedge_api::source::InputCommit;
 use kedge_model::wire::Timestamp;
 use kedge_model::{Kind, Platform, Spec};
 use kedge_platform::RepoKey;
 use kedge_rollout::chain::short;
 
 use super::steps::Stop;
-use crate::catalog::view::{FailingView, FindingView, InputView, PublishView, RepositoryView, WaitingView};
 use crate::git::{Failure, RefName, RepoStatus};
 use crate::pack::Packed;
 use crate::platform::Input;
 use crate::publish::{Outcome, Published, PullState, shown_repo};
 
-pub(super) fn inputs(commits: &BTreeMap<Input, String>) -> Vec<InputView> {
-    let view = |(input, commit): (&Input, &String)| InputView { repo: input.repo.to_string(), commit: commit.clone() };
+pub(super) fn inputs(commits: &BTreeMap<Input, String>) -> Vec<InputCommit> {
+    let view =
+        |(input, commit): (&Input, &String)| InputCommit { repo: input.repo.to_string(), commit: commit.clone() };
     commits.iter().map(view).collect()
 }
 
@@ -24,7 +28,7 @@ pub(super) fn repositories(
     status: &[RepoStatus],
     platform: &Platform,
     mine: &BTreeSet<RepoKey>,
-) -> Vec<RepositoryView> {
+) -> Vec<RepositorySummary> {
     let mut workspaces: BTreeMap<RepoKey, BTreeSet<String>> = BTreeMap::new();
     for object in platform.of_kind(Kind::WorkloadRegistration) {
         if let Spec::WorkloadRegistration(registration) = &object.spec {
@@ -35,7 +39,7 @@ pub(super) fn repositories(
     }
     let views = status.iter().filter_map(|repo| {
         let of = workspaces.get(&RepoKey::new(&repo.url));
-        (of.is_some() || mine.contains(&repo.key)).then(|| RepositoryView {
+        (of.is_some() || mine.contains(&repo.key)).then(|| RepositorySummary {
             url: repo.url.clone(),
             branches: heads(repo),
             last_good: repo.last_good.map(rfc3339),
@@ -55,11 +59,11 @@ fn heads(repo: &RepoStatus) -> BTreeMap<String, String> {
     repo.refs.iter().filter_map(|(name, tracked)| branch((name, &tracked.commit))).collect()
 }
 
-fn failing(repo: &RepoStatus) -> Option<FailingView> {
+fn failing(repo: &RepoStatus) -> Option<RepositoryFailure> {
     let of_ref = || repo.refs.values().find_map(|tracked| tracked.failing.clone());
     let Failure { error, hint, since, .. } = repo.failing.clone().or_else(of_ref)?;
     let hint = Some(hint).filter(|hint| !hint.is_empty());
-    Some(FailingView { error, hint, since: rfc3339(since), next_try: repo.next_try.map(rfc3339) })
+    Some(RepositoryFailure { error, hint, since: rfc3339(since), next_try: repo.next_try.map(rfc3339) })
 }
 
 fn forced(repo: &RepoStatus) -> Vec<String> {
@@ -68,7 +72,7 @@ fn forced(repo: &RepoStatus) -> Vec<String> {
 
 /// Branches that are read and whose history was rewritten, until somebody pushes on top: what was taken off them runs in places
 /// until the new head has come everywhere.
-pub(super) fn rewritten(status: &[RepoStatus], read: &BTreeSet<Input>) -> Vec<FindingView> {
+pub(super) fn rewritten(status: &[RepoStatus], read: &BTreeSet<Input>) -> Vec<Finding> {
     let mut found = Vec::new();
     for repo in status {
         for (name, tracked) in &repo.refs {
@@ -77,7 +81,7 @@ pub(super) fn rewritten(status: &[RepoStatus], read: &BTreeSet<Input>) -> Vec<Fi
             let forced = tracked.forced.as_ref().filter(|forced| tracked.commit.as_ref() == Some(&forced.to));
             let Some(forced) = forced.filter(|_| read.contains(&input)) else { continue };
             let (from, to, at) = (short(&forced.from), short(&forced.to), rfc3339(forced.at));
-            found.push(FindingView {
+            found.push(Finding {
                 severity: "warning".to_owned(),
                 code: "HistoryRewritten".to_owned(),
                 message: format!(
@@ -94,32 +98,32 @@ pub(super) fn rewritten(status: &[RepoStatus], read: &BTreeSet<Input>) -> Vec<Fi
     found
 }
 
-pub(super) fn published(published: &Published) -> PublishView {
-    let view = |outcome: &str| PublishView { outcome: outcome.to_owned(), ..PublishView::default() };
+pub(super) fn published(published: &Published) -> PublishSummary {
+    let view = |outcome: &str| PublishSummary { outcome: outcome.to_owned(), ..PublishSummary::default() };
     let head = published.head.as_ref().map(|head| head.commit.clone());
     match &published.outcome {
-        Outcome::Unchanged if !published.waiting.is_empty() => PublishView { commit: head, ..view("waiting") },
-        Outcome::Unchanged => PublishView { commit: head, ..view("unchanged") },
-        Outcome::Committed(commit) => PublishView { commit: Some(commit.clone()), ..view("committed") },
-        Outcome::PullRequest { number, url, state } => PublishView {
+        Outcome::Unchanged if !published.waiting.is_empty() => PublishSummary { commit: head, ..view("waiting") },
+        Outcome::Unchanged => PublishSummary { commit: head, ..view("unchanged") },
+        Outcome::Committed(commit) => PublishSummary { commit: Some(commit.clone()), ..view("committed") },
+        Outcome::PullRequest { number, url, state } => PublishSummary {
             commit: head,
             link: Some(url.clone()),
             message: Some(format!("pull request {number} is {}", pull_state(*state))),
             ..view("pullRequest")
         },
-        Outcome::BranchPushed(name) => PublishView {
+        Outcome::BranchPushed(name) => PublishSummary {
             commit: head,
             link: Some(name.clone()),
             message: Some(format!("merge the branch {name}")),
             ..view("branchPushed")
         },
-        Outcome::Declined { number, url } => PublishView {
+        Outcome::Declined { number, url } => PublishSummary {
             commit: head,
             link: Some(url.clone()),
             message: Some(format!("pull request {number} was closed; it is asked again when its content changes")),
             ..view("declined")
         },
-        Outcome::ForeignCommits { branch, commit, author } => PublishView {
+        Outcome::ForeignCommits { branch, commit, author } => PublishSummary {
             commit: head,
             link: Some(branch.clone()),
             message: Some(format!("{author} pushed {commit} to {branch}; it is left alone")),
@@ -136,16 +140,16 @@ fn pull_state(state: PullState) -> &'static str {
     }
 }
 
-pub(super) fn failed(stop: &Stop) -> PublishView {
+pub(super) fn failed(stop: &Stop) -> PublishSummary {
     let message = match &stop.hint {
         Some(hint) => format!("{} ({hint})", stop.message),
         None => stop.message.clone(),
     };
-    PublishView { outcome: "failing".to_owned(), commit: None, link: None, message: Some(message) }
+    PublishSummary { outcome: "failing".to_owned(), commit: None, link: None, message: Some(message) }
 }
 
-pub(super) fn waiting(published: &Published) -> Vec<WaitingView> {
-    let view = |(cluster_type, removal): (&String, &crate::publish::Removal)| WaitingView {
+pub(super) fn waiting(published: &Published) -> Vec<WaitingRemovals> {
+    let view = |(cluster_type, removal): (&String, &crate::publish::Removal)| WaitingRemovals {
         cluster_type: cluster_type.clone(),
         removed: removal.gone.iter().cloned().collect(),
         confirmed: removal.of as u64,
@@ -154,8 +158,8 @@ pub(super) fn waiting(published: &Published) -> Vec<WaitingView> {
 }
 
 /// Files of ours that people changed.
-fn hand_edits(published: &Published) -> Vec<FindingView> {
-    let view = |edit: &crate::store::publish::HandEdit| FindingView {
+fn hand_edits(published: &Published) -> Vec<Finding> {
+    let view = |edit: &crate::store::publish::HandEdit| Finding {
         severity: "warning".to_owned(),
         code: "HandEdit".to_owned(),
         message: format!("{} was changed by {} in {}; it is delivered as it is", edit.path, edit.author, edit.commit),
@@ -168,20 +172,20 @@ fn hand_edits(published: &Published) -> Vec<FindingView> {
 }
 
 /// What concerns no single assignment: hand edits, and what packing and signing noticed.
-pub(super) fn notices(published: &Published, packed: Option<&Packed>) -> Vec<FindingView> {
+pub(super) fn notices(published: &Published, packed: Option<&Packed>) -> Vec<Finding> {
     let mut found = hand_edits(published);
     let problems = packed.map(|packed| packed.problems.as_slice()).unwrap_or_default();
     found.extend(
-        problems.iter().filter(|problem| problem.assignment.is_none()).map(|problem| FindingView::of(problem, "pack")),
+        problems.iter().filter(|problem| problem.assignment.is_none()).map(|problem| Finding::of(problem, "pack")),
     );
     found
 }
 
-pub(super) fn quarantines(packed: &Packed) -> BTreeMap<String, Vec<FindingView>> {
-    let mut found: BTreeMap<String, Vec<FindingView>> = BTreeMap::new();
+pub(super) fn quarantines(packed: &Packed) -> BTreeMap<String, Vec<Finding>> {
+    let mut found: BTreeMap<String, Vec<Finding>> = BTreeMap::new();
     for problem in &packed.problems {
         if let Some(assignment) = &problem.assignment {
-            found.entry(assignment.clone()).or_default().push(FindingView::of(problem, "pack"));
+            found.entry(assignment.clone()).or_default().push(Finding::of(problem, "pack"));
         }
     }
     found

@@ -10,6 +10,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
+use kedge_api::clusters::WarningSummary;
+use kedge_api::conditions::AssignmentCondition;
+use kedge_api::counts::CountSummary;
+use kedge_api::holds::HoldSummary;
+use kedge_api::operations::WrittenFile;
+use kedge_api::plans::PlanDetail;
 use kedge_model::Labels;
 use kedge_model::kinds::RepoRef;
 use kedge_model::wire::{ClusterId, Digest, Envelope, HoldEntry, Stream, Timestamp};
@@ -18,14 +24,13 @@ use kedge_status::{Condition, Hold, Report, Status};
 use crate::agents::{Changes, Fleet, FleetError, SignOrder, Signed, TokenOrder};
 use crate::airgap::{AirGap, Export, Import, Order};
 use crate::api::{
-    ApiError, Caller, ConditionSeen, CountQuery, CountSeen, HoldSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
-    ReportedStatus, Services, SignWish, SignedRequest, WarningSeen, WrittenView,
+    ApiError, Caller, CountQuery, JoinTokenSeen, JoinWish, MadeToken, MoveWish, ReportedStatus, Services, SignWish,
+    SignedRequest,
 };
 use crate::compare::rendered::Rendered;
 use crate::git::webhook::{self, HookError};
 use crate::git::{Mirrors, Trust};
 use crate::pack::{Configurations, Delivered};
-use crate::preview::view::PlanView;
 use crate::preview::{Audience, Previews, Wish};
 use crate::promotion::{At, BranchError, Branches, Edit, Wrote};
 use crate::publish::{PublishError, Publisher, shown_repo};
@@ -143,7 +148,7 @@ impl Services for People {
         self.fleet.refresh().await;
     }
 
-    async fn counts(&self, query: &CountQuery) -> Result<Vec<CountSeen>, ApiError> {
+    async fn counts(&self, query: &CountQuery) -> Result<Vec<CountSummary>, ApiError> {
         let filter = CountFilter {
             environment: &query.environment,
             cluster_type: query.cluster_type.as_deref(),
@@ -158,7 +163,7 @@ impl Services for People {
             let key = (count.stream, count.assignment, count.running, count.condition.as_str());
             *sums.entry(key).or_default() += u64::try_from(count.count).unwrap_or(0);
         }
-        let shown = sums.into_iter().map(|((stream, assignment, packages, condition), count)| CountSeen {
+        let shown = sums.into_iter().map(|((stream, assignment, packages, condition), count)| CountSummary {
             cluster_type: stream.cluster_type,
             ring: stream.ring,
             assignment,
@@ -196,7 +201,7 @@ impl Services for People {
         let unknown_since = rows.first().and_then(|row| row.unknown_since);
         let conditions =
             status.reports.iter().map(|(assignment, report)| condition(&status, assignment, report, unknown_since));
-        let warnings = status.warnings.iter().map(|(code, warning)| WarningSeen {
+        let warnings = status.warnings.iter().map(|(code, warning)| WarningSummary {
             code: code.clone(),
             severity: format!("{:?}", warning.severity),
             message: warning.message.clone(),
@@ -228,7 +233,7 @@ impl Services for People {
         file: &str,
         text: &str,
         message: &str,
-    ) -> Result<WrittenView, ApiError> {
+    ) -> Result<WrittenFile, ApiError> {
         let known = self.store.good_environments().await?;
         let Some(environment) = known.get(environment) else {
             return Err(ApiError::not_found(format!("environment {environment}")));
@@ -246,7 +251,7 @@ impl Services for People {
             Some(commit) => self.mirrors.announce(repo, branch, commit).await,
             None => _ = self.mirrors.nudge(repo),
         }
-        Ok(WrittenView { repo: shown_repo(repo), branch: branch.clone(), file, commit })
+        Ok(WrittenFile { repo: shown_repo(repo), branch: branch.clone(), file, commit })
     }
 
     async fn rendered(
@@ -283,7 +288,7 @@ impl Services for People {
         Ok(self.configurations.read(packages).await)
     }
 
-    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError> {
+    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanDetail, ApiError> {
         self.previews.plan(wish, audience).await.map_err(change::refuse)
     }
 
@@ -318,11 +323,11 @@ impl Services for People {
 
 impl People {
     /// The hub's holds, the technicians' here and at other clusters of the site, and what the cluster says that it obeys.
-    async fn holds(&self, cluster: &ClusterId, status: Option<&Status>) -> Result<Vec<HoldSeen>, ApiError> {
+    async fn holds(&self, cluster: &ClusterId, status: Option<&Status>) -> Result<Vec<HoldSummary>, ApiError> {
         let obeyed: Vec<&Hold> = status.iter().flat_map(|status| status.holds.values()).collect();
         let mut seen = Vec::new();
         for (writer, document) in self.store.hold_documents(cluster).await? {
-            seen.extend(document.holds.into_iter().map(|entry| HoldSeen {
+            seen.extend(document.holds.into_iter().map(|entry| HoldSummary {
                 obeyed:
                     obeyed.iter().any(|hold| hold.assignment == entry.assignment && user(&hold.by) == user(&entry.by)),
                 assignment: entry.assignment,
@@ -341,13 +346,13 @@ fn user(by: &str) -> &str {
     by.split('@').next().unwrap_or(by).trim()
 }
 
-fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: Option<i64>) -> ConditionSeen {
+fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: Option<i64>) -> AssignmentCondition {
     let time = |at| status.true_time(report.clock, at).0.0;
     let (reason, message) = match &report.condition {
         Condition::Failed { reason, message } => (Some(reason.clone()), Some(message.clone())),
         _ => (None, None),
     };
-    let known = ConditionSeen {
+    let known = AssignmentCondition {
         assignment: assignment.to_owned(),
         condition: report.condition.word().to_owned(),
         last_known: None,
@@ -362,7 +367,7 @@ fn condition(status: &Status, assignment: &str, report: &Report, unknown_since: 
     };
     match unknown_since {
         // Nothing stays green by silence: what was last heard is the message.
-        Some(since) => ConditionSeen {
+        Some(since) => AssignmentCondition {
             condition: Condition::Unknown.word().to_owned(),
             reason: Some("Silent".to_owned()),
             message: Some(format!("last heard: {}", known.condition)),

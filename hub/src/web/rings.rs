@@ -2,6 +2,9 @@
 //! rollouts and workloads show them.
 
 use axum::extract::{Query, State};
+use kedge_api::promotions::PromotionSummary;
+use kedge_api::rollout_status::{RolloutStatus, StatusLine};
+use kedge_api::rollouts::{MemberCounts, RingProgress, RolloutDetail};
 use kedge_model::kinds::Ring;
 use kedge_rollout::gate::{Sight, clusters};
 use kedge_rollout::moment::Span;
@@ -11,9 +14,8 @@ use super::links;
 use super::part::{Bar, Check, Four, Step, Tone, When};
 use crate::api::answer::ApiError;
 use crate::api::page::moment;
-use crate::api::promotions::PromotionView;
-use crate::api::rollouts::status::{LineView, RolloutStatus, StatusQuery, rollout_status};
-use crate::api::rollouts::view::{CountsView, RingProgress, RolloutWhole, ring_word};
+use crate::api::rollouts::status::{StatusQuery, rollout_status};
+use crate::api::rollouts::view::ring_word;
 use crate::api::{ApiState, Caller};
 
 /// A ring's gate, as the viewer may see it.
@@ -49,7 +51,7 @@ pub async fn steps(
     state: &ApiState,
     caller: &Caller,
     rollout: &Rollout,
-    whole: &RolloutWhole,
+    whole: &RolloutDetail,
     look: Look,
 ) -> Result<Vec<Step>, ApiError> {
     let current = rollout.current().map(|progress| progress.ring.clone());
@@ -85,7 +87,7 @@ pub async fn counted(state: &ApiState, caller: &Caller, id: u64, ring: &str) -> 
 }
 
 /// The numbers of a line of a rollout's answer.
-pub fn line_bar(line: &LineView) -> Bar {
+pub fn line_bar(line: &StatusLine) -> Bar {
     bar(
         &line.counts,
         &Narrow {
@@ -98,7 +100,7 @@ pub fn line_bar(line: &LineView) -> Bar {
     )
 }
 
-fn bar(counts: &CountsView, narrow: &Narrow<'_>) -> Bar {
+fn bar(counts: &MemberCounts, narrow: &Narrow<'_>) -> Bar {
     let four = Four {
         converged: counts.converged,
         converging: counts.converging,
@@ -152,7 +154,7 @@ pub fn tone_of_rollout(state: &str, settled: bool) -> Option<Tone> {
 }
 
 /// What a promotion looks like among others of its environment, the newest first: a failure that a newer commit has overcome is past.
-pub fn tone_of_promotion(promotions: &[PromotionView], commit: &str) -> Option<Tone> {
+pub fn tone_of_promotion(promotions: &[PromotionSummary], commit: &str) -> Option<Tone> {
     let at = promotions.iter().position(|one| one.commit == commit)?;
     let overcome = promotions.iter().take(at).any(|newer| matches!(newer.state.as_str(), "Passed" | "Adopted"));
     match tone_of(&promotions.get(at)?.state) {
@@ -236,7 +238,7 @@ impl Gate<'_> {
     }
 }
 
-fn passed_with(all: &CountsView) -> String {
+fn passed_with(all: &MemberCounts) -> String {
     let reached = all.converged + all.converging + all.failed;
     let mut text = format!("passed with {} of {reached} reached converged", all.converged);
     for (count, word) in [(all.failed, "failed"), (all.offline, "away"), (all.waiting, "waiting")] {
@@ -301,7 +303,7 @@ fn holding(rules: &Ring, progress: &Progress, counts: &Counts) -> Vec<Check> {
     checks
 }
 
-fn summed(lines: &[LineView]) -> Counts {
+fn summed(lines: &[StatusLine]) -> Counts {
     let sights: Vec<Sight<'_>> = lines
         .iter()
         .map(|line| Sight {
@@ -329,7 +331,7 @@ fn percent(share: u32) -> String {
 
 impl<'a> Narrow<'a> {
     /// As narrow as all of what moves allows.
-    fn of(whole: &'a RolloutWhole, ring: &'a str) -> Narrow<'a> {
+    fn of(whole: &'a RolloutDetail, ring: &'a str) -> Narrow<'a> {
         fn same<'a>(mut all: impl Iterator<Item = &'a str>) -> &'a str {
             let Some(first) = all.next() else { return "" };
             if all.all(|other| other == first) { first } else { "" }

@@ -5,7 +5,7 @@ import type { components, paths } from "./schema.js";
 
 declare const process: { argv: string[]; exitCode: number };
 
-type Cluster = components["schemas"]["ClusterView"];
+type Cluster = components["schemas"]["ClusterSummary"];
 
 const [url = "", token = ""] = process.argv.slice(2);
 const hub = createClient<paths>({ baseUrl: `${url}/api/v1`, headers: { authorization: `Bearer ${token}` } });
@@ -15,7 +15,7 @@ let cursor: string | undefined;
 do {
   const { data, error } = await hub.GET("/clusters", { params: { query: { limit: 2, cursor } } });
   if (!data) {
-    console.error(`${error.reason}: ${error.message}`);
+    console.error(`${error.code}: ${error.detail}`);
     process.exitCode = 1;
     break;
   }

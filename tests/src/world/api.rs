@@ -179,7 +179,7 @@ impl Answer {
 
     /// The stable word of a refusal.
     pub fn reason(&self) -> String {
-        self.json()["reason"].as_str().unwrap_or_default().to_owned()
+        self.json()["code"].as_str().unwrap_or_default().to_owned()
     }
 
     /// How long the hub asks to wait.

@@ -73,7 +73,7 @@ fn roles_see_and_do_what_is_theirs_and_every_write_is_written_down(database: Dat
         (Method::POST, "/api/v1/join-tokens", json!({"environment": "dev", "clusterType": "drone"})),
         (Method::POST, "/api/v1/clusters/drone-1/retire", json!({})),
         (Method::POST, "/api/v1/clusters/drone-1/revoke", json!({})),
-        (Method::POST, "/api/v1/clusters/drone-1/move", json!({"clusterType": "large"})),
+        (Method::PATCH, "/api/v1/clusters/drone-1", json!({"clusterType": "large"})),
     ];
     let _drone = world.join("drone", "drone-1");
     for (method, path, body) in &writes {

@@ -54,8 +54,8 @@ fn two_tokens_of_one_person_are_one_and_an_override_of_two_needs_two() {
     assert!(plant.approve(&bea, "prod", "fine").status < 300);
     assert_eq!(plant.approve(&second, "prod", "fine as well").status, 409);
     assert_eq!(plant.approve(&administrator, "prod", "fine too").status, 403);
-    let over = json!({"override": true, "reason": "now", "commit": commit});
-    let over = |who: &Api| who.ask(http::Method::POST, "/api/v1/promotions/prod", Some(&over), &[]).status;
+    let over = json!({"reason": "now", "commit": commit});
+    let over = |who: &Api| who.ask(http::Method::POST, "/api/v1/promotions/prod/override", Some(&over), &[]).status;
     assert!(over(&bea) < 300);
     assert_eq!(over(&second), 409, "the same person overrides once");
     plant.stays_so("one person isn't two", A_WHILE, |plant| plant.named("prod").as_deref() == Some(&old));

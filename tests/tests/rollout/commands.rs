@@ -118,6 +118,6 @@ fn now_goes_through_a_freeze_on_every_member_once_and_watch_tells_the_way_and_en
     let (lines, code) = ended(follower);
     assert_eq!(code, 3, "{lines:#?}");
     let last: serde_json::Value = serde_json::from_str(lines.last().unwrap()).unwrap();
-    assert_eq!((&last["over"], &last["complete"]), (&true.into(), &false.into()), "{last}");
+    assert_eq!((&last["ended"], &last["complete"]), (&true.into(), &false.into()), "{last}");
     assert!(last["headline"].as_str().is_some_and(|line| line.contains("failed (HealthCheck")), "{last}");
 }

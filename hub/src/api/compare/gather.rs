@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kedge_api::comparisons::ComparedSide;
 use kedge_model::wire::Digest;
 
 use super::reported::{self, Reported};
@@ -14,7 +15,6 @@ use crate::api::names;
 use crate::api::page::moment;
 use crate::catalog::StoredValue;
 use crate::compare::rendered::{self, Hidden, Rendered};
-use crate::compare::view::SideView;
 use crate::compare::{Place, Side, SideName, Value, Values, Workload};
 use crate::pack::Delivered;
 use crate::store::StoreError;
@@ -104,9 +104,9 @@ impl Known {
         self.workloads.keys().map(String::as_str)
     }
 
-    pub fn view(&self, caller: &Caller) -> SideView {
+    pub fn view(&self, caller: &Caller) -> ComparedSide {
         let source = self.states.iter().filter_map(|one| one.source.as_ref()).next_back();
-        SideView {
+        ComparedSide {
             name: self.name.to_string(),
             environment: self.name.environment.clone(),
             cluster_type: self.name.cluster_type.clone(),

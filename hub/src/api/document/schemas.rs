@@ -90,7 +90,7 @@ fn shorten(place: &mut RefOr<Schema>, owner: &str, named: &Named) {
     let RefOr::T(schema) = place else { return };
     let same =
         || named.iter().filter(|(name, known)| name.as_str() != owner && *known == &*schema).map(|(name, _)| name);
-    // `Page_ClusterView` means `ClusterView`, also when another type has the same fields.
+    // `Page_ClusterSummary` means `ClusterSummary`, also when another type has the same fields.
     match same().find(|name| owner.ends_with(name.as_str())).or_else(|| same().next()) {
         Some(name) => *place = RefOr::Ref(Ref::from_schema_name(name)),
         None => within(schema, owner, named),

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use kedge_api::fleet::{FleetEnvironment, FleetRing, NextCommit};
 use kedge_model::kinds::PromotionPolicy;
 use kedge_model::wire::Stream;
 
-use super::{FleetEnvironment, FleetRing, NextView};
+use super::standing::stand;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::page::moment;
@@ -65,13 +66,13 @@ pub(super) async fn along_the_chain(
         environment.types.iter_mut().for_each(|found| found.rings.sort_by_key(place));
         let row = rows.get(&environment.name);
         if let Some(row) = row {
-            environment.promote(row);
+            promote(environment, row);
         }
         let rings: Vec<String> = match rules {
             Some(rules) => rules.rings.iter().map(|ring| ring.name.clone()).collect(),
             None => vec![Stream::ALL.to_owned()],
         };
-        environment.stand(state, visible, &rings, workload, row).await?;
+        stand(environment, state, visible, &rings, workload, row).await?;
     }
     Ok(found)
 }
@@ -89,25 +90,22 @@ pub(crate) fn chain(policy: &PromotionPolicy) -> Vec<String> {
     placed
 }
 
-impl FleetEnvironment {
-    fn promote(&mut self, row: &PromotionRow) {
-        let standing = &row.standing;
-        let commit = row.in_force.clone().or_else(|| standing.current.clone());
-        if let Some(commit) = commit {
-            let of = standing.promotions.iter().find(|promotion| promotion.commit == commit);
-            self.promoted_subject = of.map(|promotion| promotion.subject.clone());
-            self.promoted_author = of.map(|promotion| promotion.author.clone());
-            self.promoted_at = of.and_then(|of| of.entered_at).map(|at| moment(at.0));
-            self.promotion = of.map(|promotion| phase_word(&promotion.phase).to_owned());
-            self.promoted_commit = Some(commit);
-        }
-        self.trouble = row.trouble.clone();
-        let waits =
-            standing.promotions.iter().find(|promotion| promotion.phase == kedge_rollout::PromotionPhase::Waiting);
-        self.next = waits.map(|promotion| NextView {
-            commit: promotion.commit.clone(),
-            subject: promotion.subject.clone(),
-            waits_for: promotion.waits_for.clone(),
-        });
+fn promote(environment: &mut FleetEnvironment, row: &PromotionRow) {
+    let standing = &row.standing;
+    let commit = row.in_force.clone().or_else(|| standing.current.clone());
+    if let Some(commit) = commit {
+        let of = standing.promotions.iter().find(|promotion| promotion.commit == commit);
+        environment.promoted_subject = of.map(|promotion| promotion.subject.clone());
+        environment.promoted_author = of.map(|promotion| promotion.author.clone());
+        environment.promoted_at = of.and_then(|of| of.entered_at).map(|at| moment(at.0));
+        environment.promotion = of.map(|promotion| phase_word(&promotion.phase).to_owned());
+        environment.promoted_commit = Some(commit);
     }
+    environment.trouble = row.trouble.clone();
+    let waits = standing.promotions.iter().find(|promotion| promotion.phase == kedge_rollout::PromotionPhase::Waiting);
+    environment.next = waits.map(|promotion| NextCommit {
+        commit: promotion.commit.clone(),
+        subject: promotion.subject.clone(),
+        waits_for: promotion.waits_for.clone(),
+    });
 }

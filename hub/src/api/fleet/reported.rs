@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_api::fleet::RunningCommit;
 use kedge_rollout::{Promotion, PromotionPhase, RolloutId, Standing};
 
-use super::running::{Broken, Passage, Picture, Row, RunningCommit, Runs, Stood, is_open, running};
+use super::running::{Broken, Passage, Picture, Row, Runs, Stood, is_open, running};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::drift::contents;

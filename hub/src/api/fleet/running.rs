@@ -7,32 +7,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_api::fleet::RunningCommit;
 use kedge_model::wire::{Digest, Timestamp};
 use kedge_rollout::{Phase, RingState, RolloutId};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use crate::rollout::change::Change;
 use crate::rollout::running::Place;
-
-/// A commit of `main` that clusters run.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RunningCommit {
-    /// Empty: what they had before the oldest rollout that is known.
-    pub commit: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub subject: String,
-    /// The rings that run it; empty: all.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rings: Vec<String>,
-    /// So many clusters, where the environment runs several commits.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub clusters: u64,
-    /// Of them: those that are offline and ran it when they last reported.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub offline: u64,
-}
 
 /// A rollout of platform files, as far as it says what clusters run.
 #[derive(Clone, Debug)]
@@ -302,10 +282,6 @@ impl Picture<'_> {
         });
         same.max_by_key(|stood| stood.passed)
     }
-}
-
-fn is_zero(count: &u64) -> bool {
-    *count == 0
 }
 
 #[cfg(test)]

@@ -3,33 +3,18 @@
 
 use std::collections::BTreeSet;
 
+use kedge_api::environments::EnvironmentSummary;
+use kedge_api::fleet::{FleetEnvironment, StandingNotice};
 use kedge_rollout::rollout::stop_words;
 use kedge_rollout::{Phase, RolloutId};
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::{FleetEnvironment, reported};
+use super::reported;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::page::moment;
-use crate::catalog::view::EnvironmentView;
 use crate::store::catalog::Visible;
 use crate::store::promotion::PromotionRow;
 use crate::store::rollout::{RolloutFilter, StoredRollout};
-
-/// Why an environment doesn't run what Git says, or might not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct StandingNotice {
-    /// `rolledBack`, `aborted`, `stopped`, `paused`, `publish`, `stale` or `held`
-    pub kind: String,
-    pub text: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rollout: Option<u64>,
-    /// RFC 3339
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub since: Option<String>,
-}
 
 /// So many rollouts are looked at for the commit that runs.
 const LOOKED_AT: i64 = 50;
@@ -37,7 +22,7 @@ const LOOKED_AT: i64 = 50;
 const NOTICES: usize = 5;
 
 /// What the catalog says of its inputs and of the last publish.
-pub(super) fn described(view: &EnvironmentView) -> Vec<StandingNotice> {
+pub(super) fn described(view: &EnvironmentSummary) -> Vec<StandingNotice> {
     let mut notices = Vec::new();
     let mut add = |kind: &str, text: String| {
         notices.push(StandingNotice { kind: kind.to_owned(), text, ..StandingNotice::default() });
@@ -66,62 +51,60 @@ pub(super) fn described(view: &EnvironmentView) -> Vec<StandingNotice> {
     notices
 }
 
-impl FleetEnvironment {
-    /// What its rollouts and people's holds say.
-    pub(super) async fn stand(
-        &mut self,
-        state: &ApiState,
-        visible: &Visible,
-        rings: &[String],
-        workload: Option<&str>,
-        row: Option<&PromotionRow>,
-    ) -> Result<(), ApiError> {
-        let own = Own::of(state, visible, &self.name, workload).await?;
-        let mut blocked: BTreeSet<RolloutId> = BTreeSet::new();
-        let mut shown: BTreeSet<RolloutId> = BTreeSet::new();
-        for row in state.store.rollouts_blocked(&self.name).await? {
-            blocked.insert(row.rollout);
-            if own.has(&row.cluster_type, &row.assignment) && workload.is_none_or(|name| name == row.workload) {
-                shown.insert(row.rollout);
-            }
+/// What its rollouts and people's holds say.
+pub(super) async fn stand(
+    environment: &mut FleetEnvironment,
+    state: &ApiState,
+    visible: &Visible,
+    rings: &[String],
+    workload: Option<&str>,
+    row: Option<&PromotionRow>,
+) -> Result<(), ApiError> {
+    let own = Own::of(state, visible, &environment.name, workload).await?;
+    let mut blocked: BTreeSet<RolloutId> = BTreeSet::new();
+    let mut shown: BTreeSet<RolloutId> = BTreeSet::new();
+    for row in state.store.rollouts_blocked(&environment.name).await? {
+        blocked.insert(row.rollout);
+        if own.has(&row.cluster_type, &row.assignment) && workload.is_none_or(|name| name == row.workload) {
+            shown.insert(row.rollout);
         }
-        let mut notices = Vec::new();
-        for id in shown.iter().rev().take(NOTICES) {
-            if let Some(stored) = state.store.rollout(*id).await? {
-                notices.extend(ended(&stored, *visible == Visible::All));
-            }
-        }
-        if *visible == Visible::All && workload.is_none() {
-            let filter = RolloutFilter {
-                environment: Some(&self.name),
-                unfinished: true,
-                limit: NOTICES as i64,
-                ..RolloutFilter::default()
-            };
-            notices.extend(state.store.rollouts(&filter).await?.iter().filter_map(|stored| ended(stored, true)));
-            let filter = RolloutFilter {
-                environment: Some(&self.name),
-                lane: Some("platform"),
-                limit: LOOKED_AT,
-                ..RolloutFilter::default()
-            };
-            let rollouts = state.store.rollouts(&filter).await?;
-            let compared = state.store.compared_head(&self.name).await?.map(|head| head.main);
-            let base = compared.filter(|main| !main.is_empty()).or_else(|| self.promoted_commit.clone());
-            let standing = row.map(|row| &row.standing);
-            self.running =
-                reported::commits(state, &self.name, rollouts, &blocked, rings, base.as_deref(), standing).await?;
-            for one in &mut self.running {
-                if Some(&one.commit) == self.promoted_commit.as_ref() {
-                    one.subject = self.promoted_subject.clone().unwrap_or_default();
-                }
-            }
-        }
-        notices.append(&mut self.notices);
-        notices.extend(held(state, &self.name, &own).await?);
-        self.notices = notices;
-        Ok(())
     }
+    let mut notices = Vec::new();
+    for id in shown.iter().rev().take(NOTICES) {
+        if let Some(stored) = state.store.rollout(*id).await? {
+            notices.extend(ended(&stored, *visible == Visible::All));
+        }
+    }
+    if *visible == Visible::All && workload.is_none() {
+        let filter = RolloutFilter {
+            environment: Some(&environment.name),
+            unfinished: true,
+            limit: NOTICES as i64,
+            ..RolloutFilter::default()
+        };
+        notices.extend(state.store.rollouts(&filter).await?.iter().filter_map(|stored| ended(stored, true)));
+        let filter = RolloutFilter {
+            environment: Some(&environment.name),
+            lane: Some("platform"),
+            limit: LOOKED_AT,
+            ..RolloutFilter::default()
+        };
+        let rollouts = state.store.rollouts(&filter).await?;
+        let compared = state.store.compared_head(&environment.name).await?.map(|head| head.main);
+        let base = compared.filter(|main| !main.is_empty()).or_else(|| environment.promoted_commit.clone());
+        let standing = row.map(|row| &row.standing);
+        environment.running =
+            reported::commits(state, &environment.name, rollouts, &blocked, rings, base.as_deref(), standing).await?;
+        for one in &mut environment.running {
+            if Some(&one.commit) == environment.promoted_commit.as_ref() {
+                one.subject = environment.promoted_subject.clone().unwrap_or_default();
+            }
+        }
+    }
+    notices.append(&mut environment.notices);
+    notices.extend(held(state, &environment.name, &own).await?);
+    environment.notices = notices;
+    Ok(())
 }
 
 /// Which assignments the caller may see.

@@ -1,17 +1,18 @@
 //! What is wrong with changes: rollouts that stopped, were paused, aborted or rolled back, and decisions that somebody owes.
 
+use kedge_api::problems::{ProblemKind, ProblemSeverity, ProblemSummary};
+use kedge_api::rollouts::RolloutSummary;
 use kedge_model::command::Command;
 use kedge_rollout::approval::can_approve;
 use kedge_rollout::{Phase, PromotionPhase, RingState};
 
 use super::fold::Found;
-use super::{ProblemKind, ProblemSeverity, ProblemSummary};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
 use crate::api::page::moment;
 use crate::api::promotions::policy_approvals;
-use crate::api::rollouts::{self, view::RolloutView};
+use crate::api::rollouts;
 use crate::store::rollout::{RolloutFilter, StoredRollout};
 use crate::web::links;
 
@@ -125,7 +126,7 @@ fn approval(stored: &StoredRollout) -> Option<(String, String)> {
     can_approve(&ring.waits_for).then(|| (ring.ring.clone(), ring.waits_for.join("; ")))
 }
 
-fn waits(view: &RolloutView, ring: &str, lacks: &str) -> ProblemSummary {
+fn waits(view: &RolloutSummary, ring: &str, lacks: &str) -> ProblemSummary {
     // Of a rollout that moves other teams' assignments too, its gate isn't told.
     let lacks = if view.partial { "an approval" } else { lacks };
     ProblemSummary {
@@ -140,7 +141,7 @@ fn waits(view: &RolloutView, ring: &str, lacks: &str) -> ProblemSummary {
     }
 }
 
-fn ended(view: &RolloutView) -> ProblemSummary {
+fn ended(view: &RolloutSummary) -> ProblemSummary {
     let (id, why) = (view.id, &view.why);
     let (code, severity, message, hint) = match view.state.as_str() {
         "Paused" => (
@@ -186,7 +187,7 @@ fn ended(view: &RolloutView) -> ProblemSummary {
     }
 }
 
-fn of_rollout(view: &RolloutView) -> ProblemSummary {
+fn of_rollout(view: &RolloutSummary) -> ProblemSummary {
     ProblemSummary {
         environments: vec![view.environment.clone()],
         count: 1,
@@ -196,7 +197,7 @@ fn of_rollout(view: &RolloutView) -> ProblemSummary {
     }
 }
 
-fn name(view: &RolloutView) -> String {
+fn name(view: &RolloutSummary) -> String {
     let commit = short(view.cause.named());
     let subject = if view.cause.subject.is_empty() { String::new() } else { format!(" “{}”", view.cause.subject) };
     format!("rollout {} of {commit}{subject} in {}", view.id, view.environment)

@@ -1,11 +1,11 @@
 //! What is wrong with clusters: assignments that Failed, clusters that are offline or cloned, certificates that aren't renewed,
 //! drift and holds. All of it from counts and from indexes of the few.
 
+use kedge_api::problems::{ProblemExample, ProblemKind, ProblemSeverity, ProblemSummary};
 use kedge_model::command::{Command, quote};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::fold::Found;
-use super::{ProblemExample, ProblemKind, ProblemSeverity, ProblemSummary};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::page::moment;

@@ -1,9 +1,9 @@
 //! Which problems are consequences of others, and in which order the rest is told. Pure.
 
+use kedge_api::problems::{ProblemKind, ProblemSeverity, ProblemSummary};
 use kedge_model::command::Command;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{ProblemKind, ProblemSeverity, ProblemSummary};
 use crate::api::fleet::Order;
 
 /// Problems as they were found, and what ties them together.

@@ -1,7 +1,8 @@
 //! What is wrong with the hub itself. It can't be read from the database: that is what fails.
 
+use kedge_api::problems::{ProblemKind, ProblemSeverity, ProblemSummary};
+
 use super::fold::Found;
-use super::{ProblemKind, ProblemSeverity, ProblemSummary};
 use crate::api::page::moment;
 use crate::store::failure::{self, Trouble};
 

@@ -1,15 +1,17 @@
 //! What comes from Git: repositories that can't be read, findings about what they hold, and publishes that don't go through.
 
+use kedge_api::environments::{EnvironmentSummary, PublishSummary};
+use kedge_api::findings::FindingSummary;
+use kedge_api::problems::{ProblemExample, ProblemKind, ProblemSeverity, ProblemSummary};
+use kedge_api::repositories::RepositorySummary;
 use kedge_model::command::Command;
 use std::collections::BTreeMap;
 
 use super::fold::Found;
-use super::{ProblemExample, ProblemKind, ProblemSeverity, ProblemSummary};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::objects::owns;
 use crate::api::page::{MAX_CHANGES, moment};
-use crate::catalog::view::{EnvironmentView, ProblemView, PublishView, RepositoryView};
 use crate::store::StoreError;
 use crate::store::api::fleet::FleetFilter;
 use crate::store::catalog::{Filter, Kind, Visible};
@@ -24,7 +26,7 @@ pub async fn repositories(state: &ApiState, visible: &Visible, found: &mut Found
     let (rows, _) = state.store.catalog_page(Kind::Repository, visible, &failing).await?;
     let mut known: BTreeMap<String, ProblemSummary> = BTreeMap::new();
     for row in rows {
-        let view: RepositoryView = parse(&row.body)?;
+        let view: RepositorySummary = parse(&row.body)?;
         if !owns(visible, &view) {
             continue;
         }
@@ -55,7 +57,7 @@ pub async fn repositories(state: &ApiState, visible: &Visible, found: &mut Found
 /// Findings by environment and code.
 pub async fn findings(state: &ApiState, visible: &Visible, found: &mut Found) -> Result<(), ApiError> {
     for sum in state.store.finding_sums(visible).await? {
-        let views: Vec<ProblemView> = sum.bodies.iter().map(|body| parse(body)).collect::<Result<_, _>>()?;
+        let views: Vec<FindingSummary> = sum.bodies.iter().map(|body| parse(body)).collect::<Result<_, _>>()?;
         let Some(first) = views.first() else { continue };
         let (code, environment) = (first.finding.code.clone(), sum.environment.clone());
         let severity = if sum.severity == "error" { ProblemSeverity::Error } else { ProblemSeverity::Warning };
@@ -99,7 +101,7 @@ pub async fn environments(state: &ApiState, visible: &Visible, found: &mut Found
     let all = Filter { limit: MAX_CHANGES, ..Filter::default() };
     let (rows, _) = state.store.catalog_page(Kind::Environment, visible, &all).await?;
     for row in rows {
-        let view: EnvironmentView = parse(&row.body)?;
+        let view: EnvironmentSummary = parse(&row.body)?;
         let name = view.name.as_str();
         for publish in &view.waiting {
             let (kind, removed) = (&publish.cluster_type, publish.removed.len() as u64);
@@ -129,7 +131,7 @@ pub async fn environments(state: &ApiState, visible: &Visible, found: &mut Found
 }
 
 /// A publish that isn't through, by how the last one ended.
-fn published(name: &str, publish: &PublishView) -> Option<ProblemSummary> {
+fn published(name: &str, publish: &PublishSummary) -> Option<ProblemSummary> {
     let told = publish.message.clone().unwrap_or_default();
     let link = publish.link.clone().unwrap_or_default();
     let (code, severity, message, hint) = match publish.outcome.as_str() {
@@ -198,7 +200,7 @@ fn way_out(kind: ProblemKind) -> Option<String> {
     Some(told.to_owned())
 }
 
-fn example(view: ProblemView) -> ProblemExample {
+fn example(view: FindingSummary) -> ProblemExample {
     ProblemExample {
         id: Some(view.id),
         cluster: None,

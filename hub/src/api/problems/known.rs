@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use kedge_api::problems::ProblemSummary;
 use tokio::sync::Mutex;
 
-use super::{ProblemSummary, changes, clusters, fold, hub, inputs, warnings};
+use super::{changes, clusters, fold, hub, inputs, warnings};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;

@@ -1,12 +1,12 @@
 //! What agents warn of, by environment and code: a thousand clusters with the same warning are one problem. Counted as their documents
 //! arrive; what a few of them say is read for the problems that are shown.
 
+use kedge_api::problems::{ProblemExample, ProblemSeverity, ProblemSummary};
 use kedge_model::command::Command;
 use std::collections::BTreeMap;
 
 use super::clusters::{counted, of_clusters};
 use super::fold::Found;
-use super::{ProblemExample, ProblemSeverity, ProblemSummary};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::page::moment;

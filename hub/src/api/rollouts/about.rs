@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
+use kedge_api::rollouts::{PinnedAssignment, RolloutReference};
 use kedge_model::decode::{self, Options};
 use kedge_model::kinds::{Pin, PinnedTo};
 use kedge_model::wire::Stream;
 use kedge_model::{Origin, Source, Spec};
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::view::{is_settled, ring_word};
 use crate::api::ApiState;
@@ -16,47 +15,6 @@ use crate::rollout::change::Held;
 use crate::rollout::running::state_word;
 use crate::store::api::rollouts::PinFile;
 use crate::store::rollout::RolloutFilter;
-
-/// A rollout that moves, or last moved, something here.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct AboutView {
-    pub rollout: u64,
-    pub lane: String,
-    pub state: String,
-    /// It was rolled back or aborted, and Git doesn't ask for its content any more.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub settled: bool,
-    /// `canary passed, rest rolling`
-    pub rings: String,
-    pub commit: String,
-    pub subject: String,
-    pub author: String,
-}
-
-/// What a Pin holds back.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct PinnedView {
-    pub ring: String,
-    pub assignment: String,
-    /// The Pin's name.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pin: Option<String>,
-    /// `version 1.4.2` or `commit 4f2a…`
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// RFC 3339; none: until it is deleted.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub until: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Its file on the environment's branch.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// What comes back when the Pin ends: a version, a commit, or nothing.
-    pub below: String,
-}
 
 /// So many are looked at, and shown.
 const LOOKED_AT: i64 = 50;
@@ -69,7 +27,7 @@ pub async fn of_assignment(
     cluster_type: &str,
     assignment: &str,
     workload: &str,
-) -> Result<Vec<AboutView>, ApiError> {
+) -> Result<Vec<RolloutReference>, ApiError> {
     let filter = RolloutFilter {
         environment: Some(environment),
         cluster_type: Some(cluster_type),
@@ -81,7 +39,11 @@ pub async fn of_assignment(
 }
 
 /// The newest rollouts of a workload in an environment, at most one that has ended for each lane.
-pub async fn of_workload(state: &ApiState, environment: &str, workload: &str) -> Result<Vec<AboutView>, ApiError> {
+pub async fn of_workload(
+    state: &ApiState,
+    environment: &str,
+    workload: &str,
+) -> Result<Vec<RolloutReference>, ApiError> {
     let filter = RolloutFilter {
         environment: Some(environment),
         workload: Some(workload),
@@ -92,7 +54,7 @@ pub async fn of_workload(state: &ApiState, environment: &str, workload: &str) ->
 }
 
 /// Rollouts that haven't ended and move something on the clusters of a stream.
-pub async fn of_stream(state: &ApiState, stream: &Stream) -> Result<Vec<AboutView>, ApiError> {
+pub async fn of_stream(state: &ApiState, stream: &Stream) -> Result<Vec<RolloutReference>, ApiError> {
     let filter = RolloutFilter {
         environment: Some(&stream.environment),
         cluster_type: Some(&stream.cluster_type),
@@ -108,7 +70,7 @@ async fn newest(
     filter: &RolloutFilter<'_>,
     concerns: impl Fn(&kedge_rollout::Item) -> bool,
     ring: Option<&str>,
-) -> Result<Vec<AboutView>, ApiError> {
+) -> Result<Vec<RolloutReference>, ApiError> {
     let (mut shown, mut lanes) = (Vec::new(), Vec::new());
     let blocked = state.store.blocked_rollouts().await?;
     for stored in state.store.rollouts(filter).await? {
@@ -123,7 +85,7 @@ async fn newest(
         }
         let rings = rollout.rings.iter().filter(|progress| ring.is_none_or(|ring| ring == progress.ring));
         let rings = rings.map(|progress| format!("{} {}", progress.ring, ring_word(progress)));
-        shown.push(AboutView {
+        shown.push(RolloutReference {
             rollout: rollout.id.0,
             settled: is_settled(state_word(&rollout.phase), rollout.id, &blocked),
             state: state_word(&rollout.phase).to_owned(),
@@ -143,7 +105,7 @@ pub async fn pinned(
     state: &ApiState,
     environment: &str,
     fits: impl Fn(&Stream, &str) -> bool,
-) -> Result<Vec<PinnedView>, ApiError> {
+) -> Result<Vec<PinnedAssignment>, ApiError> {
     let mut shown = Vec::new();
     let held = state.store.pinned_of(environment).await?;
     if held.is_empty() {
@@ -153,7 +115,7 @@ pub async fn pinned(
     for (stream, below) in held {
         for (assignment, held) in below.iter().filter(|(assignment, _)| fits(&stream, assignment)) {
             let pin = pins.iter().find(|(_, pin)| is_of(pin, &stream, assignment));
-            shown.push(PinnedView {
+            shown.push(PinnedAssignment {
                 ring: stream.ring.clone(),
                 assignment: assignment.clone(),
                 pin: pin.map(|(file, _)| file.name.clone()),

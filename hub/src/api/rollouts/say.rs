@@ -1,35 +1,19 @@
-//! A person's word on a rollout. Any hub checks and writes it; the leader takes it, and the answer says what became of it.
+//! What a person does about a rollout. Any hub checks and writes it; the leader takes it, and the answer says what became of it.
 
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::{JsonRejection, PathRejection};
-use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use kedge_api::rollouts::{RolloutAction, RolloutActionRequest, RolloutDetail};
 use kedge_model::kinds::ApproverRole;
 use kedge_rollout::{RingState, Rollout, RolloutId, Say, Word};
-use serde::Deserialize;
 use serde_json::json;
-use utoipa::ToSchema;
 
-use super::view::RolloutWhole;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
 use crate::rollout::words::{self, SayError};
 use crate::store::tokens::Role;
-
-/// Why, and for which ring.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct SayBody {
-    /// An override and a rollback need one.
-    #[serde(default)]
-    pub reason: String,
-    /// With `approve` and `override`; default: the ring that waits now.
-    #[serde(default)]
-    pub ring: Option<String>,
-}
 
 /// The leader takes a word within a second; one that is just elected takes a little longer.
 const TAKEN_WITHIN: Duration = Duration::from_secs(8);
@@ -37,32 +21,28 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// A sentence, not a story.
 const MAX_REASON: usize = 500;
 
-/// Say `approve`, `override`, `now`, `pause`, `resume`, `abort` or `rollback` to a rollout.
-#[utoipa::path(post, path = "/rollouts/{id}/{word}", tag = "rollouts",
-    params(("id" = u64, Path), ("word" = String, Path)), request_body = SayBody,
-    responses((status = OK, body = RolloutWhole), (status = ACCEPTED, body = RolloutWhole,
-        description = "it is written, and no hub leads just now to take it")))]
-pub async fn say(
-    State(state): State<ApiState>,
-    caller: Caller,
-    path: Result<Path<(u64, String)>, PathRejection>,
-    body: Result<Json<SayBody>, JsonRejection>,
-) -> Result<(StatusCode, Json<RolloutWhole>), ApiError> {
-    let (id, verb) = path?.0;
-    let SayBody { reason, ring } = body?.0;
+/// Does it, when the caller may; whether a leader has done it already is in the status.
+pub(crate) async fn act(
+    state: &ApiState,
+    caller: &Caller,
+    id: u64,
+    action: RolloutAction,
+    request: RolloutActionRequest,
+) -> Result<(StatusCode, Json<RolloutDetail>), ApiError> {
+    let RolloutActionRequest { reason, ring } = request;
     let id = RolloutId(id);
-    let say = say_of(&verb, ring)?;
+    let say = say_of(action, ring)?;
     check_reason(&reason)?;
-    if reason.trim().is_empty() && matches!(say, Say::Override { .. } | Say::Rollback) {
-        let message = format!("{verb} needs a written reason: it stays with the rollout");
+    if reason.trim().is_empty() && matches!(action, RolloutAction::Override | RolloutAction::Rollback) {
+        let message = format!("{} needs a written reason: it stays with the rollout", action.as_str());
         return Err(ApiError::invalid("ReasonNeeded", message));
     }
     // Also refuses who may not see it.
-    let seen = super::whole(&state, &caller, id).await?;
+    let seen = super::find(state, caller, id).await?.detail;
     let word = caller.word(say, &reason);
-    let done = tell(&state, &caller, id, word, seen.rollout.moves).await?;
+    let done = tell(state, caller, id, word, seen.rollout.moves).await?;
     let status = if done { StatusCode::OK } else { StatusCode::ACCEPTED };
-    Ok((status, Json(super::whole(&state, &caller, id).await?)))
+    Ok((status, Json(super::find(state, caller, id).await?.detail)))
 }
 
 /// Checks, writes, and waits for the leader. Whether it was taken in time.
@@ -151,24 +131,28 @@ pub(in crate::api) fn check_reason(reason: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-pub(crate) fn say_of(verb: &str, ring: Option<String>) -> Result<Say, ApiError> {
-    let say = match verb {
-        "approve" => Say::Approve { ring },
-        "override" => Say::Override { ring },
+pub(crate) fn say_of(action: RolloutAction, ring: Option<String>) -> Result<Say, ApiError> {
+    let say = match action {
+        RolloutAction::Approve => Say::Approve { ring },
+        RolloutAction::Override => Say::Override { ring },
         _ if ring.is_some() => {
             return Err(ApiError::invalid("BadBody", "`ring` goes with `approve` and `override` only"));
         }
-        "now" => Say::Now,
-        "pause" => Say::Pause,
-        "resume" => Say::Resume,
-        "abort" => Say::Abort,
-        "rollback" => Say::Rollback,
-        other => {
-            return Err(ApiError::not_found(format!("word `{other}` for rollouts"))
-                .hint("there are: approve, override, now, pause, resume, abort, rollback"));
-        }
+        RolloutAction::Now => Say::Now,
+        RolloutAction::Pause => Say::Pause,
+        RolloutAction::Resume => Say::Resume,
+        RolloutAction::Abort => Say::Abort,
+        RolloutAction::Rollback => Say::Rollback,
     };
     Ok(say)
+}
+
+/// The action that an address of the page names.
+pub(crate) fn action_named(word: &str) -> Result<RolloutAction, ApiError> {
+    RolloutAction::ALL.into_iter().find(|action| action.as_str() == word).ok_or_else(|| {
+        ApiError::not_found(format!("action `{word}` for rollouts"))
+            .hint(format!("there are: {}", RolloutAction::ALL.map(RolloutAction::as_str).join(", ")))
+    })
 }
 
 fn refuse(error: SayError) -> ApiError {

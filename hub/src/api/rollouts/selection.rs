@@ -4,80 +4,35 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::http::StatusCode;
+use kedge_api::assignments::AssignmentSummary;
+use kedge_api::operations::{ChosenStream, HeldAssignment, NotApplicable, OperationSelector};
 use kedge_model::kinds::PromotionPolicy;
 use kedge_model::wire::{DesiredState, Envelope, Mode, Stream};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::page::MAX_CHANGES;
-use crate::catalog::view::AssignmentView;
 use crate::store::StoreError;
 use crate::store::api::states::StateFilter;
 use crate::store::catalog::{Filter, Kind, Visible};
-
-/// Which clusters, by what they have in common.
-#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Selector {
-    pub environment: String,
-    #[serde(default)]
-    pub workload: Option<String>,
-    #[serde(default)]
-    pub cluster_type: Option<String>,
-    #[serde(default)]
-    pub ring: Option<String>,
-}
 
 /// What a selector came to.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
     /// Assignments of streams, as their newest state has them.
     pub streams: BTreeMap<Stream, BTreeSet<String>>,
-    pub unfit: Vec<NotApplicable>,
-    pub held: Vec<HeldView>,
-}
-
-/// A part of a selector that can't be done, and why.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-#[schema(as = Unfit)]
-pub struct NotApplicable {
-    pub cluster_type: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub ring: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub assignment: Option<String>,
-    pub why: String,
-}
-
-/// A cluster that keeps what it has, because a person said so.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct HeldView {
-    pub cluster: String,
-    pub cluster_type: String,
-    pub ring: String,
-    pub assignment: String,
-    pub by: String,
-}
-
-/// A stream that was chosen.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ChosenView {
-    pub cluster_type: String,
-    pub ring: String,
-    pub assignments: Vec<String>,
-    /// Members of the stream.
-    pub clusters: u64,
+    pub not_applicable: Vec<NotApplicable>,
+    pub held: Vec<HeldAssignment>,
 }
 
 /// Assignments by cluster type, as the schedule has them.
 pub type Scheduled = BTreeMap<String, BTreeMap<String, String>>;
 
-impl Selector {
+/// What a selector names.
+#[derive(Debug)]
+pub struct Chooser<'a>(pub &'a OperationSelector);
+
+impl Chooser<'_> {
     /// Whole streams, and what doesn't fit; nothing at all is refused.
     pub async fn resolve(&self, state: &ApiState) -> Result<Selection, ApiError> {
         let selection = self.select(state).await?;
@@ -90,13 +45,13 @@ impl Selector {
     /// The same, and what went back may be nowhere now.
     pub async fn select(&self, state: &ApiState) -> Result<Selection, ApiError> {
         let rings = self.rings(state).await?;
-        let scheduled = scheduled(state, &Visible::All, &self.environment).await?;
+        let scheduled = scheduled(state, &Visible::All, &self.0.environment).await?;
         self.check_names(&scheduled)?;
         let mut selection = Selection::default();
         let filter = StateFilter {
-            environment: Some(self.environment.clone()),
-            cluster_type: self.cluster_type.clone(),
-            ring: self.ring.clone(),
+            environment: Some(self.0.environment.clone()),
+            cluster_type: self.0.cluster_type.clone(),
+            ring: self.0.ring.clone(),
             limit: MAX_CHANGES,
             ..StateFilter::default()
         };
@@ -120,7 +75,7 @@ impl Selector {
                         let chosen = selection.streams.entry(seen.stream.clone()).or_default();
                         chosen.insert(entry.assignment.clone());
                     }
-                    Mode::Observe(_) => selection.unfit.push(NotApplicable {
+                    Mode::Observe(_) => selection.not_applicable.push(NotApplicable {
                         cluster_type: cluster_type.clone(),
                         ring: Some(ring.clone()),
                         assignment: Some(entry.assignment.clone()),
@@ -131,7 +86,7 @@ impl Selector {
             }
         }
         for (cluster_type, ring) in stateless {
-            selection.unfit.push(NotApplicable {
+            selection.not_applicable.push(NotApplicable {
                 cluster_type,
                 ring: Some(ring),
                 assignment: None,
@@ -145,20 +100,20 @@ impl Selector {
     /// The rings of the environment that are meant; an unknown one is refused.
     async fn rings(&self, state: &ApiState) -> Result<Vec<String>, ApiError> {
         let known =
-            state.store.catalog_row(Kind::Environment, &Visible::All, &self.environment, &self.environment).await?;
+            state.store.catalog_row(Kind::Environment, &Visible::All, &self.0.environment, &self.0.environment).await?;
         if known.is_none() {
-            let message = format!("there is no environment `{}`", self.environment);
+            let message = format!("there is no environment `{}`", self.0.environment);
             let error = ApiError::new(axum::http::StatusCode::NOT_FOUND, "UnknownName", message);
             return Err(error.hint("`kedge get environments` lists them"));
         }
         let policies = state.store.policies().await?;
-        let all = rings_of(policies.in_force().map(|policy| &**policy), &self.environment);
-        match &self.ring {
+        let all = rings_of(policies.in_force().map(|policy| &**policy), &self.0.environment);
+        match &self.0.ring {
             None => Ok(all),
             Some(ring) if all.contains(ring) => Ok(vec![ring.clone()]),
             Some(ring) => Err(unprocessable(
                 "UnknownRing",
-                format!("{} has no ring {ring}", self.environment),
+                format!("{} has no ring {ring}", self.0.environment),
                 format!("its rings are: {}", all.join(", ")),
             )
             .near(ring, all.iter().map(String::as_str))),
@@ -167,20 +122,20 @@ impl Selector {
 
     /// A mistyped name would choose nothing.
     fn check_names(&self, scheduled: &Scheduled) -> Result<(), ApiError> {
-        if let Some(cluster_type) = &self.cluster_type
+        if let Some(cluster_type) = &self.0.cluster_type
             && !scheduled.contains_key(cluster_type)
         {
             let types: Vec<&str> = scheduled.keys().map(String::as_str).collect();
-            let message = format!("no assignment of {} is on cluster type {cluster_type}", self.environment);
+            let message = format!("no assignment of {} is on cluster type {cluster_type}", self.0.environment);
             let error = unprocessable("UnknownClusterType", message, format!("there are: {}", types.join(", ")));
             return Err(error.near(cluster_type, types));
         }
-        if let Some(workload) = &self.workload {
+        if let Some(workload) = &self.0.workload {
             let known: BTreeSet<&str> =
                 scheduled.values().flat_map(|names| names.values()).map(String::as_str).collect();
             if !known.contains(workload.as_str()) {
                 let names: Vec<&str> = known.into_iter().collect();
-                let message = format!("no workload {workload} is scheduled in {}", self.environment);
+                let message = format!("no workload {workload} is scheduled in {}", self.0.environment);
                 let error = unprocessable("UnknownWorkload", message, format!("there are: {}", names.join(", ")));
                 return Err(error.near(workload, names));
             }
@@ -190,9 +145,9 @@ impl Selector {
 
     fn types<'a>(&'a self, scheduled: &'a Scheduled) -> impl Iterator<Item = &'a str> {
         let wanted = move |name: &&String| {
-            let named = self.cluster_type.as_ref().is_none_or(|wanted| wanted == *name);
+            let named = self.0.cluster_type.as_ref().is_none_or(|wanted| wanted == *name);
             let runs = |names: &BTreeMap<String, String>| {
-                self.workload.as_ref().is_none_or(|workload| names.values().any(|of| of == workload))
+                self.0.workload.as_ref().is_none_or(|workload| names.values().any(|of| of == workload))
             };
             named && scheduled.get(*name).is_some_and(runs)
         };
@@ -200,16 +155,16 @@ impl Selector {
     }
 
     pub(super) fn names(&self, scheduled: &Scheduled, cluster_type: &str, assignment: &str) -> bool {
-        let Some(workload) = &self.workload else { return true };
+        let Some(workload) = &self.0.workload else { return true };
         scheduled.get(cluster_type).and_then(|names| names.get(assignment)) == Some(workload)
     }
 
-    async fn held(&self, state: &ApiState, selection: &Selection) -> Result<Vec<HeldView>, ApiError> {
-        let held = state.store.held_clusters(&self.environment).await?;
+    async fn held(&self, state: &ApiState, selection: &Selection) -> Result<Vec<HeldAssignment>, ApiError> {
+        let held = state.store.held_clusters(&self.0.environment).await?;
         let chosen = held
             .into_iter()
             .filter(|held| selection.streams.get(&held.stream).is_some_and(|names| names.contains(&held.assignment)));
-        let view = |held: crate::store::api::rollouts::HeldCluster| HeldView {
+        let view = |held: crate::store::api::rollouts::HeldCluster| HeldAssignment {
             cluster: held.cluster,
             cluster_type: held.stream.cluster_type,
             ring: held.stream.ring,
@@ -221,11 +176,11 @@ impl Selector {
 
     fn nothing(&self, selection: &Selection) -> ApiError {
         let why: BTreeSet<String> =
-            selection.unfit.iter().map(|unfit| format!("{}: {}", unfit.cluster_type, unfit.why)).collect();
+            selection.not_applicable.iter().map(|unfit| format!("{}: {}", unfit.cluster_type, unfit.why)).collect();
         let message = match why.is_empty() {
-            true => format!("nothing in {} fits", self.environment),
+            true => format!("nothing in {} fits", self.0.environment),
             false => {
-                format!("nothing in {} fits: {}", self.environment, why.into_iter().collect::<Vec<_>>().join("; "))
+                format!("nothing in {} fits: {}", self.0.environment, why.into_iter().collect::<Vec<_>>().join("; "))
             }
         };
         unprocessable("NothingFits", message, "`kedge get assignments` shows what runs where".to_owned())
@@ -233,12 +188,12 @@ impl Selector {
 }
 
 impl Selection {
-    pub async fn chosen(&self, state: &ApiState, environment: &str) -> Result<Vec<ChosenView>, ApiError> {
+    pub async fn chosen(&self, state: &ApiState, environment: &str) -> Result<Vec<ChosenStream>, ApiError> {
         let mut members: BTreeMap<Stream, u64> = BTreeMap::new();
         for of in state.store.population(environment).await? {
             *members.entry(of.stream).or_default() += u64::try_from(of.count).unwrap_or_default();
         }
-        let view = |(stream, names): (&Stream, &BTreeSet<String>)| ChosenView {
+        let view = |(stream, names): (&Stream, &BTreeSet<String>)| ChosenStream {
             cluster_type: stream.cluster_type.clone(),
             ring: stream.ring.clone(),
             assignments: names.iter().cloned().collect(),
@@ -255,7 +210,7 @@ pub async fn scheduled(state: &ApiState, visible: &Visible, environment: &str) -
     loop {
         let (shown, next) = state.store.catalog_page(Kind::Assignment, visible, &filter).await?;
         for shown in &shown {
-            let view: AssignmentView = serde_json::from_str(&shown.body).map_err(corrupt)?;
+            let view: AssignmentSummary = serde_json::from_str(&shown.body).map_err(corrupt)?;
             scheduled.entry(view.cluster_type).or_default().insert(view.target, view.workload);
         }
         match next {

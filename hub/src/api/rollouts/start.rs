@@ -7,15 +7,16 @@ use axum::Json;
 use axum::extract::State;
 use axum::extract::rejection::JsonRejection;
 use axum::http::StatusCode;
+use kedge_api::operations::{
+    OperationKind, OperationRequest, OperationResult, OperationSelector, StartRolloutRequest, WrittenFile,
+};
 use kedge_goyaml::{Key, Value as Yaml};
 use kedge_model::wire::{Digest, Stream};
 use kedge_rollout::{Phase, Rollout, RolloutId, Say};
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use utoipa::ToSchema;
 
 use super::say;
-use super::selection::{ChosenView, HeldView, NotApplicable, Selection, Selector};
+use super::selection::{Chooser, Selection};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
@@ -23,110 +24,33 @@ use crate::status::tally::Word as Condition;
 use crate::store::now;
 use crate::store::rollout::{BlockedRow, RolloutFilter};
 
-/// What should be started, where.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct StartBody {
-    pub environment: String,
-    pub workload: String,
-    #[serde(default)]
-    pub cluster_type: Option<String>,
-    #[serde(default)]
-    pub ring: Option<String>,
-    /// Of the workload: a Pin is written to the environment's branch.
-    #[serde(default)]
-    pub version: Option<String>,
-    /// Of the workload's source: the same.
-    #[serde(default)]
-    pub commit: Option<String>,
-    /// With a version or commit: until this day or moment. Without: until the Pin is deleted.
-    #[serde(default)]
-    pub until: Option<String>,
-    pub reason: String,
-}
-
-/// What a bulk operation does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub enum OperationKind {
-    /// Restarts the workload on every cluster of the streams.
-    Restart,
-    /// Tries again where something failed.
-    Reapply,
-    /// Lets rollouts that haven't ended go on outside their windows and freezes.
-    Now,
-}
-
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct OperationBody {
-    pub kind: OperationKind,
-    pub selector: Selector,
-    /// With `restart` and `reapply`: windows and freezes don't hold it up.
-    #[serde(default)]
-    pub now: bool,
-    #[serde(default)]
-    pub reason: String,
-}
-
-/// What a bulk command came to.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct BulkAnswer {
-    /// One sentence.
-    pub done: String,
-    /// Whole streams.
-    pub streams: Vec<ChosenView>,
-    /// What the selector names and can't be done.
-    pub unfit: Vec<NotApplicable>,
-    /// Clusters that keep what they have, because a person holds it.
-    pub held: Vec<HeldView>,
-    /// Rollouts that were told to go on.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub rollouts: Vec<u64>,
-    /// The file and commit that were written to the environment's branch.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub written: Option<WrittenView>,
-}
-
-/// What was written to Git.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WrittenView {
-    pub repo: String,
-    pub branch: String,
-    pub file: String,
-    /// None: the branch says it already.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-}
-
 /// A version is a word of a release, not a text.
 const MAX_VERSION: usize = 128;
 /// So many rollouts of an environment haven't ended.
 const UNFINISHED: i64 = 500;
 
 /// Start a workload's content again, or put a version of it where the selector says.
-#[utoipa::path(post, path = "/rollouts", tag = "rollouts", request_body = StartBody,
-    responses((status = ACCEPTED, body = BulkAnswer)))]
+#[utoipa::path(post, path = "/rollouts", tag = "rollouts", request_body = StartRolloutRequest,
+    responses((status = ACCEPTED, body = OperationResult)))]
 pub async fn start_rollout(
     State(state): State<ApiState>,
     caller: Caller,
-    body: Result<Json<StartBody>, JsonRejection>,
-) -> Result<(StatusCode, Json<BulkAnswer>), ApiError> {
+    body: Result<Json<StartRolloutRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<OperationResult>), ApiError> {
     let body = body?.0;
     let action = if body.version.is_some() || body.commit.is_some() { "rollout.pin" } else { "rollout.start" };
     caller.asked.set(action, &body.workload, &body.environment);
     caller.platform("starting rollouts")?;
     need_reason(&body.reason)?;
-    let selector = Selector {
+    let selector = OperationSelector {
         environment: body.environment.clone(),
         workload: Some(body.workload.clone()),
         cluster_type: body.cluster_type.clone(),
         ring: body.ring.clone(),
     };
     let again_only = body.version.is_none() && body.commit.is_none();
-    let selection = if again_only { selector.select(&state).await? } else { selector.resolve(&state).await? };
+    let selection =
+        if again_only { Chooser(&selector).select(&state).await? } else { Chooser(&selector).resolve(&state).await? };
     let answer = match (&body.version, &body.commit) {
         (Some(_), Some(_)) => return Err(ApiError::invalid("BadBody", "give a version or a commit, not both")),
         (None, None) if body.until.is_some() => {
@@ -139,14 +63,14 @@ pub async fn start_rollout(
 }
 
 /// Restart, re-apply or apply now, on every cluster that a selector names.
-#[utoipa::path(post, path = "/operations", tag = "rollouts", request_body = OperationBody,
-    responses((status = ACCEPTED, body = BulkAnswer)))]
+#[utoipa::path(post, path = "/operations", tag = "rollouts", request_body = OperationRequest,
+    responses((status = ACCEPTED, body = OperationResult)))]
 pub async fn operate(
     State(state): State<ApiState>,
     caller: Caller,
-    body: Result<Json<OperationBody>, JsonRejection>,
-) -> Result<(StatusCode, Json<BulkAnswer>), ApiError> {
-    let OperationBody { kind, selector, now: at_once, reason } = body?.0;
+    body: Result<Json<OperationRequest>, JsonRejection>,
+) -> Result<(StatusCode, Json<OperationResult>), ApiError> {
+    let OperationRequest { kind, selector, now: at_once, reason } = body?.0;
     let verb = match kind {
         OperationKind::Restart => "restart",
         OperationKind::Reapply => "reapply",
@@ -156,7 +80,7 @@ pub async fn operate(
     caller.asked.set(&format!("operation.{verb}"), object, &selector.environment);
     caller.platform("bulk operations")?;
     say::check_reason(&reason)?;
-    let mut selection = selector.resolve(&state).await?;
+    let mut selection = Chooser(&selector).resolve(&state).await?;
     let mut rollouts = Vec::new();
     if kind == OperationKind::Now || at_once {
         rollouts = let_begin(&state, &caller, &selector, &reason).await?;
@@ -179,10 +103,10 @@ pub async fn operate(
 async fn again(
     state: &ApiState,
     caller: &Caller,
-    body: &StartBody,
-    selector: &Selector,
+    body: &StartRolloutRequest,
+    selector: &OperationSelector,
     selection: Selection,
-) -> Result<BulkAnswer, ApiError> {
+) -> Result<OperationResult, ApiError> {
     let mut rollouts = Vec::new();
     for rollout in unfinished(state, selector).await? {
         if matches!(rollout.phase, Phase::Stopped { .. } | Phase::Paused { .. }) {
@@ -222,7 +146,7 @@ async fn again(
         }
     };
     // What others apply was never stopped: it isn't left out.
-    let mut selection = Selection { unfit: Vec::new(), ..selection };
+    let mut selection = Selection { not_applicable: Vec::new(), ..selection };
     if rollouts.is_empty() {
         let starts = |stream: &Stream, name: &str| places.contains(&(stream.cluster_type.clone(), name.to_owned()));
         for (stream, names) in &mut selection.streams {
@@ -241,9 +165,9 @@ async fn again(
 async fn pin(
     state: &ApiState,
     caller: &Caller,
-    body: &StartBody,
+    body: &StartRolloutRequest,
     selection: Selection,
-) -> Result<BulkAnswer, ApiError> {
+) -> Result<OperationResult, ApiError> {
     let (key, value) = match (&body.version, &body.commit) {
         (Some(version), _) => ("version", version),
         (None, Some(commit)) => ("commit", commit),
@@ -324,7 +248,7 @@ fn check_until(text: &str) -> Result<String, ApiError> {
 async fn raise(
     state: &ApiState,
     caller: &Caller,
-    selector: &Selector,
+    selector: &OperationSelector,
     selection: &Selection,
     action: &str,
     reason: &str,
@@ -351,7 +275,11 @@ async fn raise(
 }
 
 /// Only where something failed is there something to try again.
-async fn keep_failed(state: &ApiState, selector: &Selector, selection: &mut Selection) -> Result<(), ApiError> {
+async fn keep_failed(
+    state: &ApiState,
+    selector: &OperationSelector,
+    selection: &mut Selection,
+) -> Result<(), ApiError> {
     let filter = crate::store::status::counts::CountFilter {
         environment: &selector.environment,
         cluster_type: selector.cluster_type.as_deref(),
@@ -382,7 +310,12 @@ async fn keep_failed(state: &ApiState, selector: &Selector, selection: &mut Sele
 }
 
 /// Says `now` to rollouts that haven't ended; those that heard it already are left out.
-async fn let_begin(state: &ApiState, caller: &Caller, selector: &Selector, reason: &str) -> Result<Vec<u64>, ApiError> {
+async fn let_begin(
+    state: &ApiState,
+    caller: &Caller,
+    selector: &OperationSelector,
+    reason: &str,
+) -> Result<Vec<u64>, ApiError> {
     let mut told = Vec::new();
     for rollout in unfinished(state, selector).await? {
         let waits = matches!(rollout.phase, Phase::Active) && !rollout.words.iter().any(|word| word.say == Say::Now);
@@ -396,7 +329,7 @@ async fn let_begin(state: &ApiState, caller: &Caller, selector: &Selector, reaso
 }
 
 /// Rollouts that haven't ended and move something that the selector names.
-async fn unfinished(state: &ApiState, selector: &Selector) -> Result<Vec<Rollout>, ApiError> {
+async fn unfinished(state: &ApiState, selector: &OperationSelector) -> Result<Vec<Rollout>, ApiError> {
     let filter = RolloutFilter {
         environment: Some(&selector.environment),
         workload: selector.workload.as_deref(),
@@ -419,10 +352,11 @@ async fn told(
     selection: Selection,
     done: String,
     rollouts: Vec<u64>,
-    written: Option<WrittenView>,
-) -> Result<BulkAnswer, ApiError> {
+    written: Option<WrittenFile>,
+) -> Result<OperationResult, ApiError> {
     let streams = selection.chosen(state, environment).await?;
-    Ok(BulkAnswer { done, streams, unfit: selection.unfit, held: selection.held, rollouts, written })
+    let Selection { not_applicable, held, .. } = selection;
+    Ok(OperationResult { done, streams, not_applicable, held, rollouts, written })
 }
 
 fn need_reason(reason: &str) -> Result<(), ApiError> {

@@ -11,13 +11,14 @@ use std::collections::BTreeMap;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use kedge_api::rollout_status::{RolloutOverview, RolloutStatus, StatusLine, StatusUnit};
+use kedge_api::rollouts::MemberCounts;
 use kedge_model::kinds::Offline;
 use kedge_model::wire::Timestamp;
 use kedge_rollout::{Answer, Counts};
-use serde::{Deserialize, Serialize};
-use utoipa::{IntoParams, ToSchema};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
-use super::view::{CauseView, CountsView, RingProgress};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
@@ -44,98 +45,6 @@ pub struct StatusQuery {
     pub rollout: Option<u64>,
 }
 
-/// The answer.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RolloutStatus {
-    /// One sentence.
-    pub headline: String,
-    /// Everybody who should have it has it, and every ring's gate has passed.
-    pub complete: bool,
-    /// It will not become complete by itself: stopped, rolled back, aborted, superseded, failed, or no longer on `main`.
-    pub over: bool,
-    /// `Complete`, `Active`, `Paused`, `Stopped`, `RolledBack`, `Aborted`, `Superseded`; `Unseen` for a commit that the hub hasn't
-    /// met; `Failed` and `Gone` (no longer on `main`) of a commit; `Settled` or `Moving` where no rollout says it
-    pub state: String,
-    /// What is counted: `clusters`, or `placements` (an assignment on a cluster) when some run several.
-    pub unit: &'static str,
-    /// Should have it.
-    pub targeted: u64,
-    /// All that the question is about.
-    pub of: u64,
-    #[serde(flatten)]
-    pub counts: CountsView,
-    pub not_targeted: u64,
-    /// A Pin keeps them on other content than the one that is asked for: neither targeted nor among those that aren't.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub pinned: u64,
-    /// The most frequent first.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failed_reasons: Vec<ReasonView>,
-    /// Since when the longest of the offline ones is away.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub offline_since: Option<String>,
-    /// Whether clusters that are away leave it complete, as the policy says.
-    pub offline_leaves_complete: bool,
-    /// One for each assignment of a cluster type.
-    pub lines: Vec<LineView>,
-    pub rollouts: Vec<RolloutBrief>,
-    /// What it waits for, and what else one should know.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-}
-
-/// Why so many failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-pub struct ReasonView {
-    pub reason: String,
-    pub count: u64,
-}
-
-/// An assignment of a cluster type.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct LineView {
-    pub environment: String,
-    pub cluster_type: String,
-    pub assignment: String,
-    pub workload: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// The rollout that moves it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rollout: Option<u64>,
-    pub targeted: u64,
-    #[serde(flatten)]
-    pub counts: CountsView,
-    /// In rings that wait for their turn.
-    pub not_yet: u64,
-    /// Rings that a Pin holds on other content.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub pinned: Vec<String>,
-    /// So many clusters of those rings aren't targeted, because other content was asked for by its name.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub pinned_apart: u64,
-    /// Rings that had it and follow other content by now.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub replaced: Vec<String>,
-}
-
-/// A rollout that the answer is about.
-#[derive(Clone, Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct RolloutBrief {
-    pub id: u64,
-    pub environment: String,
-    pub lane: String,
-    pub state: String,
-    #[serde(flatten)]
-    pub cause: CauseView,
-    pub rings: Vec<RingProgress>,
-    #[serde(skip_serializing_if = "super::status::is_zero")]
-    pub late_failed: u64,
-}
-
 /// Digits of a SHA-1, the shorter of Git's two.
 const WHOLE_COMMIT: usize = 40;
 
@@ -143,7 +52,7 @@ const WHOLE_COMMIT: usize = 40;
 #[derive(Debug, Default)]
 struct Found {
     lines: Vec<Line>,
-    rollouts: Vec<RolloutBrief>,
+    rollouts: Vec<RolloutOverview>,
     /// Members of all streams that the question is about, by cluster type of an environment.
     members: BTreeMap<(String, String), u64>,
     reasons: BTreeMap<String, u64>,
@@ -164,7 +73,7 @@ struct Found {
 
 #[derive(Debug)]
 struct Line {
-    view: LineView,
+    view: StatusLine,
     counts: Counts,
 }
 
@@ -220,10 +129,10 @@ impl Found {
 
     fn told(self) -> RolloutStatus {
         let counts = self.lines.iter().fold(Counts::default(), |sum, line| plus(sum, line.counts));
-        let unit = if self.is_per_cluster() { "clusters" } else { "placements" };
+        let unit = if self.is_per_cluster() { StatusUnit::Clusters } else { StatusUnit::Placements };
         let of = match unit {
-            "clusters" => self.members.values().sum(),
-            _ => self.lines.iter().map(Line::all).sum(),
+            StatusUnit::Clusters => self.members.values().sum(),
+            StatusUnit::Placements => self.lines.iter().map(Line::all).sum(),
         };
         let pinned: u64 = self.lines.iter().map(|line| line.view.pinned_apart).sum();
         let offline = if self.strict { Offline::Incomplete } else { Offline::Complete };
@@ -236,17 +145,17 @@ impl Found {
         answer.complete = (settled || self.is_replaced()) && self.passed;
         let headline = text::headline(&answer, settled, &self, unit);
         // As long as the Pins are there, nobody gets it.
-        let over = self.over || (pinned > 0 && self.lines.iter().all(|line| line.all() == line.view.pinned_apart));
+        let ended = self.over || (pinned > 0 && self.lines.iter().all(|line| line.all() == line.view.pinned_apart));
         let state = self.state.unwrap_or(if answer.complete { "Settled" } else { "Moving" });
         RolloutStatus {
             headline,
             complete: answer.complete,
-            over: over && !answer.complete,
+            ended: ended && !answer.complete,
             state: state.to_owned(),
             unit,
             targeted: answer.targeted,
             of: answer.of,
-            counts: CountsView::default().plus(&counts),
+            counts: super::view::plus(MemberCounts::default(), &counts),
             not_targeted: answer.not_targeted,
             pinned: answer.pinned,
             failed_reasons: text::reasons(&answer),
@@ -266,7 +175,7 @@ impl Found {
 
     /// Nobody should have it, and that is what it is about.
     fn only_removes(&self) -> bool {
-        let complete = |rollout: &RolloutBrief| rollout.state == "Complete";
+        let complete = |rollout: &RolloutOverview| rollout.state == "Complete";
         self.lines.is_empty() && !self.rollouts.is_empty() && self.rollouts.iter().all(complete)
     }
 
@@ -306,8 +215,4 @@ fn check_commit(commit: &str) -> Result<(), ApiError> {
         return Ok(());
     }
     Err(ApiError::invalid("BadCommit", "a commit is named by 7 to 64 hexadecimal digits"))
-}
-
-pub(super) fn is_zero(number: &u64) -> bool {
-    *number == 0
 }

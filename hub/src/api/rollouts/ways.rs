@@ -3,25 +3,12 @@
 
 use std::collections::BTreeSet;
 
+use kedge_api::rollouts::{RolloutSummary, SuggestedAction};
 use kedge_rollout::Lane;
-use serde::Serialize;
-use utoipa::ToSchema;
 
-use super::view::RolloutView;
 use crate::api::caller::Caller;
 use crate::store::rollout::{BlockedRow, StoredItem, StoredRollout};
 use crate::store::tokens::Role;
-
-/// One way out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct WayOut {
-    /// A sentence.
-    pub says: String,
-    /// To be typed as it is; the reason may be another one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-}
 
 /// Who has more workloads to start than this finds the others in the list of what moves.
 const COMMANDS: usize = 10;
@@ -43,11 +30,16 @@ fn is_plain(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '-' | '.' | '_'))
 }
 
-pub fn out(stored: &StoredRollout, view: &RolloutView, blocked: &BTreeSet<String>, caller: &Caller) -> Vec<WayOut> {
+pub fn out(
+    stored: &StoredRollout,
+    view: &RolloutSummary,
+    blocked: &BTreeSet<String>,
+    caller: &Caller,
+) -> Vec<SuggestedAction> {
     if !matches!(view.state.as_str(), "RolledBack" | "Aborted") {
         return Vec::new();
     }
-    let say = |says: String| WayOut { says, command: None };
+    let say = |text: String| SuggestedAction { text, command: None };
     if view.settled {
         return vec![say("Git doesn't ask for this content any more: nothing is left to do.".to_owned())];
     }
@@ -68,8 +60,8 @@ pub fn out(stored: &StoredRollout, view: &RolloutView, blocked: &BTreeSet<String
     }
     let environment = &rollout.environment;
     for workload in blocked.iter().take(COMMANDS).filter(|workload| is_plain(workload) && is_plain(environment)) {
-        ways.push(WayOut {
-            says: format!("Or start {workload} again as it is, once the cause is gone."),
+        ways.push(SuggestedAction {
+            text: format!("Or start {workload} again as it is, once the cause is gone."),
             command: Some(format!(
                 "kedge rollout start -e {environment} --workload {workload} --reason \"the cause is gone\""
             )),

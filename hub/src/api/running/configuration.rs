@@ -2,59 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use kedge_api::assignments::{ConfigurationValue, PublishedFile, RunningConfiguration};
 use kedge_model::wire::Digest;
 use kedge_scheduler::REDACTED;
-use serde::Serialize;
-use utoipa::ToSchema;
 
 use super::hides;
 use crate::api::caller::Caller;
 use crate::catalog::StoredValue;
-use crate::catalog::view::FileView;
 use crate::compare::Value;
 use crate::compare::rendered::{self, Hidden, Rendered};
 use crate::pack::Delivered;
-
-/// A configuration as it was delivered.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ConfigurationView {
-    /// The digest of the platform's package that it is in.
-    pub id: String,
-    /// The commit of the environment's GitOps branch that it came from.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub commit: Option<String>,
-    /// Whether it is what Git says now.
-    pub as_in_git: bool,
-    /// By key. Values that a cluster binds itself (`${cluster.name}`) are shown unbound.
-    pub values: Vec<ConfigurationValue>,
-    /// Why its values can't be shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub unknown: Option<String>,
-}
-
-/// A value as it was delivered.
-#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct ConfigurationValue {
-    pub key: String,
-    /// Absent: it isn't set there, and Git sets it now.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub value: Option<serde_json::Value>,
-    /// It, or a part of it, is shown to the platform team only.
-    pub secret: bool,
-    /// Git says something else now.
-    pub differs: bool,
-    /// What Git says, where it differs; absent there: Git doesn't set it any more.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub git: Option<serde_json::Value>,
-}
 
 /// What Git says of an assignment: its composed values, and the digests of the files that they become.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Git {
     pub values: Vec<StoredValue>,
-    pub files: Vec<FileView>,
+    pub files: Vec<PublishedFile>,
 }
 
 impl Git {
@@ -62,9 +25,15 @@ impl Git {
         hides(&self.values, caller)
     }
 
-    pub fn view(&self, id: String, commit: Option<String>, content: Delivered, hidden: &Hidden) -> ConfigurationView {
-        let empty = ConfigurationView { id, commit, ..ConfigurationView::default() };
-        let unknown = |why: String| ConfigurationView { unknown: Some(why), ..empty.clone() };
+    pub fn view(
+        &self,
+        id: String,
+        commit: Option<String>,
+        content: Delivered,
+        hidden: &Hidden,
+    ) -> RunningConfiguration {
+        let empty = RunningConfiguration { id, commit, ..RunningConfiguration::default() };
+        let unknown = |why: String| RunningConfiguration { unknown: Some(why), ..empty.clone() };
         let file = match content {
             Delivered::Read(file) => file,
             Delivered::Gone => return unknown("its package isn't kept any more".to_owned()),
@@ -72,7 +41,7 @@ impl Git {
         };
         if self.is_same_file(file.as_deref()) {
             let values = self.values.iter().map(|value| self.same(value, hidden)).collect();
-            return ConfigurationView { as_in_git: true, values, ..empty };
+            return RunningConfiguration { as_in_git: true, values, ..empty };
         }
         let Some(found) = rendered::values(file.as_deref(), hidden) else {
             let name = file.map_or("its file", |file| file.file.name());
@@ -108,7 +77,7 @@ impl Git {
             });
         }
         let values: Vec<ConfigurationValue> = values.into_values().collect();
-        ConfigurationView { as_in_git: values.iter().all(|value| !value.differs), values, ..empty }
+        RunningConfiguration { as_in_git: values.iter().all(|value| !value.differs), values, ..empty }
     }
 
     /// Whether the file that is in force was made from what Git says now, whatever its shape.

@@ -43,7 +43,7 @@ async fn a_commit_without_a_rollout_is_judged_by_its_promotion(hub: Hub) {
     )
     .await;
     let waits = asked(&hub, &of).await;
-    assert_eq!((&waits["complete"], &waits["over"]), (&json!(false), &json!(false)), "{waits:#}");
+    assert_eq!((&waits["complete"], &waits["ended"]), (&json!(false), &json!(false)), "{waits:#}");
     assert!(
         waits["headline"].as_str().unwrap().ends_with("not complete: bbbbbbbbbb is on its way in dev"),
         "{waits:#}"
@@ -52,7 +52,7 @@ async fn a_commit_without_a_rollout_is_judged_by_its_promotion(hub: Hub) {
     let failed = json!({"phase": "failed", "why": "the schema says no"});
     promoted(&hub, NEW, json!([promotion(NEW, &failed), promotion(OLD, &json!({"phase": "passed"}))])).await;
     let failed = asked(&hub, &of).await;
-    assert_eq!((&failed["state"], &failed["over"]), (&json!("Failed"), &json!(true)), "{failed:#}");
+    assert_eq!((&failed["state"], &failed["ended"]), (&json!("Failed"), &json!(true)), "{failed:#}");
     assert!(failed["headline"].as_str().unwrap().contains("failed in dev: the schema says no"), "{failed:#}");
 
     promoted(
@@ -69,7 +69,7 @@ async fn a_commit_without_a_rollout_is_judged_by_its_promotion(hub: Hub) {
     assert_eq!(gone["complete"], true, "it is known to have passed: {gone:#}");
     hub.services.behind.lock().unwrap().insert((OLD.to_owned(), NEW.to_owned()), false);
     let gone = asked(&hub, &format!("&mainCommit={OLD}")).await;
-    assert_eq!((&gone["state"], &gone["over"]), (&json!("Gone"), &json!(true)), "{gone:#}");
+    assert_eq!((&gone["state"], &gone["ended"]), (&json!("Gone"), &json!(true)), "{gone:#}");
     assert_eq!(gone["notes"][0], "aaaaaaaaaa is no longer on main: dev is at bbbbbbbbbb");
 }
 
@@ -84,7 +84,7 @@ async fn an_environment_with_a_quarantine_is_not_complete(hub: Hub) {
         "UPDATE catalog SET state = 'quarantined' WHERE kind = 'assignment' AND name = 'drone/hello-functional-test'";
     run(&hub, sql, &[]).await;
     let broken = asked(&hub, "&workload=hello").await;
-    assert_eq!((&broken["complete"], &broken["over"]), (&json!(false), &json!(true)), "{broken:#}");
+    assert_eq!((&broken["complete"], &broken["ended"]), (&json!(false), &json!(true)), "{broken:#}");
     let headline = broken["headline"].as_str().unwrap();
     assert!(headline.contains("not complete: drone/hello-functional-test of dev is in quarantine"), "{headline}");
 }

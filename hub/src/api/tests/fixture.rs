@@ -10,6 +10,10 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::BodyExt as _;
+use kedge_api::conditions::AssignmentCondition;
+use kedge_api::counts::CountSummary;
+use kedge_api::operations::WrittenFile;
+use kedge_api::plans::PlanDetail;
 use kedge_model::Labels;
 use kedge_model::wire::{
     ClusterId, DesiredState, Digest, Envelope, Generation, HoldEntry, PlatformSource, SigningKey, Stream, Timestamp,
@@ -22,8 +26,8 @@ use tower::ServiceExt as _;
 
 use crate::airgap::{Export, Import, Imported, Order, Outcome, What};
 use crate::api::{
-    ApiError, ApiState, Caller, ConditionSeen, CountQuery, CountSeen, JoinTokenSeen, JoinWish, MadeToken, MoveWish,
-    ReportedStatus, Services, SignWish, SignedRequest, WrittenView, router,
+    ApiError, ApiState, Caller, CountQuery, JoinTokenSeen, JoinWish, MadeToken, MoveWish, ReportedStatus, Services,
+    SignWish, SignedRequest, router,
 };
 use crate::catalog::testing;
 use crate::catalog::{self, CatalogNotes};
@@ -32,7 +36,6 @@ use crate::config;
 use crate::connections::proxies::Proxies;
 use crate::metrics::Metrics;
 use crate::pack::Delivered;
-use crate::preview::view::PlanView;
 use crate::preview::{Audience, Wish};
 use crate::store::tokens::Role;
 use crate::store::{Store, Term, Tx, test_database};
@@ -124,6 +127,10 @@ impl Hub {
 
     pub async fn post(&self, token: &str, path: &str, body: Value) -> Answer {
         self.send(Method::POST, token, path, Some(body), &[]).await
+    }
+
+    pub async fn patch(&self, token: &str, path: &str, body: Value) -> Answer {
+        self.send(Method::PATCH, token, path, Some(body), &[]).await
     }
 
     pub async fn delete(&self, token: &str, path: &str) -> Answer {
@@ -234,7 +241,7 @@ impl Answer {
 
     #[track_caller]
     pub fn refused(self, status: u16, reason: &str) -> Answer {
-        assert_eq!((self.status.as_u16(), self.body["reason"].as_str()), (status, Some(reason)), "{}", self.text);
+        assert_eq!((self.status.as_u16(), self.body["code"].as_str()), (status, Some(reason)), "{}", self.text);
         self
     }
 
@@ -349,8 +356,8 @@ impl Services for FakeServices {
         self.note(format!("changed {cluster}"));
     }
 
-    async fn counts(&self, query: &CountQuery) -> Result<Vec<CountSeen>, ApiError> {
-        let count = |assignment: &str, condition: &str, count| CountSeen {
+    async fn counts(&self, query: &CountQuery) -> Result<Vec<CountSummary>, ApiError> {
+        let count = |assignment: &str, condition: &str, count| CountSummary {
             cluster_type: "drone".to_owned(),
             ring: "all".to_owned(),
             assignment: assignment.to_owned(),
@@ -360,7 +367,7 @@ impl Services for FakeServices {
         };
         let all = vec![count("hello-functional-test", "Converged", 73), count("spy-functional-test", "Failed", 27)];
         let is = |wanted: &Option<String>, seen: &str| wanted.as_ref().is_none_or(|wanted| wanted == seen);
-        let wanted = |seen: &CountSeen| {
+        let wanted = |seen: &CountSummary| {
             query.environment == "dev" && is(&query.ring, &seen.ring) && is(&query.assignment, &seen.assignment)
         };
         Ok(all.into_iter().filter(wanted).collect())
@@ -392,7 +399,7 @@ impl Services for FakeServices {
         if let Some(told) = self.told.lock().unwrap().clone() {
             return Ok(told);
         }
-        let seen = |assignment: &str| ConditionSeen {
+        let seen = |assignment: &str| AssignmentCondition {
             assignment: assignment.to_owned(),
             condition: "Converged".to_owned(),
             last_known: None,
@@ -427,10 +434,10 @@ impl Services for FakeServices {
         file: &str,
         text: &str,
         message: &str,
-    ) -> Result<WrittenView, ApiError> {
+    ) -> Result<WrittenFile, ApiError> {
         self.asked.lock().unwrap().push(format!("write {environment} {file}\n{text}\n{message}"));
         let (repo, branch) = ("https://git.example/control-plane".to_owned(), environment.to_owned());
-        Ok(WrittenView { repo, branch, file: file.to_owned(), commit: Some("c0ffee".to_owned()) })
+        Ok(WrittenFile { repo, branch, file: file.to_owned(), commit: Some("c0ffee".to_owned()) })
     }
 
     async fn rendered(
@@ -460,13 +467,13 @@ impl Services for FakeServices {
         Ok(packages.iter().map(|digest| (*digest, of(digest))).collect())
     }
 
-    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanView, ApiError> {
+    async fn plan(&self, wish: Wish, audience: Audience) -> Result<PlanDetail, ApiError> {
         let files: Vec<&String> = wish.files.keys().collect();
         self.note(format!("plan {} {:?} {:?} {files:?}", wish.environment, wish.revision, wish.part));
-        Ok(PlanView {
+        Ok(PlanDetail {
             environment: wish.environment,
             summary: format!("{:?}", audience.visible),
-            ..PlanView::default()
+            ..PlanDetail::default()
         })
     }
 

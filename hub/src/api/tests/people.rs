@@ -90,8 +90,8 @@ async fn an_author_under_another_name_does_not_approve(hub: Hub) {
     hub.post(&ada, "/rollouts/7/approve", json!({})).await.refused(409, "OwnChange");
     // Nobody knows who this is.
     let answer = hub.post(&hub.platform, "/rollouts/7/approve", json!({})).await.refused(409, "NoEmail");
-    assert!(answer.body["message"].as_str().unwrap().contains("kedge person set"), "{}", answer.text);
-    hub.post(&hub.administrator, "/people/anna", json!({"emails": ["anna@example.org"]})).await.ok();
+    assert!(answer.body["detail"].as_str().unwrap().contains("kedge person set"), "{}", answer.text);
+    hub.patch(&hub.administrator, "/people/anna", json!({"emails": ["anna@example.org"]})).await.ok();
     assert_eq!(approve(&hub, &hub.platform).await.status, 200);
 }
 
@@ -100,14 +100,14 @@ async fn an_address_that_was_taken_away_is_still_the_authors(hub: Hub) {
     waiting_for_two(&hub).await;
     let author = person(&hub, "release robot", &["ada@example.org"], "platform").await;
     hub.post(&author, "/rollouts/7/approve", json!({})).await.refused(409, "OwnChange");
-    hub.post(&hub.administrator, "/people/release%20robot", json!({"emails": ["z@example.org"]})).await.ok();
+    hub.patch(&hub.administrator, "/people/release%20robot", json!({"emails": ["z@example.org"]})).await.ok();
     let answer = hub.post(&author, "/rollouts/7/approve", json!({})).await.refused(409, "OwnChange");
-    assert!(answer.body["message"].as_str().unwrap().contains("changed since"), "{}", answer.text);
+    assert!(answer.body["detail"].as_str().unwrap().contains("changed since"), "{}", answer.text);
     assert_eq!(hub.get(&author, "/whoami").await.ok().body["emails"], json!(["z@example.org"]));
     // The same with a name.
     let namesake = person(&hub, "Ada", &["a.lovelace@example.org"], "platform").await;
     hub.post(&namesake, "/rollouts/7/approve", json!({})).await.refused(409, "OwnChange");
-    hub.post(&hub.administrator, "/people/Ada", json!({"name": "somebody else"})).await.ok();
+    hub.patch(&hub.administrator, "/people/Ada", json!({"name": "somebody else"})).await.ok();
     hub.post(&namesake, "/rollouts/7/approve", json!({})).await.refused(409, "OwnChange");
     // Ninety days later nobody remembers.
     let sql = "UPDATE people SET former = REPLACE(former, '\"until\":', '\"until\":-') WHERE name = 'release robot'";
@@ -122,7 +122,7 @@ async fn who_makes_tokens_approves_nothing(hub: Hub) {
         ("/rollouts/7/override", json!({"reason": "x"})),
         ("/rollouts/7/now", json!({})),
         ("/rollouts/7/rollback", json!({"reason": "x"})),
-        ("/promotions/dev", json!({"override": true, "reason": "x"})),
+        ("/promotions/dev/override", json!({"reason": "x"})),
         ("/promotions/dev/approve", json!({})),
         ("/policy/approve", json!({})),
         ("/join-tokens", json!({"environment": "dev", "clusterType": "drone"})),
@@ -148,7 +148,7 @@ async fn only_administrators_make_people_and_tokens(hub: Hub) {
         let answer = hub.post(token, "/access-tokens", second).await.refused(403, "Forbidden");
         assert!(answer.body["hint"].as_str().unwrap().contains("kedge-hub administrator"), "{}", answer.text);
         hub.post(token, "/people", json!({"name": "somebody else"})).await.refused(403, "Forbidden");
-        hub.post(token, "/people/anna", json!({"emails": ["x@example.org"]})).await.refused(403, "Forbidden");
+        hub.patch(token, "/people/anna", json!({"emails": ["x@example.org"]})).await.refused(403, "Forbidden");
         hub.delete(token, "/people/root").await.refused(403, "Forbidden");
     }
     hub.get(&hub.platform, "/people").await.ok();
@@ -170,7 +170,7 @@ async fn only_administrators_make_people_and_tokens(hub: Hub) {
 
 async fn a_name_or_address_is_one_persons(hub: Hub) {
     hub.post(&hub.administrator, "/people", json!({"name": "Anna"})).await.refused(409, "NameTaken");
-    hub.post(&hub.administrator, "/people/anna", json!({"emails": ["a@example.org"]})).await.ok();
+    hub.patch(&hub.administrator, "/people/anna", json!({"emails": ["a@example.org"]})).await.ok();
     let same = json!({"name": "other", "emails": ["A@Example.org"]});
     hub.post(&hub.administrator, "/people", same).await.refused(409, "EmailTaken");
     for bad in [
@@ -213,10 +213,7 @@ async fn a_word_on_a_promotion_and_its_audit_entry_are_one(hub: Hub) {
     super::rollouts::run(&hub, sql, &[]).await;
     super::rollouts::run(&hub, "ALTER TABLE audit RENAME TO audit_gone", &[]).await;
     for (path, body) in [
-        (
-            "/promotions/dev",
-            json!({"override": true, "reason": "x", "commit": "1f0e0d0c0b0a09080706050403020100f0e0d0c0"}),
-        ),
+        ("/promotions/dev/override", json!({"reason": "x", "commit": "1f0e0d0c0b0a09080706050403020100f0e0d0c0"})),
         ("/promotions/dev/approve", json!({"commit": "1f0e0d0c0b0a09080706050403020100f0e0d0c0"})),
         ("/policy/approve", json!({})),
     ] {

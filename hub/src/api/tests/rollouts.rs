@@ -170,19 +170,19 @@ async fn what_is_settled_in_one_ring_is_not_complete_while_another_waits(hub: Hu
         answer["headline"],
         "3 of 5: 3 converged; 2 not targeted; not complete: rollout 7: ring canary: 2 of 4 minutes soaked"
     );
-    assert_eq!((&answer["complete"], &answer["over"]), (&json!(false), &json!(false)));
+    assert_eq!((&answer["complete"], &answer["ended"]), (&json!(false), &json!(false)));
 }
 
 async fn a_commit_that_nobody_knows_or_that_was_taken_over_is_said_so(hub: Hub) {
     govern(&hub, Offline::Complete).await;
     rolls(&hub, Offline::Complete, |_| {}).await;
     let unseen = hub.get(&hub.viewer, &format!("/rollout-status?sourceCommit={}", "ab".repeat(20))).await.ok().body;
-    assert_eq!((&unseen["state"], &unseen["over"]), (&json!("Unseen"), &json!(false)));
+    assert_eq!((&unseen["state"], &unseen["ended"]), (&json!("Unseen"), &json!(false)));
     assert_eq!(unseen["headline"], "commit ababababab hasn't reached the hub yet");
     let taken =
         hub.get(&hub.viewer, "/rollout-status?sourceCommit=0123456789abcdef0123456789abcdef01234567").await.ok().body;
     assert_eq!(
-        (&taken["state"], &taken["over"], &taken["complete"]),
+        (&taken["state"], &taken["ended"], &taken["complete"]),
         (&json!("Superseded"), &json!(true), &json!(false))
     );
     assert_eq!(taken["notes"][0], "0123456789 was superseded by 1f0e0d0c0b in dev before its turn");
@@ -199,7 +199,7 @@ async fn a_stopped_rollout_is_over_and_says_why(hub: Hub) {
     members(&hub, "canary", "Reporting", 3).await;
     says(&hub, "Failed", 3).await;
     let answer = hub.get(&hub.viewer, "/rollout-status?environment=dev").await.ok().body;
-    assert_eq!((&answer["state"], &answer["over"]), (&json!("Stopped"), &json!(true)));
+    assert_eq!((&answer["state"], &answer["ended"]), (&json!("Stopped"), &json!(true)));
     assert_eq!(answer["notes"][0], "rollout 7: ring canary: 3 failed of 1");
 }
 
@@ -224,7 +224,7 @@ async fn words_are_for_the_platform_team_and_are_in_the_audit_log(hub: Hub) {
     rolls(&hub, Offline::Complete, |_| {}).await;
     let leads = leader(&hub, None);
     hub.post(&hub.viewer, "/rollouts/7/pause", json!({})).await.refused(403, "Forbidden");
-    hub.post(&hub.platform, "/rollouts/7/dance", json!({})).await.refused(404, "NotFound");
+    hub.post(&hub.platform, "/rollouts/7/dance", json!({})).await.refused(404, "NoSuchRoute");
     hub.post(&hub.platform, "/rollouts/7/override", json!({})).await.refused(400, "ReasonNeeded");
     hub.post(&hub.platform, "/rollouts/7/pause", json!({"ring": "rest"})).await.refused(400, "BadBody");
     hub.post(&hub.platform, "/rollouts/7/resume", json!({})).await.refused(409, "NothingToResume");
@@ -248,7 +248,7 @@ async fn words_are_for_the_platform_team_and_are_in_the_audit_log(hub: Hub) {
     leads.abort();
     let leads = leader(&hub, Some("the leader knows better"));
     let refused = hub.post(&hub.platform, "/rollouts/7/pause", json!({})).await.refused(409, "Refused");
-    assert_eq!(refused.body["message"], "the leader knows better");
+    assert_eq!(refused.body["detail"], "the leader knows better");
     leads.abort();
 }
 
@@ -292,7 +292,7 @@ async fn a_restart_is_for_whole_streams_and_says_what_does_not_fit(hub: Hub) {
     let done = hub.post(&hub.platform, "/operations", body(json!({"environment": "dev"}))).await.ok().body;
     assert_eq!(done["done"], "restart asked for 1 assignment in 1 stream");
     let unfit: Vec<&str> =
-        done["unfit"].as_array().unwrap().iter().map(|unfit| unfit["clusterType"].as_str().unwrap()).collect();
+        done["notApplicable"].as_array().unwrap().iter().map(|unfit| unfit["clusterType"].as_str().unwrap()).collect();
     assert_eq!(unfit, ["drone", "large"], "observed, and never issued: {done}");
     let counter: i64 = sqlx::query_scalar("SELECT counter FROM restarts WHERE assignment = 'hello-functional-test'")
         .fetch_one(hub.store.pool())
@@ -379,9 +379,9 @@ async fn promotions_and_evidence_are_shown_and_words_need_a_role_and_a_reason(hu
     assert_eq!((&listed["items"][0]["environment"], &listed["policy"]["promoter"]), (&json!("dev"), &json!("kedge")));
     assert_eq!(listed["items"][0]["rings"], json!(["canary", "rest"]));
     hub.get(&hub.team, "/promotions").await.refused(403, "Forbidden");
-    hub.post(&hub.viewer, "/promotions/dev", json!({})).await.refused(403, "Forbidden");
-    hub.post(&hub.platform, "/promotions/dev", json!({"override": true})).await.refused(400, "ReasonNeeded");
-    hub.post(&hub.platform, "/promotions/dev", json!({"commit": "nonsense"})).await.refused(400, "BadCommit");
+    hub.post(&hub.viewer, "/promotions/dev/start", json!({})).await.refused(403, "Forbidden");
+    hub.post(&hub.platform, "/promotions/dev/override", json!({})).await.refused(400, "ReasonNeeded");
+    hub.post(&hub.platform, "/promotions/dev/start", json!({"commit": "nonsense"})).await.refused(400, "BadCommit");
     hub.post(&hub.platform, "/promotions/dev/approve", json!({})).await.refused(409, "NothingWaits");
     hub.post(&hub.platform, "/policy/approve", json!({})).await.refused(409, "NothingWaits");
     // Who names no commit means the one that waits, and the log says which that was.

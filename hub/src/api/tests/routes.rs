@@ -1,5 +1,7 @@
 //! Lists, single objects, tokens, audit, limits and refusals.
 
+use std::collections::BTreeMap;
+
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
 use serde_json::json;
@@ -176,7 +178,7 @@ async fn an_unchanged_answer_is_not_sent_again(hub: Hub) {
 
 async fn every_write_is_in_the_audit_log_done_or_refused(hub: Hub) {
     hub.cluster(1, "drone-1", "drone", "{}").await;
-    hub.post(&hub.platform, "/clusters/drone-1/move", json!({"clusterType": "large"})).await.ok();
+    hub.patch(&hub.platform, "/clusters/drone-1", json!({"clusterType": "large"})).await.ok();
     hub.post(&hub.viewer, "/clusters/drone-1/retire", json!({})).await.refused(403, "Forbidden");
     let body = json!({"person": "victor", "name": "ci", "role": "viewer"});
     let made = hub.post(&hub.administrator, "/access-tokens", body).await.ok();
@@ -308,7 +310,37 @@ fn the_committed_description_is_the_one_of_the_code() {
     assert!(made.contains("\"openapi\": \"3.1.0\""));
 }
 
+async fn one_request_changes_a_cluster_in_several_ways(hub: Hub) {
+    let id = hub.cluster(1, "drone-1", "drone", r#"{"old": "x", "size": "s"}"#).await;
+    hub.services.asked();
+    let body = json!({"clusterType": "large", "labels": {"a": "b", "old": null}, "site": "harbour"});
+    hub.patch(&hub.platform, "/clusters/drone-1", body).await.ok();
+    let asked = hub.services.asked();
+    assert_eq!(asked[0], format!("move {id} to Some(\"large\")"));
+    assert_eq!(asked[1], format!("relabel {id} {:?}", BTreeMap::from([("a", "b"), ("size", "s")])));
+    assert_eq!(asked[2], format!("set {id} Some(\"harbour\") false"));
+    let audit = hub.get(&hub.platform, "/audit").await.ok();
+    let items = audit.body["items"].as_array().unwrap();
+    let actions: Vec<&str> = items.iter().map(|item| item["action"].as_str().unwrap()).collect();
+    assert_eq!(actions, ["cluster.set", "cluster.relabel", "cluster.move"]);
+    assert_eq!(items[1]["detail"], json!({"set": {"a": "b"}, "remove": ["old"]}));
+    hub.patch(&hub.platform, "/clusters/drone-1", json!({})).await.refused(400, "NothingAsked");
+    hub.patch(&hub.platform, "/clusters/drone-1", json!({"labels": {"a": 7}})).await.refused(422, "BadBody");
+}
+
+async fn a_refusal_is_problem_details(hub: Hub) {
+    let refused = hub.get(&hub.platform, "/clusters/nobody").await.refused(404, "NotFound");
+    assert_eq!(refused.headers[header::CONTENT_TYPE], "application/problem+json");
+    assert_eq!(refused.body["type"], "urn:kedge:error:NotFound");
+    assert_eq!((&refused.body["title"], &refused.body["status"]), (&json!("Not Found"), &json!(404)));
+    assert!(refused.body["detail"].as_str().unwrap().contains("nobody"), "{}", refused.text);
+    let nowhere = hub.get(&hub.platform, "/nowhere").await.refused(404, "NoSuchRoute");
+    assert_eq!(nowhere.headers[header::CONTENT_TYPE], "application/problem+json");
+}
+
 on_each_database! {
+    one_request_changes_a_cluster_in_several_ways,
+    a_refusal_is_problem_details,
     a_request_without_a_valid_token_is_refused_with_the_way_out,
     expired_and_revoked_tokens_are_over_at_once,
     access_tokens_end_after_a_year_unless_asked_otherwise,
@@ -395,7 +427,7 @@ async fn names_that_there_are_not_are_errors_with_the_nearest() {
     ] {
         let answer = hub.get(&hub.viewer, path).await;
         assert_eq!(answer.status, StatusCode::BAD_REQUEST, "{path}: {}", answer.text);
-        assert!(answer.body["message"].as_str().unwrap().contains(told), "{path}: {}", answer.text);
+        assert!(answer.body["detail"].as_str().unwrap().contains(told), "{path}: {}", answer.text);
     }
     let answer = hub.get(&hub.viewer, "/findings?labelSelector=code%3DNope").await.ok();
     assert!(answer.headers["kedge-note"].to_str().unwrap().starts_with("no finding has the code `Nope`"));

@@ -31,13 +31,13 @@ async fn who_carries_for_a_cluster_is_shown_by_name_to_those_who_see_it(hub: Hub
 
 async fn a_relay_needs_a_site_and_the_platform_team(hub: Hub) {
     let id = hub.cluster(1, "drone-1", "drone", "{}").await;
-    let path = "/clusters/drone-1/set";
-    hub.post(&hub.viewer, path, json!({"relay": true})).await.refused(403, "Forbidden");
-    hub.post(&hub.platform, path, json!({})).await.refused(400, "NothingAsked");
-    hub.post(&hub.platform, path, json!({"relay": true})).await.refused(409, "NoSite");
-    hub.post(&hub.platform, path, json!({"site": "a\nb"})).await.refused(400, "BadSite");
+    let path = "/clusters/drone-1";
+    hub.patch(&hub.viewer, path, json!({"relay": true})).await.refused(403, "Forbidden");
+    hub.patch(&hub.platform, path, json!({})).await.refused(400, "NothingAsked");
+    hub.patch(&hub.platform, path, json!({"relay": true})).await.refused(409, "NoSite");
+    hub.patch(&hub.platform, path, json!({"site": "a\nb"})).await.refused(400, "BadSite");
     hub.services.asked();
-    hub.post(&hub.platform, path, json!({"site": "harbour", "relay": true})).await.ok();
+    hub.patch(&hub.platform, path, json!({"site": "harbour", "relay": true})).await.ok();
     assert_eq!(hub.services.asked()[0], format!("set {id} Some(\"harbour\") true"));
     let audit = hub.get(&hub.platform, "/audit").await.ok();
     assert!(audit.text.contains("cluster.set"), "{}", audit.text);

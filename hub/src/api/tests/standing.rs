@@ -88,7 +88,7 @@ async fn a_rollout_that_went_back_is_settled_when_git_asks_for_something_else(hu
     run(&hub, "UPDATE catalog SET state = 'rendered', note = '' WHERE kind = 'assignment'", &[]).await;
     assert_eq!(listed().await["settled"], true);
     let after = asked("").await;
-    assert_eq!((&after["state"], &after["over"]), (&json!("Complete"), &json!(false)), "{after:#}");
+    assert_eq!((&after["state"], &after["ended"]), (&json!("Complete"), &json!(false)), "{after:#}");
     let named = asked(&format!("&sourceCommit={COMMIT}")).await;
     assert_eq!(named["complete"], false, "who asks for that very commit hears that it isn't there: {named:#}");
 }

@@ -1,8 +1,9 @@
 //! Where a file of a repository is shown by its Git server. Only for addresses that a browser may follow; a credential in one is
 //! left out.
 
+use kedge_api::source::SourceLocation;
+
 use super::part;
-use crate::catalog::view::PlaceView;
 
 /// How a Git server names a line of a file at a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,7 @@ enum Forge {
 }
 
 /// The file at its commit and line; none: the repository isn't one that a browser reaches, or its commit isn't known.
-pub fn source(place: &PlaceView) -> Option<String> {
+pub fn source(place: &SourceLocation) -> Option<String> {
     let base = repository(&place.repo)?;
     let commit = commit_of(place.revision.as_deref()?)?;
     let file: Vec<String> = place.file.split('/').filter(|name| !matches!(*name, "" | ".")).map(part).collect();
@@ -70,9 +71,9 @@ mod tests {
 
     use super::*;
 
-    fn place(repo: &str, file: &str) -> PlaceView {
+    fn place(repo: &str, file: &str) -> SourceLocation {
         let revision = Some("dev@sha1:1f0e0d0c0b0a".to_owned());
-        PlaceView { repo: repo.to_owned(), revision, file: file.to_owned(), line: Some(12), column: None }
+        SourceLocation { repo: repo.to_owned(), revision, file: file.to_owned(), line: Some(12), column: None }
     }
 
     #[test]

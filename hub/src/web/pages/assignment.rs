@@ -8,13 +8,15 @@ use std::collections::BTreeMap;
 use askama::Template;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
+use kedge_api::assignments::{
+    AssignmentDetail, DesiredAssignment, RunningAssignment, RunningConfiguration, SchedulingPolicySummary,
+};
+use kedge_api::counts::CountSummary;
+use kedge_api::desired_states::PackageSummary;
+use kedge_api::rollouts::{PinnedAssignment, RolloutReference};
 
-use crate::api::objects::{self, AssignmentWhole, RingView};
-use crate::api::rollouts::about::{AboutView, PinnedView};
-use crate::api::running::{ConfigurationView, RingRunning};
-use crate::api::states::PackageView;
-use crate::api::{ApiState, CountSeen};
-use crate::catalog::view::FindingView;
+use crate::api::ApiState;
+use crate::api::objects;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Bar, Chip, Four, Place, Tone, When, place};
 use crate::web::{Show, Viewer, WebError, links, rings};
@@ -43,7 +45,7 @@ pub struct AssignmentPage {
     drifted: u64,
     drifted_link: String,
     rollouts: Vec<About>,
-    pinned: Vec<PinnedView>,
+    pinned: Vec<PinnedAssignment>,
     /// That Git doesn't describe it any more.
     note: Option<String>,
     values: Values,
@@ -138,10 +140,10 @@ impl AssignmentPage {
     fn of(
         frame: Frame,
         (environment, cluster_type, target): (String, String, String),
-        whole: AssignmentWhole,
+        whole: AssignmentDetail,
         sees_secrets: bool,
     ) -> AssignmentPage {
-        let AssignmentWhole {
+        let AssignmentDetail {
             assignment,
             provenance,
             configuration,
@@ -207,7 +209,7 @@ impl AssignmentPage {
 }
 
 impl Running {
-    fn of(one: RingRunning, configurations: &[ConfigurationView], pairs: &[(&str, &str)]) -> Running {
+    fn of(one: RunningAssignment, configurations: &[RunningConfiguration], pairs: &[(&str, &str)]) -> Running {
         let found = one.configuration.as_ref().and_then(|id| configurations.iter().find(|known| known.id == *id));
         let reality = match (one.conditions.unknown == one.count, one.as_desired) {
             _ if one.drifted => "drifted",
@@ -244,8 +246,13 @@ impl Running {
 }
 
 impl Ring {
-    fn of(ring: RingView, counts: &[CountSeen], pairs: &[(&str, &str)], stream: &dyn Fn(&str) -> String) -> Ring {
-        let RingView { ring: name, generation, entry, .. } = ring;
+    fn of(
+        ring: DesiredAssignment,
+        counts: &[CountSummary],
+        pairs: &[(&str, &str)],
+        stream: &dyn Fn(&str) -> String,
+    ) -> Ring {
+        let DesiredAssignment { ring: name, generation, entry, .. } = ring;
         let narrowed: Vec<(&str, &str)> =
             pairs.iter().copied().chain(std::iter::once(("ring", name.as_str()))).collect();
         Ring {
@@ -264,7 +271,7 @@ impl Ring {
 }
 
 impl Package {
-    fn of(package: PackageView) -> Package {
+    fn of(package: PackageSummary) -> Package {
         Package {
             chip: Chip::new(&package.commit, &place::bare(&package.repo)),
             short: short_digest(&package.digest),
@@ -276,7 +283,7 @@ impl Package {
 }
 
 impl About {
-    fn of(about: AboutView) -> About {
+    fn of(about: RolloutReference) -> About {
         About {
             link: links::rollout(about.rollout),
             id: about.rollout,
@@ -291,7 +298,7 @@ impl About {
 }
 
 impl Policy {
-    fn of(policy: &crate::catalog::view::PolicyView) -> Policy {
+    fn of(policy: &SchedulingPolicySummary) -> Policy {
         Policy {
             name: policy.name.clone(),
             cluster_types: policy.cluster_types.clone(),
@@ -302,7 +309,7 @@ impl Policy {
 }
 
 impl Finding {
-    pub fn of(finding: &FindingView) -> Finding {
+    pub fn of(finding: &kedge_api::findings::Finding) -> Finding {
         Finding {
             code: finding.code.clone(),
             message: finding.message.clone(),
@@ -312,7 +319,7 @@ impl Finding {
     }
 }
 
-fn four<'a>(counts: impl Iterator<Item = &'a CountSeen>) -> Four {
+fn four<'a>(counts: impl Iterator<Item = &'a CountSummary>) -> Four {
     let mut sums: BTreeMap<Tone, u64> = BTreeMap::new();
     for count in counts {
         *sums.entry(Tone::of(&count.condition)).or_default() += count.count;

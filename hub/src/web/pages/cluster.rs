@@ -8,6 +8,11 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use kedge_api::clusters::{ClusterDetail, WarningSummary};
+use kedge_api::conditions::AssignmentCondition;
+use kedge_api::desired_states::{DesiredEntry, DesiredStateSummary};
+use kedge_api::holds::HoldSummary;
+use kedge_api::rollouts::RolloutReference;
 use serde::Deserialize;
 
 use super::asked::{ROWS, some};
@@ -15,10 +20,9 @@ use super::clusters::Health;
 use super::past::{self, Past};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::clusters::{self, ClusterWhole};
+use crate::api::clusters;
 use crate::api::history::HistoryQuery;
-use crate::api::services::{ConditionSeen, HoldSeen};
-use crate::api::states::{self, EntryView, GenerationQuery, StateView};
+use crate::api::states::{self, GenerationQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::said::Facts;
@@ -32,7 +36,7 @@ use steps::Step;
 #[template(path = "cluster.html")]
 pub struct Cluster {
     frame: Frame,
-    seen: ClusterWhole,
+    seen: ClusterDetail,
     links: Links,
     health: Health,
     joined: When,
@@ -97,7 +101,7 @@ struct Row {
 }
 
 struct Held {
-    seen: HoldSeen,
+    seen: HoldSummary,
     since: When,
     release_link: String,
 }
@@ -153,7 +157,7 @@ pub async fn page(
             name: if via.name == "file" { "a file".to_owned() } else { via.name.clone() },
             link: via.cluster.as_deref().map(links::cluster),
         }),
-        promise: When::of(&cluster.promise_until),
+        promise: When::of(&cluster.check_in_deadline),
         missed: cluster.unknown_since.as_deref().map(When::clock),
         looked_at: When::maybe(cluster.looked_at.as_deref()),
         certificate: When::of(&cluster.certificate_until),
@@ -178,7 +182,7 @@ pub async fn page(
     }))
 }
 
-fn warned(warning: &crate::api::services::WarningSeen) -> Warned {
+fn warned(warning: &WarningSummary) -> Warned {
     Warned {
         code: warning.code.clone(),
         error: warning.severity == "Error",
@@ -188,7 +192,7 @@ fn warned(warning: &crate::api::services::WarningSeen) -> Warned {
     }
 }
 
-fn moving(about: &crate::api::rollouts::about::AboutView) -> Moving {
+fn moving(about: &RolloutReference) -> Moving {
     Moving {
         chip: Chip::new(&about.commit, &about.subject),
         link: links::rollout(about.rollout),
@@ -196,7 +200,7 @@ fn moving(about: &crate::api::rollouts::about::AboutView) -> Moving {
     }
 }
 
-fn held(seen: &ClusterWhole, hold: &HoldSeen) -> Held {
+fn held(seen: &ClusterDetail, hold: &HoldSummary) -> Held {
     let path = format!("{}/release", links::cluster(&seen.cluster.id));
     Held {
         since: When::clock(&hold.since),
@@ -206,7 +210,11 @@ fn held(seen: &ClusterWhole, hold: &HoldSeen) -> Held {
 }
 
 /// The newest state of the cluster's stream; none: nothing is issued for it.
-async fn newest(state: &ApiState, viewer: &Viewer, seen: &ClusterWhole) -> Result<Option<StateView>, WebError> {
+async fn newest(
+    state: &ApiState,
+    viewer: &Viewer,
+    seen: &ClusterDetail,
+) -> Result<Option<DesiredStateSummary>, WebError> {
     let cluster = &seen.cluster;
     let path = (cluster.environment.clone(), cluster.cluster_type.clone(), cluster.ring.clone());
     let query = Ok(Query(GenerationQuery::default()));
@@ -217,17 +225,17 @@ async fn newest(state: &ApiState, viewer: &Viewer, seen: &ClusterWhole) -> Resul
     }
 }
 
-fn accepted(seen: &ClusterWhole, newest: &StateView) -> bool {
+fn accepted(seen: &ClusterDetail, newest: &DesiredStateSummary) -> bool {
     u64::try_from(seen.cluster.generation).is_ok_and(|generation| generation >= newest.generation)
 }
 
 /// What runs and what should, by name: a row stays where it is whatever becomes of it.
-fn rows(seen: &mut ClusterWhole, newest: Option<&StateView>) -> Vec<Row> {
+fn rows(seen: &mut ClusterDetail, newest: Option<&DesiredStateSummary>) -> Vec<Row> {
     let mut conditions = std::mem::take(&mut seen.conditions);
     conditions.sort_by(|one, other| one.assignment.cmp(&other.assignment));
     let entries = newest.map(|newest| newest.entries.as_slice()).unwrap_or_default();
     let entry_of = |name: &str| entries.iter().find(|entry| entry.assignment == name);
-    let missing: Vec<&EntryView> =
+    let missing: Vec<&DesiredEntry> =
         entries.iter().filter(|entry| !conditions.iter().any(|known| known.assignment == entry.assignment)).collect();
     let mut rows: Vec<Row> =
         missing.iter().map(|entry| row(seen, newest, None, Some(entry), &entry.assignment)).collect();
@@ -241,10 +249,10 @@ fn rows(seen: &mut ClusterWhole, newest: Option<&StateView>) -> Vec<Row> {
 }
 
 fn row(
-    seen: &ClusterWhole,
-    newest: Option<&StateView>,
-    condition: Option<&ConditionSeen>,
-    entry: Option<&EntryView>,
+    seen: &ClusterDetail,
+    newest: Option<&DesiredStateSummary>,
+    condition: Option<&AssignmentCondition>,
+    entry: Option<&DesiredEntry>,
     assignment: &str,
 ) -> Row {
     let cluster = &seen.cluster;
@@ -265,7 +273,7 @@ fn row(
     }
 }
 
-pub(super) fn facts(condition: &ConditionSeen) -> Facts<'_> {
+pub(super) fn facts(condition: &AssignmentCondition) -> Facts<'_> {
     Facts {
         condition: &condition.condition,
         last_known: condition.last_known.as_deref(),
@@ -277,7 +285,7 @@ pub(super) fn facts(condition: &ConditionSeen) -> Facts<'_> {
 }
 
 impl Links {
-    fn of(seen: &ClusterWhole) -> Links {
+    fn of(seen: &ClusterDetail) -> Links {
         let cluster = &seen.cluster;
         let stream = [
             ("environment", cluster.environment.as_str()),

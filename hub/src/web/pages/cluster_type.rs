@@ -7,6 +7,11 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use kedge_api::assignments::AssignmentSummary;
+use kedge_api::cluster_types::ClusterTypeSummary;
+use kedge_api::desired_states::DesiredStateSummary;
+use kedge_api::fleet::{FleetRing, FleetType};
+use kedge_api::page::Stored;
 use serde::Deserialize;
 
 use super::asked::{ROWS, some};
@@ -15,11 +20,10 @@ use super::past::{self, Past};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::counts::{self, CountsQuery};
-use crate::api::fleet::{FleetQuery, FleetType, glance};
+use crate::api::fleet::{FleetQuery, glance};
 use crate::api::history::HistoryQuery;
-use crate::api::objects::{self, Item, ObjectQuery};
-use crate::api::states::{self, StateQuery, StateView};
-use crate::catalog::view::{AssignmentView, ClusterTypeView};
+use crate::api::objects::{self, ObjectQuery};
+use crate::api::states::{self, StateQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Bar, Chip, Four, Pages, Place, Tone, When};
@@ -33,7 +37,7 @@ pub struct ClusterType {
     environment_link: String,
     name: String,
     /// None: it isn't described any more, and clusters of it are still there.
-    described: Option<ClusterTypeView>,
+    described: Option<ClusterTypeSummary>,
     origin: Option<Place>,
     stale: Option<When>,
     clusters: u64,
@@ -165,7 +169,7 @@ async fn issued(
     viewer: &Viewer,
     environment: &str,
     cluster_type: &str,
-) -> Result<Vec<StateView>, WebError> {
+) -> Result<Vec<DesiredStateSummary>, WebError> {
     let query = StateQuery {
         environment: Some(environment.to_owned()),
         cluster_type: Some(cluster_type.to_owned()),
@@ -202,14 +206,14 @@ fn members(pairs: &[(&str, &str)], more: &[(&'static str, &'static str)]) -> Str
     links::query("/clusters", &all)
 }
 
-fn rings(seen: &FleetType, pairs: &[(&str, &str)], states: &[StateView]) -> Vec<Ring> {
+fn rings(seen: &FleetType, pairs: &[(&str, &str)], states: &[DesiredStateSummary]) -> Vec<Ring> {
     let mut rings = seen.rings.clone();
     for state in states {
         if !rings.iter().any(|ring| ring.name == state.ring) {
-            rings.push(crate::api::fleet::FleetRing { name: state.ring.clone(), ..Default::default() });
+            rings.push(FleetRing { name: state.ring.clone(), ..Default::default() });
         }
     }
-    let ring = |ring: &crate::api::fleet::FleetRing| {
+    let ring = |ring: &FleetRing| {
         let within: Vec<(&str, &str)> = pairs.iter().copied().chain([("ring", ring.name.as_str())]).collect();
         let state = states.iter().find(|state| state.ring == ring.name);
         Ring {
@@ -228,7 +232,7 @@ fn rings(seen: &FleetType, pairs: &[(&str, &str)], states: &[StateView]) -> Vec<
     rings.iter().map(ring).collect()
 }
 
-fn row(item: Item<AssignmentView>, states: &[StateView], counts: &BTreeMap<String, Four>) -> Row {
+fn row(item: Stored<AssignmentSummary>, states: &[DesiredStateSummary], counts: &BTreeMap<String, Four>) -> Row {
     let assignment = item.object;
     let target = assignment.name.split_once('/').map_or(assignment.name.as_str(), |(_, target)| target).to_owned();
     let mut versions: Vec<(String, String)> = Vec::new();

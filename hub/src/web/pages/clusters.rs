@@ -4,13 +4,14 @@ use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
+use kedge_api::clusters::{ClusterSummary, IssueCounts};
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
 use super::fleet::verdict::counted;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::clusters::{self, AmissView, ClusterView, ClustersQuery};
+use crate::api::clusters::{self, ClustersQuery};
 use crate::status::warnings;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Filters, Pages, State as Word, Tone, When};
@@ -146,8 +147,8 @@ impl Wanted {
 }
 
 impl Health {
-    pub fn of(cluster: &ClusterView) -> Health {
-        let counts = cluster.amiss.unwrap_or_default();
+    pub fn of(cluster: &ClusterSummary) -> Health {
+        let counts = cluster.issues.unwrap_or_default();
         let silent = cluster.unknown_since.is_some();
         // A silent cluster's rows are all Unknown: what was last heard isn't a list of its own.
         let link = |pair: (&str, &str)| {
@@ -167,15 +168,15 @@ impl Health {
         });
         let amiss: Vec<(String, String)> = numbers.collect();
         let since = cluster.unknown_since.as_deref().map(When::clock);
-        let (word, rest) = match (cluster.state.as_str(), silent, cluster.amiss) {
+        let (word, rest) = match (cluster.state.as_str(), silent, cluster.issues) {
             ("active", true, None) => (Tone::Unknown.state("offline"), "; it has never reported"),
             ("active", true, Some(_)) if amiss.is_empty() => {
                 (Tone::Unknown.state("offline"), "; last known: all Converged")
             }
             ("active", true, Some(_)) => (Tone::Unknown.state("offline"), "; last known: "),
             ("active", false, None) => (Tone::Unknown.state("joined, and nothing is reported yet"), ""),
-            ("active", false, Some(AmissView { failed: 1.., .. })) => (Tone::Failed.state(""), ""),
-            ("active", false, Some(AmissView { converging: 1.., .. })) => (Tone::Converging.state(""), ""),
+            ("active", false, Some(IssueCounts { failed: 1.., .. })) => (Tone::Failed.state(""), ""),
+            ("active", false, Some(IssueCounts { converging: 1.., .. })) => (Tone::Converging.state(""), ""),
             ("active", false, Some(_)) => (Tone::Converged.state(""), ""),
             _ => return Health { word: None, since: None, rest: "", amiss: Vec::new() },
         };
@@ -183,7 +184,7 @@ impl Health {
     }
 }
 
-fn row(cluster: ClusterView) -> Row {
+fn row(cluster: ClusterSummary) -> Row {
     let stream = [
         ("environment", cluster.environment.as_str()),
         ("clusterType", &cluster.cluster_type),

@@ -4,10 +4,10 @@
 use askama::Template;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
+use kedge_api::history::TimelineStep;
 
 use crate::api::fleet::chain;
 use crate::api::{ApiError, ApiState, history};
-use crate::history::timeline::TimelineStep;
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Tone, When, chip};

@@ -4,13 +4,15 @@
 use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
+use kedge_api::comparisons::{
+    ComparedSide, Comparison, ComparisonTotals, KeyComparison, PlacedValue, SideSummary, WorkloadComparison,
+};
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
 use crate::api::compare::{self, CompareQuery};
 use crate::api::objects::{self, ObjectQuery};
-use crate::compare::view::{CompareTotals, CompareView, KeyCompared, SideRun, SideView, ValueAt, WorkloadCompared};
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Chip, Pages, When};
 use crate::web::{Show, Viewer, WebError, links};
@@ -33,7 +35,7 @@ pub struct Compare {
 struct Compared {
     left: Side,
     right: Side,
-    totals: CompareTotals,
+    totals: ComparisonTotals,
     rows: Vec<Row>,
     notes: Vec<String>,
     pages: Pages,
@@ -145,7 +147,7 @@ pub async fn page(
 }
 
 impl Compared {
-    fn of(asked: &Asked, view: CompareView) -> Compared {
+    fn of(asked: &Asked, view: Comparison) -> Compared {
         let pairs = [
             ("left", asked.left.as_str()),
             ("right", asked.right.as_str()),
@@ -167,7 +169,7 @@ impl Compared {
 }
 
 impl Side {
-    fn of(side: SideView) -> Side {
+    fn of(side: ComparedSide) -> Side {
         Side {
             link: match &side.cluster_type {
                 Some(cluster_type) => links::cluster_type(&side.environment, cluster_type),
@@ -184,7 +186,7 @@ impl Side {
 }
 
 impl Row {
-    fn of(one: WorkloadCompared) -> Row {
+    fn of(one: WorkloadComparison) -> Row {
         let word = |word: &String| match word.as_str() {
             "onlyLeft" | "onlyRight" => "is on one side only",
             "version" => "version",
@@ -209,7 +211,7 @@ impl Row {
 }
 
 impl Run {
-    fn of(run: SideRun) -> Run {
+    fn of(run: SideSummary) -> Run {
         let several = run.versions.len() > 1;
         let versions = run.versions.into_iter().map(|version| Version {
             text: version.version.unwrap_or_else(|| "no version".to_owned()),
@@ -229,12 +231,12 @@ impl Run {
 }
 
 impl Key {
-    fn of(key: KeyCompared) -> Key {
-        let values = |values: Vec<ValueAt>| {
+    fn of(key: KeyComparison) -> Key {
+        let values = |values: Vec<PlacedValue>| {
             let several = values.len() > 1;
             // Rings of one target have different values, or targets do.
             let by_ring = values.windows(2).all(|pair| pair[0].targets == pair[1].targets);
-            let value = |one: ValueAt| Value {
+            let value = |one: PlacedValue| Value {
                 text: super::assignment::plain(&one.value),
                 targets: match (several, by_ring && !one.rings.is_empty()) {
                     (false, _) => String::new(),

@@ -4,12 +4,13 @@ use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
+use kedge_api::conditions::{ConditionSummary, Reality};
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::conditions::{self, ConditionRow, ConditionsQuery, Reality};
+use crate::api::conditions::{self, ConditionsQuery};
 use crate::web::frame::{Frame, Section};
 use crate::web::part::said::Facts;
 use crate::web::part::{Filters, Pages, Said, Tone};
@@ -161,7 +162,7 @@ impl Wanted {
     }
 }
 
-fn row(seen: ConditionRow) -> Row {
+fn row(seen: ConditionSummary) -> Row {
     let full = format!("{}/{}", seen.cluster_type, seen.assignment);
     let said = Said::of(&Facts {
         condition: &seen.condition,

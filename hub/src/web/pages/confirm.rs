@@ -5,11 +5,12 @@ use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Redirect;
+use kedge_api::fleet::PresenceCounts;
 use serde::Deserialize;
 
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::fleet::{self, FleetQuery, PresenceCounts};
+use crate::api::fleet::{self, FleetQuery};
 use crate::api::{objects, publish};
 use crate::web::frame::{Frame, Section};
 use crate::web::{Confirmed, Show, Viewer, WebError, links};

@@ -4,12 +4,13 @@ use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
+use kedge_api::drift::{DriftGroup, RealityCounts, RunningPackages, WantedPackages};
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::drift::{self, DriftGroup, DriftQuery, RealityCounts, RunningView};
+use crate::api::drift::{self, DriftQuery};
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Chip, Filters, Pages};
 use crate::web::{Show, Viewer, WebError, links};
@@ -165,14 +166,14 @@ impl Group {
         let desired = match group.rings.is_empty() {
             true => vec![Wanted { ring: String::new(), text: named(&group.desired_version, &group.desired_packages) }],
             false => {
-                let ring = |ring: &drift::RingWanted| Wanted {
+                let ring = |ring: &WantedPackages| Wanted {
                     ring: ring.ring.clone(),
                     text: named(&ring.version, &ring.packages),
                 };
                 group.rings.iter().map(ring).collect()
             }
         };
-        let differs = |running: &RunningView| {
+        let differs = |running: &RunningPackages| {
             let packages = &running.packages;
             let same = *packages == group.desired_packages || group.rings.iter().any(|ring| ring.packages == *packages);
             match (same, !packages.is_empty() && running.version == group.desired_version) {
@@ -181,7 +182,7 @@ impl Group {
                 (false, false) => "not desired",
             }
         };
-        let running = |running: &RunningView| Running {
+        let running = |running: &RunningPackages| Running {
             text: named(&running.version, &running.packages),
             chip: running.commit.as_deref().map(|commit| Chip::new(commit, "")),
             count: running.count,

@@ -4,6 +4,9 @@ use askama::Template;
 use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
+use kedge_api::environments::{EnvironmentSummary, WaitingRemovals};
+use kedge_api::fleet::{FleetRing, FleetType};
+use kedge_api::source::RepositoryFolder;
 use serde::Deserialize;
 
 use super::asked::ROWS;
@@ -12,10 +15,9 @@ use super::fleet::{self, Moving};
 use super::past::{self, Past};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::fleet::{FleetQuery, FleetType, glance};
+use crate::api::fleet::{FleetQuery, glance};
 use crate::api::history::HistoryQuery;
 use crate::api::{objects, states};
-use crate::catalog::view::{EnvironmentView, FolderView, WaitingView};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::place::bare;
@@ -35,7 +37,7 @@ pub struct Environment {
     pages: Pages,
     waiting: Vec<Waiting>,
     moving: Vec<Moving>,
-    described: EnvironmentView,
+    described: EnvironmentSummary,
     branch: Option<Folder>,
     gitops: Option<Folder>,
     published: Option<Chip>,
@@ -113,7 +115,7 @@ pub async fn page(
     let states = states::generations(&state, &name).await?;
     let link = links::environment(&name);
     let (types, next) = types(&name, &seen.types, &after, &states);
-    let ring = |ring: &crate::api::fleet::FleetRing| {
+    let ring = |ring: &FleetRing| {
         let pairs = [("environment", name.as_str()), ("ring", ring.name.as_str())];
         Group::of(&ring.name, String::new(), ring.clusters, ring.conditions, &pairs)
     };
@@ -190,7 +192,7 @@ fn row(environment: &str, found: &FleetType, states: &[(String, String, u64)]) -
     }
 }
 
-fn waits(environment: &str, waiting: &WaitingView) -> Waiting {
+fn waits(environment: &str, waiting: &WaitingRemovals) -> Waiting {
     Waiting {
         link: links::confirm(environment, &waiting.cluster_type),
         cluster_type: waiting.cluster_type.clone(),
@@ -204,7 +206,7 @@ fn is_web(address: &str) -> bool {
     ["https://", "http://"].iter().any(|scheme| address.starts_with(scheme))
 }
 
-fn folder(folder: &FolderView) -> Folder {
+fn folder(folder: &RepositoryFolder) -> Folder {
     let path = folder.path.trim_matches(['.', '/']);
     let inside = if path.is_empty() { String::new() } else { format!(", {path}") };
     Folder {

@@ -4,13 +4,15 @@ use askama::Template;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
+use kedge_api::evidence::EvidenceSummary;
+use kedge_api::page::Page;
 use serde::Deserialize;
 
 use super::asked::{ROWS, answered, some};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::evidence::{self, EvidenceQuery, EvidenceView};
-use crate::api::page::{Listed, Page};
+use crate::api::evidence::{self, EvidenceQuery};
+use crate::api::page::Listed;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Chip, Filters, Pages, When};
 use crate::web::{Show, Viewer, WebError, links};
@@ -102,7 +104,7 @@ pub async fn page(
 }
 
 impl Row {
-    fn of(view: EvidenceView) -> Row {
+    fn of(view: EvidenceSummary) -> Row {
         Row {
             id: view.id,
             link: links::evidence(view.id),

@@ -7,12 +7,12 @@ use std::collections::BTreeSet;
 
 use askama::Template;
 use axum::extract::{Query, State};
+use kedge_api::rollouts::RolloutSummary;
 
 use super::past::{self, Past};
 use crate::api::ApiState;
 use crate::api::fleet::{self, FleetQuery};
 use crate::api::history::HistoryQuery;
-use crate::api::rollouts::view::RolloutView;
 use crate::api::rollouts::{self, RolloutsQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
@@ -117,7 +117,7 @@ pub async fn moving(
 }
 
 impl Moving {
-    fn of(rollout: RolloutView) -> Moving {
+    fn of(rollout: RolloutSummary) -> Moving {
         let tone = match rollout.state.as_str() {
             "Stopped" => Tone::Failed,
             "Paused" => Tone::Unknown,

@@ -1,9 +1,10 @@
 //! The newest entries of the history about something, on that thing's page.
 
 use axum::extract::{Query, State};
+use kedge_api::history::HistoryEntry;
 
 use crate::api::ApiState;
-use crate::api::history::{self, HistoryEntry, HistoryQuery};
+use crate::api::history::{self, HistoryQuery};
 use crate::web::part::{Chip, When};
 use crate::web::{Viewer, WebError, links};
 

@@ -10,12 +10,13 @@ use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
+use kedge_api::plans::PlanRequest;
 use serde::Deserialize;
 
 use super::asked::{self, some};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::plan::{self, PlanWish};
+use crate::api::plan;
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::{Confirmed, Show, Viewer, WebError};
@@ -116,11 +117,16 @@ impl Form {
         [(&self.path0, &self.text0), (&self.path1, &self.text1), (&self.path2, &self.text2)].into_iter()
     }
 
-    fn wish(&self) -> PlanWish {
+    fn wish(&self) -> PlanRequest {
         let named = self.files().filter(|(path, _)| !path.trim().is_empty());
         // Browsers send lines as CRLF.
         let pasted: BTreeMap<String, Option<String>> =
             named.map(|(path, text)| (path.trim().to_owned(), Some(text.replace("\r\n", "\n")))).collect();
-        PlanWish { environment: self.environment.clone(), revision: some(&self.revision), of: some(&self.of), pasted }
+        PlanRequest {
+            environment: self.environment.clone(),
+            revision: some(&self.revision),
+            of: some(&self.of),
+            pasted,
+        }
     }
 }

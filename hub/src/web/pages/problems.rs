@@ -10,13 +10,15 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use axum::response::Redirect;
+use kedge_api::problems::{ProblemExample, ProblemKind, ProblemSeverity, ProblemSummary};
+use kedge_api::repositories::FetchRequest;
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::objects::{self, FetchWish};
-use crate::api::problems::{self, ProblemExample, ProblemKind, ProblemSeverity, ProblemSummary, ProblemsQuery};
+use crate::api::objects;
+use crate::api::problems::{self, ProblemsQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Filters, Pages, Place, Text, When};
@@ -156,7 +158,7 @@ pub async fn fetch(
     State(state): State<ApiState>,
     Confirmed { viewer, form }: Confirmed<FetchForm>,
 ) -> Result<Redirect, WebError> {
-    objects::fetch_repository(State(state), viewer.caller, Ok(Json(FetchWish { url: form.url }))).await?;
+    objects::fetch_repository(State(state), viewer.caller, Ok(Json(FetchRequest { url: form.url }))).await?;
     Ok(Redirect::to("/problems#repositories"))
 }
 

@@ -6,15 +6,16 @@ use axum::Json;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::response::Redirect;
+use kedge_api::promotions::{
+    ApproveRequest, EnvironmentPromotion, PromoteRequest, PromotionPolicySummary, PromotionSummary,
+};
 use kedge_rollout::approval::asks_people;
 use serde::Deserialize;
 
 use super::rollout::Spoken;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::promotions::{
-    self, ApproveBody, EnvironmentPromotion, PolicyView, PromoteBody, PromotionView, approve_policy, approve_promotion,
-};
+use crate::api::promotions::{self, approve_policy, approve_promotion};
 use crate::status::tally::Presence;
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
@@ -123,7 +124,7 @@ pub async fn page(
     let caller = viewer.caller.clone();
     let platform = caller.role == Role::Platform;
     let view = promotions::promotion(State(state), caller, Ok(Path(environment.clone()))).await?.0;
-    let row = |promotion: &PromotionView| Row::of(&view, promotion, platform);
+    let row = |promotion: &PromotionSummary| Row::of(&view, promotion, platform);
     Ok(Show(PromotionPage {
         frame: Frame::of(&viewer, format!("Promotions of {environment}"), Section::Rollouts),
         environment_link: links::environment(&environment),
@@ -217,11 +218,15 @@ pub async fn tell(
     match word.as_str() {
         "approve" => {
             let (_, Json(_)) =
-                approve_promotion(State(state), caller, name, Ok(Json(ApproveBody { commit, reason }))).await?;
+                approve_promotion(State(state), caller, name, Ok(Json(ApproveRequest { commit, reason }))).await?;
         }
-        word => {
-            let body = PromoteBody { commit, overrides: word == "override", reason };
-            let (_, Json(_)) = promotions::promote(State(state), caller, name, Ok(Json(body))).await?;
+        "override" => {
+            let body = Ok(Json(PromoteRequest { commit, reason }));
+            let (_, Json(_)) = promotions::override_promotion(State(state), caller, name, body).await?;
+        }
+        _ => {
+            let body = Ok(Json(PromoteRequest { commit, reason }));
+            let (_, Json(_)) = promotions::start_promotion(State(state), caller, name, body).await?;
         }
     }
     Ok(Redirect::to(&links::promotion(&environment)))
@@ -239,7 +244,7 @@ pub async fn policy(State(state): State<ApiState>, viewer: Viewer) -> Result<Sho
 }
 
 pub async fn agree(State(state): State<ApiState>, confirmed: Confirmed<Form>) -> Result<Redirect, WebError> {
-    let body = ApproveBody { commit: None, reason: confirmed.form.reason.trim().to_owned() };
+    let body = ApproveRequest { commit: None, reason: confirmed.form.reason.trim().to_owned() };
     let (_, Json(_)) = approve_policy(State(state), confirmed.viewer.caller, Ok(Json(body))).await?;
     Ok(Redirect::to("/policy"))
 }
@@ -250,7 +255,7 @@ fn label_of(word: &str) -> Result<&'static str, ApiError> {
 }
 
 impl Row {
-    fn of(view: &EnvironmentPromotion, promotion: &PromotionView, platform: bool) -> Row {
+    fn of(view: &EnvironmentPromotion, promotion: &PromotionSummary, platform: bool) -> Row {
         let at = promotion.passed_at.as_deref().or(promotion.entered_at.as_deref()).unwrap_or(&promotion.created_at);
         let link = |word: &str| {
             links::query(&format!("{}/{word}", links::promotion(&view.environment)), &[("commit", &promotion.commit)])
@@ -273,7 +278,7 @@ impl Row {
             when: When::of(at),
             waits_for: promotion.waits_for.clone(),
             rollout: promotion.rollout.map(|id| (id, links::rollout(id))),
-            words: promotion.words.iter().map(Spoken::of).collect(),
+            words: promotion.actions.iter().map(Spoken::of).collect(),
             late_failed: promotion.late_failed,
             current: view.current.as_ref() == Some(&promotion.commit),
             offers: offers.map(|(word, label, grave)| (*label, link(word), *grave)).collect(),
@@ -283,7 +288,7 @@ impl Row {
 }
 
 impl Policy {
-    fn of(policy: &PolicyView) -> Policy {
+    fn of(policy: &PromotionPolicySummary) -> Policy {
         Policy {
             promoter: policy.promoter.clone(),
             environments: policy.environments.iter().map(|name| (name.clone(), links::promotion(name))).collect(),
@@ -292,7 +297,7 @@ impl Policy {
             author: policy.author.clone(),
             since: When::of(&policy.since),
             reasons: policy.reasons.clone(),
-            words: policy.words.iter().map(Spoken::of).collect(),
+            words: policy.actions.iter().map(Spoken::of).collect(),
         }
     }
 }

@@ -6,12 +6,12 @@ pub mod say;
 use askama::Template;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, State};
+use kedge_api::rollout_status::RolloutStatus;
+use kedge_api::rollouts::{RolloutAction, RolloutActionEntry, RolloutCause, RolloutItem, SuggestedAction};
 use kedge_rollout::RolloutId;
 
 use crate::api::ApiState;
-use crate::api::rollouts::status::{RolloutStatus, StatusQuery, rollout_status};
-use crate::api::rollouts::view::{CauseView, ItemView, WordView};
-use crate::api::rollouts::ways::WayOut;
+use crate::api::rollouts::status::{StatusQuery, rollout_status};
 use crate::api::rollouts::{self};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
@@ -44,7 +44,7 @@ pub struct RolloutPage {
     /// Word, sentence and address of what may be said now.
     may: Vec<say::Offer>,
     /// After it went back or was aborted.
-    ways_out: Vec<WayOut>,
+    suggestions: Vec<SuggestedAction>,
     steps: Vec<Step>,
     items: Vec<Item>,
     words: Vec<Spoken>,
@@ -90,18 +90,19 @@ pub async fn page(
 ) -> Result<Show<RolloutPage>, WebError> {
     let id = id?.0;
     let caller = &viewer.caller;
-    let whole = rollouts::whole(&state, caller, RolloutId(id)).await?;
+    let found = rollouts::find(&state, caller, RolloutId(id)).await?;
     let stored = state.store.rollout(RolloutId(id)).await?;
     let steps = match &stored {
-        Some(stored) => rings::steps(&state, caller, &stored.rollout, &whole, rings::Look::Whole).await?,
+        Some(stored) => rings::steps(&state, caller, &stored.rollout, &found.detail, rings::Look::Whole).await?,
         None => Vec::new(),
     };
     let query = StatusQuery { rollout: Some(id), ..StatusQuery::default() };
     let status = rollout_status(State(state.clone()), caller.clone(), Ok(Query(query))).await?.0;
-    let may = say::offers(&state, caller, &whole).await?;
+    let may = say::offers(&state, caller, &found).await?;
+    let whole = found.detail;
     let view = whole.rollout;
     let environment = view.environment;
-    let causes = |cause: &CauseView| (Chip::new(&cause.commit, &cause.subject), cause.subject.clone());
+    let causes = |cause: &RolloutCause| (Chip::new(&cause.commit, &cause.subject), cause.subject.clone());
     let repo = view.lane.rsplit_once('@').filter(|_| view.lane != "platform").map(|(repo, _)| repo);
     Ok(Show(RolloutPage {
         frame: Frame::of(&viewer, format!("Rollout {id}"), Section::Rollouts),
@@ -127,10 +128,10 @@ pub async fn page(
         late_failed: view.late_failed,
         late_link: links::query("/conditions", &[("environment", &environment), ("condition", "Failed")]),
         may,
-        ways_out: whole.ways_out,
+        suggestions: whole.suggestions,
         steps,
         items: whole.items.into_iter().map(|item| Item::of(&environment, item, &status)).collect(),
-        words: whole.words.iter().map(Spoken::of).collect(),
+        words: whole.actions.iter().map(Spoken::of).collect(),
         skipped: whole.skipped.iter().map(causes).collect(),
         next: whole.next.as_ref().map(causes),
         environment,
@@ -138,7 +139,7 @@ pub async fn page(
 }
 
 impl Item {
-    fn of(environment: &str, item: ItemView, status: &RolloutStatus) -> Item {
+    fn of(environment: &str, item: RolloutItem, status: &RolloutStatus) -> Item {
         let line = status
             .lines
             .iter()
@@ -153,10 +154,10 @@ impl Item {
         Item {
             link: links::assignment(environment, &name),
             cluster_type_link: links::cluster_type(environment, &item.cluster_type),
-            parts: item.parts.join(", "),
+            parts: item.parts.iter().map(|part| part.as_str()).collect::<Vec<_>>().join(", "),
             version: item.version.unwrap_or_default(),
             before: item.before.unwrap_or_default(),
-            order: item.order.unwrap_or_default(),
+            order: item.order.map_or("", |order| order.as_str()),
             chip: item.source_commit.as_deref().map(|commit| Chip::new(commit, "")),
             bar: line.filter(|line| line.targeted > 0 || line.replaced.is_empty()).map(rings::line_bar),
             not_yet: line.map_or(0, |line| line.not_yet),
@@ -170,16 +171,15 @@ impl Item {
 }
 
 impl Spoken {
-    pub fn of(word: &WordView) -> Spoken {
-        let said = match word.said {
-            "approve" => "approved",
-            "override" => "overrode the gate of",
-            "now" => "let it begin outside its window",
-            "pause" => "paused it",
-            "resume" => "let it go on",
-            "abort" => "aborted it",
-            "rollback" => "rolled it back",
-            other => other,
+    pub fn of(word: &RolloutActionEntry) -> Spoken {
+        let said = match word.action {
+            RolloutAction::Approve => "approved",
+            RolloutAction::Override => "overrode the gate of",
+            RolloutAction::Now => "let it begin outside its window",
+            RolloutAction::Pause => "paused it",
+            RolloutAction::Resume => "let it go on",
+            RolloutAction::Abort => "aborted it",
+            RolloutAction::Rollback => "rolled it back",
         };
         let said = match &word.ring {
             Some(ring) => format!("{said} ring {ring}"),

@@ -6,14 +6,16 @@ use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
+use kedge_api::page::Page;
+use kedge_api::promotions::PromotionPolicySummary;
+use kedge_api::rollouts::RolloutSummary;
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::page::{Listed, Page};
-use crate::api::promotions::{self, PolicyView};
-use crate::api::rollouts::view::RolloutView;
+use crate::api::page::Listed;
+use crate::api::promotions;
 use crate::api::rollouts::{self, RolloutsQuery};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
@@ -100,7 +102,7 @@ pub async fn page(
     let listed = rollouts::rollouts(State(state), viewer.caller.clone(), Ok(Query(wanted.query()))).await;
     let (listed, wrong, status) = asked::answered(listed)?;
     let listed = listed.unwrap_or_else(|| Listed { page: Page::default(), tick: 0 });
-    let broken = |policy: &PolicyView| policy.reasons.clone();
+    let broken = |policy: &PromotionPolicySummary| policy.reasons.clone();
     let page = Rollouts {
         wrong,
         frame: Frame::of(&viewer, "Rollouts", Section::Rollouts),
@@ -170,13 +172,13 @@ impl Asked {
         filters
     }
 
-    fn pages(&self, listed: &Listed<RolloutView>) -> Pages {
+    fn pages(&self, listed: &Listed<RolloutSummary>) -> Pages {
         let cursor = Some(self.cursor.as_str()).filter(|cursor| !cursor.is_empty());
         Pages::of("/rollouts", &self.pairs(), cursor, listed.page.next.as_deref())
     }
 }
 
-fn row(view: RolloutView) -> Row {
+fn row(view: RolloutSummary) -> Row {
     let rings: Vec<String> = view.rings.iter().map(|ring| format!("{} {}", ring.ring, ring.state)).collect();
     Row {
         id: view.id,

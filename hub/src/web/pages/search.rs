@@ -4,12 +4,13 @@ use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
+use kedge_api::search::SearchResult;
 use serde::Deserialize;
 
 use super::asked;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::search::{self, FoundView, SearchQuery};
+use crate::api::search::{self, SearchQuery};
 use crate::web::frame::{Frame, Section};
 use crate::web::{Show, Viewer, WebError};
 
@@ -27,7 +28,7 @@ pub struct Search {
 /// What was found of one kind.
 struct Group {
     title: String,
-    found: Vec<FoundView>,
+    found: Vec<SearchResult>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]

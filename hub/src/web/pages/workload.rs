@@ -6,16 +6,17 @@ mod values;
 use askama::Template;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
+use kedge_api::drift::RunningPackages;
+use kedge_api::rollouts::RolloutReference;
+use kedge_api::workloads::{WorkloadAssignment, WorkloadEnvironment};
 use kedge_rollout::RolloutId;
 
 use super::drift::OTHER_CONTENT;
 use super::past::{self, Past};
 use super::workloads::four;
-use crate::api::drift::RunningView;
 use crate::api::history::HistoryQuery;
 use crate::api::objects::REMOVED;
-use crate::api::overview::{self, WorkloadAssignment, WorkloadEnvironment};
-use crate::api::rollouts::about::AboutView;
+use crate::api::overview;
 use crate::api::{ApiState, rollouts};
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Bar, Chip, Place, Step, Tone, When};
@@ -160,12 +161,12 @@ async fn column(
 }
 
 /// What moves is drawn with its rings; what has ended is a line.
-async fn rollout(state: &ApiState, viewer: &Viewer, about: AboutView) -> Result<About, WebError> {
+async fn rollout(state: &ApiState, viewer: &Viewer, about: RolloutReference) -> Result<About, WebError> {
     let id = RolloutId(about.rollout);
     let unfinished = matches!(about.state.as_str(), "Active" | "Paused" | "Stopped");
     let steps = match state.store.rollout(id).await? {
         Some(stored) if unfinished => {
-            let whole = rollouts::whole(state, &viewer.caller, id).await?;
+            let whole = rollouts::find(state, &viewer.caller, id).await?.detail;
             rings::steps(state, &viewer.caller, &stored.rollout, &whole, rings::Look::Glance).await?
         }
         _ => Vec::new(),
@@ -202,8 +203,8 @@ impl Assignment {
             chip: wanted.commit.as_deref().map(|commit| Chip::new(commit, "")),
         });
         // As the rings stand beside it; what none of them should run comes last, the most frequent first.
-        let mut reported: Vec<&RunningView> = one.running.iter().collect();
-        let place = |running: &RunningView| packages.iter().position(|wanted| *wanted == running.packages);
+        let mut reported: Vec<&RunningPackages> = one.running.iter().collect();
+        let place = |running: &RunningPackages| packages.iter().position(|wanted| *wanted == running.packages);
         reported.sort_by_key(|running| place(running).unwrap_or(packages.len()));
         let running = reported.into_iter().map(|running| {
             let wanted = packages.contains(&running.packages.as_str());

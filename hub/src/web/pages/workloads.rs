@@ -4,13 +4,14 @@ use askama::Template;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
+use kedge_api::counts::ConditionCounts;
+use kedge_api::workloads::{VersionCount, WorkloadOverview, WorkloadPlace};
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::fleet::ConditionCounts;
-use crate::api::workloads::{VersionCount, WorkloadBrief, WorkloadPlace, WorkloadsQuery, workloads_overview};
+use crate::api::workloads::{WorkloadsQuery, workloads_overview};
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Bar, Filters, Four, Pages};
 use crate::web::{Show, Viewer, WebError, links};
@@ -93,9 +94,9 @@ pub async fn page(
 }
 
 /// Along the chain, as each workload has them.
-fn columns(items: &[WorkloadBrief], only: &str) -> Vec<String> {
+fn columns(items: &[WorkloadOverview], only: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    let mut longest: Vec<&WorkloadBrief> = items.iter().collect();
+    let mut longest: Vec<&WorkloadOverview> = items.iter().collect();
     longest.sort_by_key(|brief| std::cmp::Reverse(brief.environments.len()));
     for place in longest.iter().flat_map(|brief| &brief.environments) {
         if !names.contains(&place.name) && (only.is_empty() || only == place.name) {
@@ -107,7 +108,7 @@ fn columns(items: &[WorkloadBrief], only: &str) -> Vec<String> {
 }
 
 impl Row {
-    fn of(brief: WorkloadBrief, environments: &[String]) -> Row {
+    fn of(brief: WorkloadOverview, environments: &[String]) -> Row {
         let team = |name: &String| (links::query("/workloads", &[("workspace", name)]), name.clone());
         let cell = |name: &String| {
             let place = brief.environments.iter().find(|place| place.name == *name);

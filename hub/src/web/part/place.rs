@@ -2,8 +2,8 @@
 
 use askama::Template;
 use askama::filters::HtmlSafe;
+use kedge_api::source::SourceLocation;
 
-use crate::catalog::view::PlaceView;
 use crate::web::links;
 
 #[derive(Clone, Debug, Template)]
@@ -20,7 +20,7 @@ pub struct Place {
 impl HtmlSafe for Place {}
 
 impl Place {
-    pub fn of(place: &PlaceView) -> Place {
+    pub fn of(place: &SourceLocation) -> Place {
         let text = match place.line {
             Some(line) => format!("{}:{line}", place.file),
             None => place.file.clone(),
@@ -28,7 +28,7 @@ impl Place {
         Place { text, repo: bare(&place.repo), link: links::source(place) }
     }
 
-    pub fn maybe(place: Option<&PlaceView>) -> Option<Place> {
+    pub fn maybe(place: Option<&SourceLocation>) -> Option<Place> {
         place.map(Place::of)
     }
 }

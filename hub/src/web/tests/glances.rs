@@ -1,13 +1,14 @@
 //! The pages that look at the fleet: they render for everybody, show a team its own, and lead on from wrong filters.
 
 use axum::http::StatusCode;
+use kedge_api::conditions::AssignmentCondition;
 use kedge_model::wire::{ClusterId, Stream};
 use kedge_status::{Condition, Severity};
 
 use super::browser::Browser;
+use crate::api::ReportedStatus;
 use crate::api::tests::answers::{HELLO, Newcomer, SPY, Standing, drones, failed, join, join_warning, report, wanted};
 use crate::api::tests::fixture::Hub;
-use crate::api::{ConditionSeen, ReportedStatus};
 use crate::catalog;
 use crate::store::Term;
 
@@ -174,7 +175,7 @@ async fn a_cluster_that_is_offline_shows_what_was_last_known() {
     let told = Some(vec![(HELLO, report(Condition::Converged, "new"))]);
     let new = Newcomer { number: 7, name: "away", stream: drones(), standing: Standing::Silent, told };
     let id = join(&hub, new).await;
-    let seen = ConditionSeen {
+    let seen = AssignmentCondition {
         assignment: HELLO.to_owned(),
         condition: "Unknown".to_owned(),
         last_known: Some("Converged".to_owned()),

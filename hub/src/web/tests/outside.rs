@@ -1,12 +1,18 @@
 //! Text that a repository or an agent controls comes out as text, wherever it stands.
 
+use kedge_api::clusters::WarningSummary;
+use kedge_api::conditions::AssignmentCondition;
+use kedge_api::environments::{PublishSummary, WaitingRemovals};
+use kedge_api::findings::Finding;
+use kedge_api::holds::HoldSummary;
+use kedge_api::repositories::{RepositoryFailure, RepositorySummary};
+use kedge_api::source::{InputCommit, SourceLocation};
 use kedge_status::{Condition, Report};
 
 use super::browser::Browser;
+use crate::api::ReportedStatus;
 use crate::api::tests::answers::{HELLO, Newcomer, Standing, drones, join, report};
 use crate::api::tests::fixture::Hub;
-use crate::api::{ConditionSeen, HoldSeen, ReportedStatus, WarningSeen};
-use crate::catalog::view::{FailingView, FindingView, InputView, PlaceView, PublishView, RepositoryView, WaitingView};
 use crate::catalog::{self, CatalogNotes, testing};
 use crate::store::Term;
 
@@ -17,8 +23,8 @@ fn evil() -> String {
 }
 
 async fn describe(hub: &Hub) {
-    let place = || PlaceView { repo: evil(), revision: Some(evil()), file: evil(), line: Some(1), column: None };
-    let finding = |severity: &str, code: &str| FindingView {
+    let place = || SourceLocation { repo: evil(), revision: Some(evil()), file: evil(), line: Some(1), column: None };
+    let finding = |severity: &str, code: &str| Finding {
         severity: severity.to_owned(),
         code: format!("{code}{EVIL}"),
         message: evil(),
@@ -27,26 +33,26 @@ async fn describe(hub: &Hub) {
         related: vec![place()],
         stage: evil(),
     };
-    let failing = FailingView { error: evil(), hint: Some(evil()), since: evil(), next_try: Some(evil()) };
-    let repository = |url: &str, failing| RepositoryView {
+    let failing = RepositoryFailure { error: evil(), hint: Some(evil()), since: evil(), next_try: Some(evil()) };
+    let repository = |url: &str, failing| RepositorySummary {
         url: format!("{url}{EVIL}"),
         failing,
         forced: vec![evil()],
-        ..RepositoryView::default()
+        ..RepositorySummary::default()
     };
     let notes = CatalogNotes {
-        inputs: Some(vec![InputView { repo: evil(), commit: evil() }]),
+        inputs: Some(vec![InputCommit { repo: evil(), commit: evil() }]),
         repositories: Some(vec![
             repository("https://git.example/", Some(failing)),
             repository("javascript:alert(1)//", None),
         ]),
-        published: Some(PublishView {
+        published: Some(PublishSummary {
             outcome: evil(),
             commit: Some(evil()),
             link: Some("javascript:alert(1)".to_owned()),
             message: Some(evil()),
         }),
-        waiting: Some(vec![WaitingView { cluster_type: evil(), removed: vec![evil()], confirmed: 1 }]),
+        waiting: Some(vec![WaitingRemovals { cluster_type: evil(), removed: vec![evil()], confirmed: 1 }]),
         notices: Some(vec![finding("error", "a"), finding("warning", "b")]),
         ..CatalogNotes::default()
     };
@@ -54,7 +60,7 @@ async fn describe(hub: &Hub) {
 }
 
 fn told() -> ReportedStatus {
-    let condition = |assignment: &str, condition: &str| ConditionSeen {
+    let condition = |assignment: &str, condition: &str| AssignmentCondition {
         assignment: format!("{assignment}{EVIL}"),
         condition: condition.to_owned(),
         last_known: Some(evil()),
@@ -67,7 +73,7 @@ fn told() -> ReportedStatus {
         version: Some(evil()),
         drift: Some(evil()),
     };
-    let hold = |writer: &str| HoldSeen {
+    let hold = |writer: &str| HoldSummary {
         assignment: evil(),
         by: evil(),
         reason: evil(),
@@ -79,7 +85,7 @@ fn told() -> ReportedStatus {
     ReportedStatus {
         conditions: words.iter().map(|word| condition(word, word)).collect(),
         holds: vec![hold("hub"), hold("cluster")],
-        warnings: vec![WarningSeen { code: evil(), severity: evil(), message: evil(), hint: evil(), since: evil() }],
+        warnings: vec![WarningSummary { code: evil(), severity: evil(), message: evil(), hint: evil(), since: evil() }],
     }
 }
 

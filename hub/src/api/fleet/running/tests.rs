@@ -1,5 +1,6 @@
 //! What runs, from rollouts and reports.
 
+use kedge_api::fleet::RunningCommit;
 use kedge_model::wire::PackageRef;
 use serde_json::json;
 

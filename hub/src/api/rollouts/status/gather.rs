@@ -2,18 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_api::operations::OperationSelector;
+use kedge_api::rollout_status::{RolloutOverview, StatusLine};
+use kedge_api::rollouts::MemberCounts;
 use kedge_model::kinds::{Offline, PromotionPolicy};
 use kedge_model::wire::{Digest, Entry, Mode, PackagesKey, Stream};
 use kedge_rollout::{Counts, Phase, RolloutId};
 
-use super::{Found, Line, LineView, RolloutBrief, StatusQuery, commit, inputs};
+use super::{Found, Line, StatusQuery, commit, inputs};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
 use crate::api::fleet::Order;
 use crate::api::page::MAX_CHANGES;
-use crate::api::rollouts::selection::{self, Scheduled, Selector};
-use crate::api::rollouts::view::{CauseView, CountsView, RingProgress, is_settled, narrow_rings, waits_for};
+use crate::api::rollouts::selection::{self, Chooser, Scheduled};
+use crate::api::rollouts::view::{self, is_settled, narrow_rings, waits_for};
 use crate::api::rollouts::{held_note, is_seen};
 use crate::rollout::change::Held;
 use crate::rollout::running::state_word;
@@ -53,7 +56,7 @@ struct Target {
 
 /// A line before its counts are known.
 struct Draft {
-    view: LineView,
+    view: StatusLine,
     targets: Vec<Target>,
 }
 
@@ -141,7 +144,7 @@ fn conclude(found: &mut Found, phases: &[Phase]) {
 async fn environments(state: &ApiState, caller: &Caller, query: &StatusQuery) -> Result<Vec<String>, ApiError> {
     let visible = caller.visible();
     if let Some(id) = query.rollout {
-        let whole = super::super::whole(state, caller, RolloutId(id)).await?;
+        let whole = super::super::find(state, caller, RolloutId(id)).await?.detail;
         return Ok(vec![whole.rollout.environment]);
     }
     if let Some(name) = &query.environment {
@@ -434,7 +437,7 @@ impl<'a> Environment<'a> {
         }
         self.held().await?;
         let scheduled = self.scheduled.clone().unwrap_or_default();
-        let selector = Selector { workload: self.query.workload.clone(), ..Selector::default() };
+        let selector = OperationSelector { workload: self.query.workload.clone(), ..OperationSelector::default() };
         // What is asked for by its name is below a Pin, and not what the Pin put there.
         let pinned = if only.is_some() { self.state.store.pinned_of(self.name).await? } else { Default::default() };
         let mut lines: BTreeMap<(String, String), Draft> = BTreeMap::new();
@@ -446,7 +449,7 @@ impl<'a> Environment<'a> {
                 let place = (stream.cluster_type.clone(), assignment.clone());
                 let workload = scheduled.get(&stream.cluster_type).and_then(|names| names.get(assignment));
                 let Some(workload) = workload else { continue };
-                let named = selector.names(&scheduled, &stream.cluster_type, assignment);
+                let named = Chooser(&selector).names(&scheduled, &stream.cluster_type, assignment);
                 if !named || only.is_some_and(|only| !only.contains(&place)) {
                     continue;
                 }
@@ -554,7 +557,7 @@ impl<'a> Environment<'a> {
     }
 
     fn draft(&self, cluster_type: &str, assignment: &str, workload: &str) -> Draft {
-        let view = LineView {
+        let view = StatusLine {
             environment: self.name.to_owned(),
             cluster_type: cluster_type.to_owned(),
             assignment: assignment.to_owned(),
@@ -562,7 +565,7 @@ impl<'a> Environment<'a> {
             version: None,
             rollout: None,
             targeted: 0,
-            counts: CountsView::default(),
+            counts: MemberCounts::default(),
             not_yet: 0,
             pinned: Vec::new(),
             pinned_apart: 0,
@@ -630,7 +633,7 @@ impl<'a> Environment<'a> {
                 sum = super::plus(sum, counts);
             }
             draft.view.targeted = sum.members();
-            draft.view.counts = CountsView::default().plus(&sum);
+            draft.view.counts = view::plus(MemberCounts::default(), &sum);
             found.lines.push(Line { view: draft.view, counts: sum });
         }
         for stream in &away {
@@ -664,15 +667,15 @@ impl<'a> Environment<'a> {
     }
 }
 
-fn brief(stored: &StoredRollout) -> RolloutBrief {
+fn brief(stored: &StoredRollout) -> RolloutOverview {
     let rollout = &stored.rollout;
-    RolloutBrief {
+    RolloutOverview {
         id: rollout.id.0,
         environment: rollout.environment.clone(),
         lane: rollout.lane.to_string(),
         state: state_word(&rollout.phase).to_owned(),
-        cause: CauseView::of(&rollout.cause),
-        rings: rollout.rings.iter().map(RingProgress::of).collect(),
+        cause: view::cause(&rollout.cause),
+        rings: rollout.rings.iter().map(view::ring_progress).collect(),
         late_failed: rollout.late_failed,
     }
 }

@@ -1,11 +1,13 @@
 //! What keeps an environment from having all that Git says, though everything that was issued has arrived: assignments in
 //! quarantine, and inputs that can't be read. Asked by `gather`.
 
+use kedge_api::assignments::AssignmentSummary;
+use kedge_api::environments::EnvironmentSummary;
+
 use super::{Found, StatusQuery};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::page::MAX_CHANGES;
-use crate::catalog::view::{AssignmentView, EnvironmentView};
 use crate::store::StoreError;
 use crate::store::catalog::{Filter, Kind, Visible};
 
@@ -29,7 +31,7 @@ pub async fn look(
     let (shown, _) = state.store.catalog_page(Kind::Assignment, visible, &filter).await?;
     let mut names = Vec::new();
     for shown in shown {
-        let view: AssignmentView = serde_json::from_str(&shown.body).map_err(corrupt)?;
+        let view: AssignmentSummary = serde_json::from_str(&shown.body).map_err(corrupt)?;
         if query.workload.as_ref().is_none_or(|wanted| *wanted == view.workload) {
             names.push(view.name);
         }
@@ -63,7 +65,7 @@ async fn stale(state: &ApiState, visible: &Visible, environment: &str) -> Result
     }
     let mut notes = Vec::new();
     if let Some(row) = state.store.catalog_row(Kind::Environment, visible, environment, environment).await? {
-        let view: EnvironmentView = serde_json::from_str(&row.shown.body).map_err(corrupt)?;
+        let view: EnvironmentSummary = serde_json::from_str(&row.shown.body).map_err(corrupt)?;
         let failing = view.totals.map_or(0, |totals| totals.failing_inputs);
         if failing > 0 {
             let inputs = if failing == 1 { "1 input".to_owned() } else { format!("{failing} inputs") };

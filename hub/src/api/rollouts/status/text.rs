@@ -1,11 +1,12 @@
 //! The answer in one sentence.
 
+use kedge_api::rollout_status::{ReasonCount, StatusUnit};
 use kedge_rollout::Answer;
 
-use super::{Found, ReasonView};
+use super::Found;
 
 /// "73 of 100: 66 converged, …; 27 not targeted; not complete: …"
-pub fn headline(answer: &Answer, settled: bool, found: &Found, unit: &str) -> String {
+pub fn headline(answer: &Answer, settled: bool, found: &Found, unit: StatusUnit) -> String {
     if found.state == Some("Unseen") {
         return found.notes.first().cloned().unwrap_or_default();
     }
@@ -21,8 +22,10 @@ pub fn headline(answer: &Answer, settled: bool, found: &Found, unit: &str) -> St
     }
     let whole = answer.to_string();
     let counted = match unit {
-        "placements" => whole.replacen(&format!(" of {}:", answer.of), &format!(" of {} placements:", answer.of), 1),
-        _ => whole,
+        StatusUnit::Placements => {
+            whole.replacen(&format!(" of {}:", answer.of), &format!(" of {} placements:", answer.of), 1)
+        }
+        StatusUnit::Clusters => whole,
     };
     // What was reached is settled, and the rollout isn't at its end: that is what it hangs on.
     let nobody = answer.targeted == 0 && !found.notes.is_empty();
@@ -36,7 +39,7 @@ pub fn headline(answer: &Answer, settled: bool, found: &Found, unit: &str) -> St
     counted
 }
 
-pub fn reasons(answer: &Answer) -> Vec<ReasonView> {
+pub fn reasons(answer: &Answer) -> Vec<ReasonCount> {
     let shown = answer.failed_reasons.iter().take(5);
-    shown.map(|(reason, count)| ReasonView { reason: reason.clone(), count: *count }).collect()
+    shown.map(|(reason, count)| ReasonCount { reason: reason.clone(), count: *count }).collect()
 }

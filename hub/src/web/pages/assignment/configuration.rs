@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_api::assignments::{RunningAssignment, RunningConfiguration, ValueCandidate, ValueSummary};
+
 use super::named;
-use crate::api::running::{ConfigurationView, RingRunning};
-use crate::catalog::view::{CandidateView, ValueView};
 use crate::web::part::Place;
 
 #[derive(Default)]
@@ -49,9 +49,13 @@ pub struct Candidate {
 }
 
 impl Values {
-    pub fn of(git: Vec<ValueView>, configurations: &[ConfigurationView], running: &[RingRunning]) -> Values {
+    pub fn of(
+        git: Vec<ValueSummary>,
+        configurations: &[RunningConfiguration],
+        running: &[RunningAssignment],
+    ) -> Values {
         let used = used(configurations, running);
-        let shown: Vec<(&ConfigurationView, String)> =
+        let shown: Vec<(&RunningConfiguration, String)> =
             used.iter().filter(|(view, _)| view.unknown.is_none()).cloned().collect();
         let mut notes: Vec<String> = Vec::new();
         let differing: BTreeSet<&str> = shown
@@ -78,7 +82,7 @@ impl Values {
         notes.extend(strange.map(|group| {
             format!("What runs can't be shown ({}): this hub doesn't know the packages that they report.", on(group))
         }));
-        let mut own: BTreeMap<String, ValueView> = git.into_iter().map(|value| (value.key.clone(), value)).collect();
+        let mut own: BTreeMap<String, ValueSummary> = git.into_iter().map(|value| (value.key.clone(), value)).collect();
         let delivered = shown.iter().flat_map(|(view, _)| view.values.iter().map(|value| value.key.clone()));
         let keys: BTreeSet<String> = own.keys().cloned().chain(delivered).collect();
         let rows = keys.into_iter().map(|key| {
@@ -102,11 +106,14 @@ impl Values {
 }
 
 /// The configurations that run, each with the clusters that run it; empty when all do.
-fn used<'a>(configurations: &'a [ConfigurationView], running: &[RingRunning]) -> Vec<(&'a ConfigurationView, String)> {
-    let groups: Vec<&RingRunning> =
+fn used<'a>(
+    configurations: &'a [RunningConfiguration],
+    running: &[RunningAssignment],
+) -> Vec<(&'a RunningConfiguration, String)> {
+    let groups: Vec<&RunningAssignment> =
         running.iter().filter(|group| !group.packages.is_empty() || group.drifted).collect();
-    let of = |view: &'a ConfigurationView| {
-        let own: Vec<&&RingRunning> =
+    let of = |view: &'a RunningConfiguration| {
+        let own: Vec<&&RunningAssignment> =
             groups.iter().filter(|group| group.configuration.as_ref() == Some(&view.id)).collect();
         let all = own.len() == groups.len();
         let on: Vec<String> = own.iter().map(|group| on(group)).collect();
@@ -116,7 +123,7 @@ fn used<'a>(configurations: &'a [ConfigurationView], running: &[RingRunning]) ->
 }
 
 /// `canary: 2 clusters, 1 of them offline`
-fn on(group: &RingRunning) -> String {
+fn on(group: &RunningAssignment) -> String {
     let clusters = if group.count == 1 { "cluster" } else { "clusters" };
     let offline = match group.conditions.unknown {
         0 => String::new(),
@@ -127,7 +134,7 @@ fn on(group: &RingRunning) -> String {
 }
 
 impl Value {
-    fn of(key: String, git: Option<ValueView>, shown: &[(&ConfigurationView, String)]) -> Value {
+    fn of(key: String, git: Option<ValueSummary>, shown: &[(&RunningConfiguration, String)]) -> Value {
         let mut secret = git.as_ref().is_some_and(|value| value.secret);
         let mut differs = false;
         // Equal texts of different places share a line.
@@ -148,7 +155,7 @@ impl Value {
             let on = if alone { String::new() } else { on.join("; ") };
             Run { text, on }
         };
-        let (overridden, from): (Vec<CandidateView>, Vec<CandidateView>) =
+        let (overridden, from): (Vec<ValueCandidate>, Vec<ValueCandidate>) =
             git.into_iter().flat_map(|value| value.candidates).partition(|candidate| candidate.effect == "overridden");
         Value {
             runs: texts.into_iter().map(run).collect(),
@@ -163,7 +170,7 @@ impl Value {
 }
 
 impl Candidate {
-    fn of(candidate: CandidateView) -> Candidate {
+    fn of(candidate: ValueCandidate) -> Candidate {
         Candidate { config_map: candidate.config_map, text: candidate.text, origin: Place::of(&candidate.origin) }
     }
 }

@@ -6,12 +6,14 @@ use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::Uri;
 use axum::response::Redirect;
+use kedge_api::clusters::ClusterDetail;
+use kedge_api::holds::{HoldRequest, ReleaseRequest};
 use serde::Deserialize;
 
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::clusters::{self, ClusterWhole};
-use crate::api::holds::{self, HoldBody, ReleaseBody};
+use crate::api::clusters;
+use crate::api::holds;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Said, When};
 use crate::web::{Confirmed, Show, Viewer, WebError, links};
@@ -64,7 +66,7 @@ pub async fn ask(
     Ok(Show(page(&viewer, &seen, assignment, holds)?))
 }
 
-fn page(viewer: &Viewer, seen: &ClusterWhole, assignment: String, holds: bool) -> Result<Hold, ApiError> {
+fn page(viewer: &Viewer, seen: &ClusterDetail, assignment: String, holds: bool) -> Result<Hold, ApiError> {
     let cluster = &seen.cluster;
     let known = seen.conditions.iter().find(|condition| condition.assignment == assignment);
     let of_it = || seen.holds.iter().filter(|hold| hold.assignment == assignment);
@@ -92,7 +94,7 @@ pub async fn hold(
     name: Result<Path<String>, PathRejection>,
     Confirmed { viewer, form }: Confirmed<HoldForm>,
 ) -> Result<Redirect, WebError> {
-    let body = HoldBody { assignment: form.assignment, reason: form.reason.trim().to_owned() };
+    let body = HoldRequest { assignment: form.assignment, reason: form.reason.trim().to_owned() };
     let Json(seen) = holds::hold(State(state), viewer.caller, name, Ok(Json(body))).await?;
     Ok(Redirect::to(&links::cluster(&seen.cluster.id)))
 }
@@ -102,7 +104,7 @@ pub async fn release(
     name: Result<Path<String>, PathRejection>,
     Confirmed { viewer, form }: Confirmed<HoldForm>,
 ) -> Result<Redirect, WebError> {
-    let body = ReleaseBody { assignment: form.assignment, peers: false, reason: String::new() };
+    let body = ReleaseRequest { assignment: form.assignment, peers: false, reason: String::new() };
     let Json(seen) = holds::release(State(state), viewer.caller, name, Ok(Json(body))).await?;
     Ok(Redirect::to(&links::cluster(&seen.cluster.id)))
 }

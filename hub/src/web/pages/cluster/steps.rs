@@ -1,8 +1,9 @@
 //! The last change of an assignment on a cluster, step by step, as far as the hub has heard: wanted, taken, changed, ended.
 
-use crate::api::clusters::ClusterWhole;
-use crate::api::services::ConditionSeen;
-use crate::api::states::{EntryView, StateView};
+use kedge_api::clusters::ClusterDetail;
+use kedge_api::conditions::AssignmentCondition;
+use kedge_api::desired_states::{DesiredEntry, DesiredStateSummary};
+
 use crate::web::part::{Chip, Tone, When};
 
 pub struct Step {
@@ -16,10 +17,10 @@ pub struct Step {
 
 /// Nothing to tell of what runs quietly.
 pub fn of(
-    seen: &ClusterWhole,
-    newest: Option<&StateView>,
-    condition: Option<&ConditionSeen>,
-    entry: Option<&EntryView>,
+    seen: &ClusterDetail,
+    newest: Option<&DesiredStateSummary>,
+    condition: Option<&AssignmentCondition>,
+    entry: Option<&DesiredEntry>,
 ) -> Vec<Step> {
     let word = condition.map(|condition| Tone::of(&condition.condition));
     // Of a cluster that is offline, the steps say what was last known.
@@ -36,7 +37,7 @@ pub fn of(
     steps
 }
 
-fn wanted(newest: Option<&StateView>, entry: Option<&EntryView>) -> Step {
+fn wanted(newest: Option<&DesiredStateSummary>, entry: Option<&DesiredEntry>) -> Step {
     let (tone, text) = match (newest, entry) {
         (None, _) => (None, "nothing is issued for this ring yet".to_owned()),
         (Some(newest), None) => {
@@ -60,7 +61,7 @@ fn wanted(newest: Option<&StateView>, entry: Option<&EntryView>) -> Step {
     Step { tone, name: "Wanted", text, chip: commit.map(|commit| Chip::new(commit, "")), when }
 }
 
-fn taken(seen: &ClusterWhole, accepted: bool) -> Step {
+fn taken(seen: &ClusterDetail, accepted: bool) -> Step {
     let cluster = &seen.cluster;
     let (tone, text, when) = match (accepted, &cluster.unknown_since) {
         (true, _) => (Some(Tone::Converged), format!("the cluster has generation {}", cluster.generation), None),
@@ -71,13 +72,13 @@ fn taken(seen: &ClusterWhole, accepted: bool) -> Step {
         }
         (false, None) => {
             let text = format!("it has generation {}; next contact expected", cluster.generation);
-            (Some(Tone::Converging), text, Some(&cluster.promise_until))
+            (Some(Tone::Converging), text, Some(&cluster.check_in_deadline))
         }
     };
     Step { tone, name: "Taken", text, chip: None, when: when.map(|when| When::of(when)) }
 }
 
-fn changed(seen: &ClusterWhole, condition: Option<&ConditionSeen>, word: Option<Tone>, accepted: bool) -> Step {
+fn changed(seen: &ClusterDetail, condition: Option<&AssignmentCondition>, word: Option<Tone>, accepted: bool) -> Step {
     let held = condition.and_then(|known| seen.holds.iter().find(|hold| hold.assignment == known.assignment));
     let permit = seen.changing_since.as_deref();
     let (tone, text, when) = match (word, held, permit) {
@@ -111,7 +112,7 @@ fn last_tried(last: Tone) -> Step {
 }
 
 /// What it had come to when it was last heard.
-fn last_ended(condition: Option<&ConditionSeen>, last: Tone) -> Step {
+fn last_ended(condition: Option<&AssignmentCondition>, last: Tone) -> Step {
     let runs = condition.map(runs).unwrap_or_default();
     let text = match last {
         Tone::Converged => format!("last known: Converged, {runs}"),
@@ -122,7 +123,7 @@ fn last_ended(condition: Option<&ConditionSeen>, last: Tone) -> Step {
     Step { tone: Some(Tone::Unknown), name: "Ended", text, chip: None, when: None }
 }
 
-fn runs(condition: &ConditionSeen) -> String {
+fn runs(condition: &AssignmentCondition) -> String {
     match (&condition.version, &condition.running) {
         (Some(version), _) => format!("running {version}"),
         (None, Some(_)) => "what was there before runs".to_owned(),
@@ -130,8 +131,9 @@ fn runs(condition: &ConditionSeen) -> String {
     }
 }
 
-fn ended(condition: Option<&ConditionSeen>, word: Option<Tone>) -> Step {
-    let when = |condition: &ConditionSeen| Some(When::of(&condition.since)).filter(|_| !condition.since.is_empty());
+fn ended(condition: Option<&AssignmentCondition>, word: Option<Tone>) -> Step {
+    let when =
+        |condition: &AssignmentCondition| Some(When::of(&condition.since)).filter(|_| !condition.since.is_empty());
     let (tone, text, when) = match (condition, word) {
         (Some(condition), Some(Tone::Failed)) => {
             let reason = condition.reason.as_deref().unwrap_or("no reason told");

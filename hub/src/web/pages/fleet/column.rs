@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::api::fleet::{ConditionCounts, FleetEnvironment, PresenceCounts, RunningCommit, StandingNotice};
+use kedge_api::counts::ConditionCounts;
+use kedge_api::fleet::{FleetEnvironment, FleetRing, FleetType, PresenceCounts, RunningCommit, StandingNotice};
+
 use crate::web::links;
 use crate::web::part::{Bar, Chip, Four, Text, When};
 
@@ -105,7 +107,7 @@ impl Column {
             chip: chip(&next.commit, &next.subject),
             waits_for: next.waits_for.iter().map(|why| Text::of(why)).collect(),
         });
-        let ring = |ring: &crate::api::fleet::FleetRing| {
+        let ring = |ring: &FleetRing| {
             let pairs = [("environment", name), ("ring", ring.name.as_str())];
             Group::of(&ring.name, String::new(), ring.clusters, ring.conditions, &pairs)
         };
@@ -115,7 +117,7 @@ impl Column {
         let more_types = types.len().saturating_sub(TYPES);
         types.truncate(TYPES);
         types.sort_by(|one, other| one.name.cmp(&other.name));
-        let cluster_type = |found: &&crate::api::fleet::FleetType| {
+        let cluster_type = |found: &&FleetType| {
             let pairs = [("environment", name), ("clusterType", found.name.as_str())];
             let link = links::cluster_type(name, &found.name);
             Group::of(&found.name, link, found.clusters, found.conditions, &pairs)

@@ -1,6 +1,8 @@
 //! The answer in one sentence, and what needs somebody: each with the list behind it.
 
-use crate::api::fleet::{ConditionCounts, FleetView};
+use kedge_api::counts::ConditionCounts;
+use kedge_api::fleet::FleetSummary;
+
 use crate::web::links;
 use crate::web::part::{Tone, When};
 
@@ -21,7 +23,7 @@ pub struct Need {
 }
 
 impl Verdict {
-    pub fn of(fleet: &FleetView) -> Verdict {
+    pub fn of(fleet: &FleetSummary) -> Verdict {
         let needs = needs(fleet);
         let sum = fleet.environments.iter().fold(ConditionCounts::default(), |sum, environment| ConditionCounts {
             converged: sum.converged + environment.conditions.converged,
@@ -50,7 +52,7 @@ impl Verdict {
     }
 }
 
-fn needs(fleet: &FleetView) -> Vec<Need> {
+fn needs(fleet: &FleetSummary) -> Vec<Need> {
     let mut needs = Vec::new();
     let mut add = |key: String, tone: Tone, text: String, link: String| {
         needs.push(Need { key, tone, text, link, rest: String::new(), since: None });
@@ -135,15 +137,16 @@ pub fn counted(count: u64, what: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use kedge_api::fleet::{FleetEnvironment, PresenceCounts, RepositoryCounts, StandingNotice};
+
     use super::*;
-    use crate::api::fleet::{FleetEnvironment, PresenceCounts, RepositoryCounts, StandingNotice};
 
     fn environment(conditions: ConditionCounts) -> FleetEnvironment {
         FleetEnvironment { name: "dev".to_owned(), conditions, ..FleetEnvironment::default() }
     }
 
     fn said(environment: FleetEnvironment) -> (Tone, String, usize) {
-        let fleet = FleetView { environments: vec![environment], ..FleetView::default() };
+        let fleet = FleetSummary { environments: vec![environment], ..FleetSummary::default() };
         let verdict = Verdict::of(&fleet);
         (verdict.tone, verdict.text, verdict.needs.len())
     }
@@ -195,7 +198,7 @@ mod tests {
     #[test]
     fn repositories_are_counted_as_people_count() {
         let repositories = RepositoryCounts { good: 1, failing: 2 };
-        let fleet = FleetView { repositories, ..FleetView::default() };
+        let fleet = FleetSummary { repositories, ..FleetSummary::default() };
         assert_eq!(Verdict::of(&fleet).needs[0].text, "2 repositories can't be read");
     }
 }

@@ -1,6 +1,7 @@
 //! A plan in plain values: the blast radius first, then each assignment.
 
-use crate::preview::view::{ClustersView, PlanProblemView, PlanView, PlannedValueView, PlannedView, TypeView};
+use kedge_api::plans::{PlanDetail, PlanProblem, PlannedAssignment, PlannedClusters, PlannedType, PlannedValue};
+
 use crate::web::links;
 use crate::web::pages::assignment::plain;
 use crate::web::part::{Chip, Place};
@@ -13,7 +14,7 @@ pub struct Planned {
     pub subject: String,
     pub author: String,
     pub pasted: Vec<(String, String)>,
-    pub clusters: ClustersView,
+    pub clusters: PlannedClusters,
     pub types: Vec<Type>,
     pub types_added: String,
     pub types_removed: String,
@@ -74,7 +75,7 @@ const VALUES: usize = 12;
 const PROBLEMS: usize = 40;
 
 impl Planned {
-    pub fn of(view: PlanView) -> Planned {
+    pub fn of(view: PlanDetail) -> Planned {
         let environment = view.environment;
         let chips = |environment: &Option<String>, main: &Option<String>| {
             let named = [("branch", environment), ("main", main)];
@@ -124,7 +125,7 @@ impl Planned {
 }
 
 impl Type {
-    fn of(environment: &str, view: TypeView) -> Type {
+    fn of(environment: &str, view: PlannedType) -> Type {
         let counts = [
             (view.added, "added"),
             (view.changed, "changed"),
@@ -152,8 +153,8 @@ impl Type {
 }
 
 impl Assignment {
-    fn of(environment: &str, view: PlannedView) -> Assignment {
-        let value = |value: PlannedValueView| Value {
+    fn of(environment: &str, view: PlannedAssignment) -> Assignment {
+        let value = |value: PlannedValue| Value {
             key: value.key,
             before: value.before.as_ref().map(plain),
             after: value.after.as_ref().map(plain),
@@ -179,7 +180,7 @@ impl Assignment {
 }
 
 impl Problem {
-    fn of(view: PlanProblemView) -> Problem {
+    fn of(view: PlanProblem) -> Problem {
         Problem {
             new: view.new,
             error: view.finding.severity == "error",

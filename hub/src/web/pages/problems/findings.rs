@@ -1,12 +1,13 @@
 //! Findings one by one: what is wrong with what Git describes, with the place and the way out.
 
 use axum::extract::{Query, State};
+use kedge_api::findings::FindingSummary;
+use kedge_api::page::Stored;
 
 use super::Wanted;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::api::objects::{self, Item, ObjectQuery};
-use crate::catalog::view::ProblemView;
+use crate::api::objects::{self, ObjectQuery};
 use crate::web::pages::asked::{ROWS, some};
 use crate::web::part::{Pages, Place, When};
 use crate::web::{Viewer, links};
@@ -59,8 +60,8 @@ pub async fn list(state: &ApiState, viewer: &Viewer, wanted: &Wanted) -> Result<
     Ok(Findings { rows: listed.page.items.into_iter().map(|item| row(item, single)).collect(), pages })
 }
 
-fn row(item: Item<ProblemView>, single: bool) -> Row {
-    let ProblemView { environment, id, assignment, quarantines, finding } = item.object;
+fn row(item: Stored<FindingSummary>, single: bool) -> Row {
+    let FindingSummary { environment, id, assignment, quarantines, finding } = item.object;
     Row {
         environment_link: links::environment(&environment),
         assignment: assignment.map(|name| {

@@ -1,9 +1,11 @@
 //! Repositories as the page of problems shows them: those that can't be read with their way out, and those that can.
 
 use axum::extract::{Query, State};
+use kedge_api::page::Stored;
+use kedge_api::repositories::EnvironmentRepository;
 
 use crate::api::ApiState;
-use crate::api::objects::{self, Item, ObjectQuery, RepositorySeen};
+use crate::api::objects::{self, ObjectQuery};
 use crate::web::pages::asked::{ROWS, some};
 use crate::web::part::When;
 use crate::web::part::place::bare;
@@ -40,8 +42,8 @@ pub async fn repositories(
     Ok((listed.page.items.into_iter().map(repository).collect(), more))
 }
 
-fn repository(item: Item<RepositorySeen>) -> Repository {
-    let RepositorySeen { environment, repository } = item.object;
+fn repository(item: Stored<EnvironmentRepository>) -> Repository {
+    let EnvironmentRepository { environment, repository } = item.object;
     let failing = repository.failing.unwrap_or_default();
     Repository {
         shown: bare(&repository.url),

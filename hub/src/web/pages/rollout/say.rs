@@ -1,17 +1,19 @@
-//! `/rollouts/{id}/{word}`: says exactly what a word would do, to how many clusters, and where it is recorded; then says it.
+//! `/rollouts/{id}/{action}`: says exactly what an action would do, to how many clusters, and where it is recorded; then says it.
 
 use askama::Template;
 use axum::Json;
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::Redirect;
+use kedge_api::operations::StartRolloutRequest;
+use kedge_api::rollouts::{RingProgress, RolloutActionRequest, RolloutDetail};
 use kedge_rollout::RolloutId;
 use serde::Deserialize;
 
 use crate::api::answer::ApiError;
-use crate::api::rollouts::say::{SayBody, may, say, say_of};
-use crate::api::rollouts::start::{StartBody, start_rollout};
-use crate::api::rollouts::view::{RingProgress, RolloutWhole};
+use crate::api::rollouts::Found;
+use crate::api::rollouts::say::{act, action_named, may, say_of};
+use crate::api::rollouts::start::start_rollout;
 use crate::api::{ApiState, Caller, rollouts};
 use crate::status::tally::Presence;
 use crate::store::tokens::Role;
@@ -77,14 +79,15 @@ const START: &str = "start";
 const START_AGAIN: &str = "Start again";
 
 /// What the viewer may say to a rollout now.
-pub async fn offers(state: &ApiState, caller: &Caller, whole: &RolloutWhole) -> Result<Vec<Offer>, ApiError> {
+pub async fn offers(state: &ApiState, caller: &Caller, found: &Found) -> Result<Vec<Offer>, ApiError> {
+    let whole = &found.detail;
     let mut offers = Vec::new();
     if caller.only_looks() {
         return Ok(offers);
     }
     let id = whole.rollout.id;
     for (word, label, grave) in WORDS {
-        let said = caller.word(say_of(word, None)?, "so that it may be asked");
+        let said = caller.word(say_of(action_named(word)?, None)?, "so that it may be asked");
         match may(state, caller, RolloutId(id), &said, whole.rollout.moves).await {
             Ok(_) if word == "now" && !is_shut(whole) => {}
             Ok(_) => offers.push(Offer { label, link: links::say(id, word), grave }),
@@ -92,7 +95,7 @@ pub async fn offers(state: &ApiState, caller: &Caller, whole: &RolloutWhole) -> 
             Err(_) => {}
         }
     }
-    if caller.role == Role::Platform && !whole.again.is_empty() {
+    if caller.role == Role::Platform && !found.startable.is_empty() {
         offers.push(Offer { label: START_AGAIN, link: links::say(id, START), grave: false });
     }
     Ok(offers)
@@ -106,11 +109,12 @@ pub async fn ask(
 ) -> Result<Show<SayPage>, WebError> {
     let (id, word) = path?.0;
     let caller = &viewer.caller;
-    let whole = rollouts::whole(&state, caller, RolloutId(id)).await?;
+    let found = rollouts::find(&state, caller, RolloutId(id)).await?;
     if word == START {
-        return Ok(Show(start_again(&viewer, whole)));
+        return Ok(Show(start_again(&viewer, found)));
     }
-    let meant = say_of(&word, None)?;
+    let whole = found.detail;
+    let meant = say_of(action_named(&word)?, None)?;
     let probe = caller.word(meant, "so that it may be asked");
     let refused = match may(&state, caller, RolloutId(id), &probe, whole.rollout.moves).await {
         Ok(_) => None,
@@ -153,16 +157,16 @@ pub async fn tell(
     if word == START {
         return start(&state, confirmed.viewer.caller, id, confirmed.form.reason.trim()).await;
     }
-    let body = SayBody { reason: confirmed.form.reason.trim().to_owned(), ring: None };
-    let (_, Json(_)) = say(State(state), confirmed.viewer.caller, Ok(Path((id, word))), Ok(Json(body))).await?;
+    let body = RolloutActionRequest { reason: confirmed.form.reason.trim().to_owned(), ring: None };
+    let (_, Json(_)) = act(&state, &confirmed.viewer.caller, id, action_named(&word)?, body).await?;
     Ok(Redirect::to(&links::rollout(id)))
 }
 
 /// Starts what went back again, workload by workload, by the API's own function.
 async fn start(state: &ApiState, caller: Caller, id: u64, reason: &str) -> Result<Redirect, WebError> {
-    let whole = rollouts::whole(state, &caller, RolloutId(id)).await?;
-    for workload in &whole.again {
-        let body = StartBody {
+    let Found { detail: whole, startable } = rollouts::find(state, &caller, RolloutId(id)).await?;
+    for workload in &startable {
+        let body = StartRolloutRequest {
             environment: whole.rollout.environment.clone(),
             workload: workload.clone(),
             cluster_type: None,
@@ -178,9 +182,9 @@ async fn start(state: &ApiState, caller: Caller, id: u64, reason: &str) -> Resul
 }
 
 /// Says what starting it again would do.
-fn start_again(viewer: &Viewer, whole: RolloutWhole) -> SayPage {
-    let view = whole.rollout;
-    let workloads: Vec<&str> = whole.again.iter().map(String::as_str).collect();
+fn start_again(viewer: &Viewer, found: Found) -> SayPage {
+    let view = found.detail.rollout;
+    let workloads: Vec<&str> = found.startable.iter().map(String::as_str).collect();
     let refused = match (viewer.caller.platform("starting rollouts"), workloads.is_empty()) {
         (Err(refused), _) => Some(refused.message),
         (_, true) => Some("nothing of it waits to be started again".to_owned()),
@@ -208,16 +212,16 @@ fn start_again(viewer: &Viewer, whole: RolloutWhole) -> SayPage {
 }
 
 /// A window or a freeze holds it up.
-fn is_shut(whole: &RolloutWhole) -> bool {
+fn is_shut(whole: &RolloutDetail) -> bool {
     current(whole).is_some_and(|ring| ring.waits_for.iter().any(|why| why.contains("window") || why.contains("freeze")))
 }
 
-fn current(whole: &RolloutWhole) -> Option<&RingProgress> {
+fn current(whole: &RolloutDetail) -> Option<&RingProgress> {
     whole.rollout.rings.iter().find(|ring| ring.state != "passed")
 }
 
 /// Exactly what will happen, with numbers.
-async fn does(state: &ApiState, word: &str, whole: &RolloutWhole) -> Result<Vec<String>, ApiError> {
+async fn does(state: &ApiState, word: &str, whole: &RolloutDetail) -> Result<Vec<String>, ApiError> {
     let has_it = |ring: &RingProgress| matches!(ring.state.as_str(), "rolling" | "passed" | "stopped");
     let reached: Vec<&str> =
         whole.rollout.rings.iter().filter(|ring| has_it(ring)).map(|ring| ring.ring.as_str()).collect();
@@ -281,7 +285,7 @@ fn recorded(word: &str, caller: &Caller) -> String {
 }
 
 /// Clusters of the rings whose type gets something of the change.
-async fn reach(state: &ApiState, whole: &RolloutWhole, rings: &[&str]) -> Result<Reach, ApiError> {
+async fn reach(state: &ApiState, whole: &RolloutDetail, rings: &[&str]) -> Result<Reach, ApiError> {
     let mut reach = Reach::default();
     for members in state.store.population(&whole.rollout.environment).await? {
         let concerned = rings.contains(&members.stream.ring.as_str())

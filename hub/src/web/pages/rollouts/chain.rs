@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use axum::extract::{Query, State};
+use kedge_api::promotions::{EnvironmentPromotion, PromotionList, PromotionSummary};
+use kedge_api::rollouts::RolloutSummary;
 use kedge_rollout::RolloutId;
 
 use crate::api::answer::ApiError;
-use crate::api::promotions::{EnvironmentPromotion, PromotionView, Promotions};
-use crate::api::rollouts::view::RolloutView;
 use crate::api::rollouts::{self, RolloutsQuery};
 use crate::api::{ApiState, Caller};
 use crate::web::part::{Chip, Step, Tone, When};
@@ -60,7 +60,7 @@ pub async fn columns(
     state: &ApiState,
     caller: &Caller,
     names: &[String],
-    promotions: Option<&Promotions>,
+    promotions: Option<&PromotionList>,
 ) -> Result<Vec<Column>, ApiError> {
     let mut columns = Vec::new();
     let mut moving = Moving::default();
@@ -97,7 +97,7 @@ async fn column(
     for view in shown {
         lanes.extend(lane(state, caller, view, moving).await?);
     }
-    let find = |wanted: &dyn Fn(&PromotionView) -> bool| {
+    let find = |wanted: &dyn Fn(&PromotionSummary) -> bool| {
         standing.and_then(|standing| standing.promotions.iter().find(|promotion| wanted(promotion)))
     };
     let current = standing.and_then(|standing| standing.current.as_deref());
@@ -123,11 +123,11 @@ async fn column(
 async fn lane(
     state: &ApiState,
     caller: &Caller,
-    view: RolloutView,
+    view: RolloutSummary,
     moving: &mut Moving,
 ) -> Result<Option<Lane>, ApiError> {
     let Some(stored) = state.store.rollout(RolloutId(view.id)).await? else { return Ok(None) };
-    let whole = rollouts::whole(state, caller, RolloutId(view.id)).await?;
+    let whole = rollouts::find(state, caller, RolloutId(view.id)).await?.detail;
     let steps = rings::steps(state, caller, &stored.rollout, &whole, rings::Look::Glance).await?;
     let key = format!("{}-{}", view.lane, view.cause.commit);
     Ok(Some(Lane {
@@ -145,7 +145,7 @@ async fn lane(
 }
 
 impl Promoted {
-    pub fn of(promotion: &PromotionView, moving: &mut Moving) -> Promoted {
+    pub fn of(promotion: &PromotionSummary, moving: &mut Moving) -> Promoted {
         let at = promotion.passed_at.as_deref().or(promotion.entered_at.as_deref()).unwrap_or(&promotion.created_at);
         let mut waits_for = promotion.waits_for.clone();
         waits_for.extend(Some(promotion.why.clone()).filter(|why| !why.is_empty()));

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_api::workloads::WorkloadEnvironment;
+
 use crate::api::answer::ApiError;
 use crate::api::objects::running_of;
-use crate::api::overview::WorkloadEnvironment;
 use crate::api::{ApiState, Caller};
 use crate::web::pages::assignment::plain;
 

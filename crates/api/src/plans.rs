@@ -1,49 +1,68 @@
-//! A plan as the API, the page and the CLI show it.
+//! What a change would do, before anybody commits it.
+
+use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
+use serde_json::Value;
 
-use crate::catalog::view::FindingView;
+use crate::findings::Finding;
+
+/// What is to be planned: a revision, files, or both.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PlanRequest {
+    pub environment: String,
+    /// A branch, a tag or a commit of the control plane, of main or of the environment's branch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// `main` or `environment`: what the revision is of, and where the files belong. Default: what its history and the
+    /// files' paths say; the answer names it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub of: Option<String>,
+    /// Text by path, over the revision or what is in force; null takes a file away. For the platform team.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub pasted: BTreeMap<String, Option<String>>,
+}
 
 /// What a change would do.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct PlanView {
+pub struct PlanDetail {
     pub environment: String,
     /// What is in force.
-    pub from: PlanSideView,
+    pub from: PlanSide,
     /// What would be.
-    pub to: PlanSideView,
+    pub to: PlanSide,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub pasted: Vec<PastedView>,
+    pub pasted: Vec<PastedFile>,
     /// `3 of 41 assignments on 2 of 5 cluster types`; for an application team of its own.
     pub summary: String,
     /// The blast radius: clusters of the types that change.
-    pub clusters: ClustersView,
-    pub per_type: Vec<TypeView>,
+    pub clusters: PlannedClusters,
+    pub per_type: Vec<PlannedType>,
     /// In order, at most a thousand.
-    pub assignments: Vec<PlannedView>,
+    pub assignments: Vec<PlannedAssignment>,
     /// How many more there are.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub left_off: u64,
     /// Assignments that would seem to go, and stay because something can't be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub kept: Vec<KeptView>,
+    pub kept: Vec<KeptInput>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_types_added: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub cluster_types_removed: Vec<String>,
     /// What would be wrong; new problems first.
-    pub problems: Vec<PlanProblemView>,
-    /// False for an application team: it sees its own part.
-    #[serde(skip)]
-    pub is_whole: bool,
+    pub problems: Vec<PlanProblem>,
 }
 
 /// The commits that an environment is read at.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct PlanSideView {
+pub struct PlanSide {
     /// Of the environment's branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
@@ -65,9 +84,10 @@ pub struct PlanSideView {
 }
 
 /// A pasted file, and where it was put.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct PastedView {
+pub struct PastedFile {
     pub path: String,
     /// `main` or `environment`
     pub of: String,
@@ -76,9 +96,10 @@ pub struct PastedView {
 }
 
 /// Clusters that a change would reach.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct ClustersView {
+pub struct PlannedClusters {
     /// In touch with the hub.
     pub online: u64,
     /// Unknown: they get it when they come back.
@@ -89,25 +110,27 @@ pub struct ClustersView {
 }
 
 /// What happens to a cluster type.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct TypeView {
+pub struct PlannedType {
     pub cluster_type: String,
     pub added: u64,
     pub changed: u64,
     pub removed: u64,
     pub quarantined: u64,
     pub released: u64,
-    pub clusters: ClustersView,
+    pub clusters: PlannedClusters,
     /// More than half would go: nothing of the type is published before `kedge publish confirm`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub waits: Option<WaitsView>,
+    pub waits: Option<PlannedRemovals>,
 }
 
 /// Removals that a person has to confirm.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct WaitsView {
+pub struct PlannedRemovals {
     /// Targets that would go.
     pub removed: Vec<String>,
     /// How many the last confirmed set has.
@@ -115,9 +138,10 @@ pub struct WaitsView {
 }
 
 /// What happens to an assignment.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct PlannedView {
+pub struct PlannedAssignment {
     /// `<cluster type>/<workload>-<target>`
     pub name: String,
     pub cluster_type: String,
@@ -128,54 +152,71 @@ pub struct PlannedView {
     pub change: String,
     /// Why it is quarantined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub reasons: Vec<FindingView>,
+    pub reasons: Vec<Finding>,
     /// Configuration values that differ.
-    pub values: Vec<PlannedValueView>,
-    pub files: Vec<PlannedFileView>,
+    pub values: Vec<PlannedValue>,
+    pub files: Vec<PlannedFile>,
 }
 
 /// A configuration value before and after.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct PlannedValueView {
+pub struct PlannedValue {
     pub key: String,
     /// Absent: it isn't set.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<serde_json::Value>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub after: Option<serde_json::Value>,
+    #[serde(default, deserialize_with = "crate::present", skip_serializing_if = "Option::is_none")]
+    pub before: Option<Value>,
+    #[serde(default, deserialize_with = "crate::present", skip_serializing_if = "Option::is_none")]
+    pub after: Option<Value>,
     /// It, or a part of it, is shown to the platform team only.
     pub redacted: bool,
 }
 
 /// A published file that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct PlannedFileView {
+pub struct PlannedFile {
     pub name: String,
     /// `added`, `changed` or `removed`
     pub change: String,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct KeptView {
+pub struct KeptInput {
     pub name: String,
     pub reason: String,
 }
 
 /// What would be wrong.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct PlanProblemView {
+pub struct PlanProblem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assignment: Option<String>,
     /// It isn't there now.
     pub new: bool,
     #[serde(flatten)]
-    pub finding: FindingView,
+    pub finding: Finding,
 }
 
-fn is_zero(number: &u64) -> bool {
-    *number == 0
+impl PlannedType {
+    /// A quarantine changes nothing on a cluster.
+    #[must_use]
+    pub fn reaches(&self) -> bool {
+        self.added + self.changed + self.removed + self.released > 0
+    }
+}
+
+impl PlannedClusters {
+    pub fn add(&mut self, other: &PlannedClusters) {
+        self.online += other.online;
+        self.offline += other.offline;
+        self.total += other.total;
+        self.waiting += other.waiting;
+    }
 }
