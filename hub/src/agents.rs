@@ -27,7 +27,6 @@ mod status;
 mod testing;
 mod tls;
 mod token;
-mod update_limiter;
 
 use std::sync::Arc;
 
@@ -45,12 +44,12 @@ use crate::config;
 use crate::connections::shares::Shares;
 use crate::keys::Keys;
 use crate::metrics::Metrics;
+use crate::permits::UpdateLimiter;
+use crate::permits::UpdatePermits;
 use crate::rollout::policy::Policies;
 use crate::state::DesiredStateCache;
-use crate::status::permits::UpdatePermits;
 use crate::store::Store;
 use services::{Intake, Packages, Proofs};
-use update_limiter::UpdateLimiter;
 
 /// Everything that a request is answered from. One for all connections.
 pub struct AgentService {

@@ -11,11 +11,12 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use kedge_hub_types::events::EventKind;
+
 pub use parse::Flags;
 pub use problem::{ConfigError, ConfigProblem};
 
 use crate::connections::proxies::Proxies;
-use crate::events::EventKind;
 
 /// Everything a hub can be told. `packaging/hub.toml` explains each key.
 #[derive(Clone, Debug, PartialEq)]

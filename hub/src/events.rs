@@ -18,7 +18,6 @@ use crate::config::Destination;
 use crate::store::events::Delivery;
 use crate::store::meta::RESTORED_AT;
 use crate::store::{Store, StoreError, Term};
-pub use cloud::EventKind;
 use cloud::Source;
 use dispatcher::EventDispatcher;
 

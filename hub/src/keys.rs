@@ -20,7 +20,7 @@ use tokio::sync::watch;
 pub use authority::{Authority, AuthorityError, IssuedCertificate};
 use folder::KeyFolder;
 
-use crate::run::stopped;
+use crate::signal::stopped;
 use crate::store::{Store, StoreError, now};
 
 /// The keys in use. Cheap to clone; all clones see a rotation.

@@ -34,12 +34,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
+use kedge_hub_types::pack::PackedType;
 use kedge_model::Problem;
-use kedge_model::wire::{Observation, Packages, PlatformSource, Timestamp};
+use kedge_model::wire::{Packages, PlatformSource, Timestamp};
 
 use crate::config;
 use crate::git::Head;
-use crate::state::proof;
 use crate::store::{Store, StoreError, now};
 pub use blobs::{BlobError, Blobs, Collected};
 pub use configurations::{Configurations, Delivered};
@@ -108,17 +108,6 @@ pub struct Pinned {
     pub until: Option<Timestamp>,
 }
 
-/// The assignments of a cluster type by name.
-pub type PackedType = BTreeMap<String, PackedEntry>;
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PackedEntry {
-    Apply(Arc<Packages>),
-    Observe(Arc<Observation>),
-    /// Keeps what it had. The reasons are among the problems.
-    Quarantined,
-}
-
 impl Packed {
     /// Whether something of it is only a matter of a renderer that comes back.
     pub fn awaits_renderer(&self) -> bool {
@@ -180,7 +169,6 @@ impl Packer {
             packed.problems.extend(problems);
             build::pin(self, head, wishes, &mut remembered, &mut packed).await?;
         }
-        packed.problems.extend(proof::problems(&self.store, environment).await?);
         Ok(packed)
     }
 

@@ -1,6 +1,7 @@
 //! From commits to a `Platform` per environment, with the last good version of what broke. Called by the reconciler; owns the
 //! memory of last good objects, in the database, and a cache of decoded files.
 
+pub mod base;
 pub mod difference;
 mod emptied;
 mod enforced;
@@ -14,6 +15,7 @@ pub(crate) mod testing;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kedge_hub_types::platform::Environment;
 use kedge_model::kinds::RepoRef;
 use kedge_model::wire::Timestamp;
 use kedge_model::{Failing, Kind, Object, ObjectId, Platform, Problem, Spec, Tenant};
@@ -22,7 +24,6 @@ use kedge_platform::{Cache, LoadError, RepoKey, Request, check_pin_rings};
 use kedge_scheduler::Change;
 
 pub use difference::changes;
-pub use environments::Environment;
 
 use crate::git::{Head, MirrorError, Mirrors, Trust};
 use crate::store::{Store, StoreError, Term, now};

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use kedge_api::plans::{PlanDetail, PlanSide};
+use kedge_hub_types::platform::Environment;
 use kedge_model::Platform;
 use kedge_platform::tree::clean_path;
 use tokio::sync::Semaphore;
 
 use crate::platform::preview::{Looked, Part, Preview};
-use crate::platform::{Environment, PlatformReader, ReadError};
+use crate::platform::{PlatformReader, ReadError};
 use crate::store::catalog::Visible;
 use crate::store::{Store, StoreError};
 use difference::Difference;

@@ -5,7 +5,6 @@
 //! The order makes a crash harmless: a decision is saved first, with its evidence; then the environment's branch is made to
 //! name the commit; and only what the branch has named is read (`in_force`).
 
-pub mod base;
 pub mod branches;
 pub mod checks;
 pub mod evidence;
@@ -43,7 +42,8 @@ pub use statuses::Statuses;
 
 use crate::config::Config;
 use crate::git::{MirrorError, Mirrors};
-use crate::rollout::{Nudge, Policies, Shared};
+use crate::rollout::{Policies, Shared};
+use crate::signal::Nudge;
 use crate::store::{Store, StoreError, Term};
 use evidence::EvidenceError;
 use facts::Branch;

@@ -128,6 +128,13 @@ pub enum Outcome {
 /// How often a branch may move under us in one publish.
 const ATTEMPTS: usize = 5;
 
+impl Published {
+    /// Whether the branch holds all that was scheduled.
+    pub fn is_whole(&self) -> bool {
+        self.waiting.is_empty() && matches!(self.outcome, Outcome::Unchanged | Outcome::Committed(_))
+    }
+}
+
 impl Publisher {
     pub fn new(mirrors: Mirrors, store: Store, config: &Config) -> Publisher {
         Publisher::over(Arc::new(mirrors), store, config)

@@ -2,9 +2,11 @@
 //! work: `lead` reads which environments there are and keeps one task for each, so that a failing one delays no other.
 //! Ends when it is dropped, with all its tasks.
 
+mod decide;
 mod environment;
 mod log;
 mod notes;
+mod occasion;
 mod services;
 mod status;
 mod steps;
@@ -13,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kedge_hub_types::platform::Environment;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -21,7 +24,7 @@ pub use status::{EnvironmentStatus, ReconcileStatus};
 pub use steps::{Stage, Steps, Stop};
 
 use crate::platform::environments::Declared;
-use crate::platform::{Environment, PlatformReader, ReadError};
+use crate::platform::{PlatformReader, ReadError};
 use crate::store::Term;
 use environment::EnvironmentReconciler;
 

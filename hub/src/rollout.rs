@@ -3,7 +3,6 @@
 //! `lead` looks again when facts, words, policies or the clock may have changed something.
 
 pub mod candidate;
-pub mod change;
 pub mod checks;
 pub mod compose;
 pub mod controller;
@@ -11,13 +10,10 @@ mod edits;
 pub mod facts;
 pub mod head;
 mod lead;
-pub mod limits;
 pub mod outcome;
 mod pass;
 pub mod policy;
 mod propose;
-pub mod running;
-pub mod signal;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -30,4 +26,3 @@ pub use controller::{Describe, Parts, Passed, RolloutController, Shared};
 pub use head::{Head, Occasion};
 pub use outcome::outcome;
 pub use policy::Policies;
-pub use signal::Nudge;

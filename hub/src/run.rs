@@ -32,6 +32,7 @@ use crate::preview::Previews;
 use crate::promotion::{self, Branches};
 use crate::publish::Publisher;
 use crate::rollout;
+use crate::signal::stopped;
 use crate::state::{self, DesiredStateCache};
 use crate::status::StatusIntake;
 use crate::store::{Store, StoreError, now};
@@ -341,11 +342,6 @@ pub fn database_url(config: &Config) -> Result<String, RunError> {
         let path = config.database.password_file.clone().unwrap_or_default();
         RunError::Password { path, source }
     })
-}
-
-/// Returns when the signal says stop. A sender that is gone can't say it any more; that is a stop too.
-pub async fn stopped(signal: &mut watch::Receiver<bool>) {
-    let _ = signal.wait_for(|stop| *stop).await;
 }
 
 #[cfg(test)]

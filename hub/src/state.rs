@@ -13,7 +13,7 @@ pub(crate) mod testing;
 
 use kedge_model::wire::{DesiredState, Envelope, EnvelopeError, SigningKey};
 
-pub use cache::{DesiredStateCache, Issued};
+pub use cache::DesiredStateCache;
 pub use follow::follow;
 pub use issuer::{IssueError, Issuer, Wanted};
 pub use membership::{Parting, parting};

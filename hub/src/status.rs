@@ -6,11 +6,7 @@ pub mod contacts;
 mod foreign;
 pub mod known;
 mod past;
-pub mod permits;
-pub mod prepared;
-pub mod tally;
 mod unwarned;
-pub mod warnings;
 mod writer;
 
 #[cfg(test)]
@@ -19,17 +15,18 @@ pub(crate) mod tests;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use kedge_hub_types::status::prepared::Prepared;
+use kedge_hub_types::status::{Carrier, TakeError};
 use kedge_model::wire::{ClusterId, Envelope, Generation, Heads, Timestamp};
 use kedge_status::{Limits, Status};
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 
-use crate::rollout::signal::Nudge;
+use crate::permits::UpdatePermits;
+use crate::signal::Nudge;
 use crate::store::{Store, StoreError, now};
 use contacts::Contacts;
 use known::Known;
-use permits::UpdatePermits;
-use prepared::Prepared;
 use writer::{Job, Outcome};
 
 /// Takes in what clusters say. Cheap to clone.
@@ -64,31 +61,6 @@ pub enum Taken {
     Older,
 }
 
-/// Why a document isn't taken; the first word of each is its stable reason.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TakeError {
-    #[error("{0}")]
-    Malformed(String),
-    #[error("{0}")]
-    Forged(String),
-    #[error("{0}")]
-    WrongCluster(String),
-    #[error("{0}")]
-    TooLarge(String),
-    #[error("{0}")]
-    Unsupported(String),
-    #[error("cluster {cluster} changes its holds too often: it is heard again in {seconds} seconds")]
-    TooOften { cluster: ClusterId, seconds: u64 },
-    #[error("no cluster {0} has joined this hub")]
-    UnknownCluster(ClusterId),
-    #[error("cluster {0} is retired or revoked")]
-    Retired(ClusterId),
-    #[error("two hosts write as cluster {0}: the document of the first stays")]
-    Cloned(ClusterId),
-    #[error("the database can't take the document now")]
-    Unavailable,
-}
-
 /// What a poll tells beside its question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contact {
@@ -107,14 +79,6 @@ pub struct Contact {
 pub struct Carried {
     pub at: Timestamp,
     pub by: Carrier,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carrier {
-    /// One of its site.
-    Cluster(ClusterId),
-    /// A person, with a file.
-    File,
 }
 
 /// Counters since the start, for metrics.
@@ -268,16 +232,6 @@ impl StatusIntake {
     }
 }
 
-impl Carrier {
-    /// As it is stored.
-    pub fn to_text(self) -> String {
-        match self {
-            Carrier::Cluster(id) => id.to_string(),
-            Carrier::File => "file".to_owned(),
-        }
-    }
-}
-
 impl Heard {
     pub fn new(store: &Store) -> Heard {
         Heard::of(&UpdatePermits::new(store.clone()))
@@ -293,24 +247,6 @@ impl Heard {
         }
         if freed {
             self.permits.freed();
-        }
-    }
-}
-
-impl TakeError {
-    /// A stable word for answers and metrics.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            TakeError::Malformed(_) => "Malformed",
-            TakeError::Forged(_) => "Forged",
-            TakeError::WrongCluster(_) => "WrongCluster",
-            TakeError::TooLarge(_) => "TooLarge",
-            TakeError::Unsupported(_) => "Unsupported",
-            TakeError::TooOften { .. } => "TooOften",
-            TakeError::UnknownCluster(_) => "UnknownCluster",
-            TakeError::Retired(_) => "Retired",
-            TakeError::Cloned(_) => "Cloned",
-            TakeError::Unavailable => "Unavailable",
         }
     }
 }

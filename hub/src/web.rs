@@ -5,7 +5,6 @@ mod answer;
 mod assets;
 pub mod frame;
 mod gate;
-pub mod links;
 mod live;
 pub mod pages;
 pub mod part;
@@ -19,6 +18,7 @@ use axum::routing::{get, post};
 
 use crate::api::gate::{in_time, stay_with_tls};
 use crate::api::{ApiState, REQUEST_TIME, tag};
+use crate::links;
 pub use answer::{Show, WebError};
 pub use session::{Confirmed, Viewer};
 

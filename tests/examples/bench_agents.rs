@@ -14,11 +14,13 @@ use kedge_hub::agents::{self, AgentService, Parts, TokenOrder};
 use kedge_hub::config;
 use kedge_hub::keys::Keys;
 use kedge_hub::metrics::Metrics;
+use kedge_hub::permits::UpdatePermits;
 use kedge_hub::rollout::policy::Policies;
-use kedge_hub::state::{DesiredStateCache, Issued};
-use kedge_hub::status::permits::UpdatePermits;
-use kedge_hub::status::{Contact, TakeError, Taken};
+use kedge_hub::state::DesiredStateCache;
+use kedge_hub::status::{Contact, Taken};
 use kedge_hub::store::{Store, now};
+use kedge_hub_types::state::Issued;
+use kedge_hub_types::status::TakeError;
 use kedge_model::Labels;
 use kedge_model::wire::{ClusterId, DesiredState, Digest, Envelope, Generation, Heads, Stream, Timestamp, Tombstone};
 

@@ -195,8 +195,8 @@ cores=$(nproc)
 suite unit quick "$cores" '' "all tests that need nothing outside of the workspace"
 suite kalypso quick "$cores" '/kalypso|/go_templates|::kalypso_' "comparison with real Kalypso input and output, from the folder that KEDGE_KALYPSO names"
 # These modules of the hub do every test on each database there is.
-both='agents::update_limiter|airgap|store::(history|promotion)|status'
-suite hub heavy "$cores" "^kedge-tests/(hub|agents)::|^kedge-hub(/[^:]*)?::.*(postgres|::the_real_)|^kedge-hub::($both)::tests::" "a real hub with real Git over HTTP, Gitea, PostgreSQL, kustomize and Helm around it"
+both='airgap|permits::limiter|status'
+suite hub heavy "$cores" "^kedge-tests/(hub|agents)::|^kedge-hub(-[a-z]+)?(/[^:]*)?::.*(postgres|::the_real_)|^kedge-hub::($both)::tests::|^kedge-hub-store::(history|promotion)::tests::" "a real hub with real Git over HTTP, Gitea, PostgreSQL, kustomize and Helm around it"
 suite rollout heavy $((cores + 2)) '^kedge-tests/rollout::|^kedge-sim(/[^:]*)?::' "promotion through environments and rings with a fleet of real agents, and its simulation"
 suite metrics heavy "$cores" '^kedge-tests/metrics::' "metrics in a real Prometheus, alerts, dashboards, and webhooks to real receivers"
 suite up heavy 2 '^kedge-tests/up::' "kedge up: a whole fleet on one machine, and the commands that it suggests"

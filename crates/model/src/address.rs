@@ -209,8 +209,13 @@ impl Server {
         path.split('/').filter(|part| !part.is_empty()).collect()
     }
 
-    /// Whether this is where `other` begins: the same server, and each part of the path.
-    pub fn begins(&self, other: &Server) -> bool {
+    /// The same repository, in whatever spelling.
+    pub fn is_same(&self, other: &Server) -> bool {
+        self.begins(other) && other.begins(self)
+    }
+
+    /// Whether this is where `other` begins: the same server, and each part of the path. `Prefix` is who asks.
+    fn begins(&self, other: &Server) -> bool {
         let (own, theirs) = (self.segments(), other.segments());
         self.scheme == other.scheme
             && self.host == other.host

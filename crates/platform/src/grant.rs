@@ -77,8 +77,7 @@ impl Grant {
 
     /// Whether the platform team itself names this very repository for the workspace.
     pub fn is_registered(&self, server: &Server) -> bool {
-        let same = |own: &Server| own.begins(server) && own.user == server.user && own.segments() == server.segments();
-        self.registered.iter().any(same)
+        self.registered.iter().any(|own| own.is_same(server))
     }
 
     /// Whether a repository may be fetched for the workspace.

@@ -11,6 +11,7 @@ use http::header::{
 };
 use http::request::Parts;
 use http::{Method, Response, StatusCode};
+use kedge_hub_types::state::Issued;
 use kedge_model::wire::{DesiredState, Digest, Envelope, Generation, Mode, Stream};
 use tokio::fs::File;
 
@@ -20,7 +21,6 @@ use super::request::busy;
 use super::roster::Standing;
 use super::route::{Caller, Known};
 use crate::connections::shares::Bounds;
-use crate::state::Issued;
 use crate::store::agents::ClusterState;
 
 /// What the states of each stream name, as last looked at.

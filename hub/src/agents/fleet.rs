@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use kedge_hub_types::history::{Entry, Place, What};
 use kedge_model::Labels;
 use kedge_model::wire::{
     ClusterId, DesiredState, Envelope, EnvelopeError, JoinToken, Membership, Payload, Sequence, Stream, Timestamp,
@@ -14,11 +15,10 @@ use super::roster::Roster;
 use super::silence::Silence;
 use super::token::TokenOrder;
 use crate::config;
-use crate::history::{Entry, Place, What};
 use crate::keys::Keys;
+use crate::permits::UpdatePermits;
 use crate::rollout::policy::Policies;
 use crate::state::{DesiredStateCache, Parting, parting};
-use crate::status::permits::UpdatePermits;
 use crate::store::agents::tokens::TokenRow;
 use crate::store::agents::{ClusterRow, ClusterState};
 use crate::store::{Store, StoreError, Tx, now};

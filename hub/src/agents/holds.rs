@@ -4,6 +4,9 @@
 
 use std::time::Instant;
 
+use kedge_hub_types::history::{Entry, Place, What};
+use kedge_hub_types::status::TakeError;
+use kedge_hub_types::status::prepared::is_a_time;
 use kedge_model::name::check_assignment_name;
 use kedge_model::shown::cell;
 use kedge_model::wire::{
@@ -13,9 +16,7 @@ use kedge_model::wire::{
 
 use super::fleet::{Fleet, FleetError};
 use super::hold_pace::PACE;
-use crate::history::{Entry, Place, What};
-use crate::status::prepared::is_a_time;
-use crate::status::{TakeError, Taken};
+use crate::status::Taken;
 use crate::store::agents::holds::{HoldWriter, written_by};
 use crate::store::catalog::Visible;
 use crate::store::{Store, StoreError, Tx, now};

@@ -13,7 +13,7 @@ use super::entry::{Newcomer, Return, check_words, note};
 use super::fleet::FleetError;
 use super::request::{JOIN, malformed};
 use super::route::Caller;
-use super::token::{NoRandom, TokenRefusal};
+use super::token::{NoRandom, TokenRefusal, fitness, opens};
 use crate::keys::authority::{self, AuthorityError, IssuedCertificate};
 use crate::metrics::JoinOutcome;
 use crate::store::agents::tokens::TokenRow;
@@ -65,7 +65,7 @@ async fn admit(caller: &Caller, request: JoinRequest) -> Result<(Answer, JoinOut
     let applicant = Applicant::of(&request.csr)?;
     // The secret is checked before the one writer is taken, so that guessing holds nobody up.
     match service.store.join_token(&request.token_id).await? {
-        Some(token) if token.opens(&request.secret).map_err(no_random)? => {}
+        Some(token) if opens(&token, &request.secret).map_err(no_random)? => {}
         _ => {
             let refusal = Refusal::new(StatusCode::UNAUTHORIZED, "TokenUnknown", "the hub knows no such join token");
             return Err(refusal.hint("copy the whole token, or make a new one with `kedge token create`"));
@@ -202,7 +202,7 @@ async fn judge(
 }
 
 async fn take_use(tx: &mut Tx, token: &TokenRow, applicant: &Applicant, at: Timestamp) -> Result<(), Refusal> {
-    token.fitness(at).map_err(refused)?;
+    fitness(token, at).map_err(refused)?;
     match tx.use_join_token(&token.id, &applicant.cluster, at).await? {
         true => Ok(()),
         false => Err(refused(TokenRefusal::UsedUp)),

@@ -3,9 +3,13 @@
 use std::path::PathBuf;
 
 use async_trait::async_trait;
+use kedge_hub_types::status::TakeError;
 use kedge_model::wire::{ClusterId, Digest, Envelope, Heads, Stream};
 
-use crate::status::{Contact, StatusIntake, TakeError, Taken};
+use crate::pack::Blobs;
+use crate::state::proof::{self, ProofError, Prover};
+use crate::status::{Contact, StatusIntake, Taken};
+use crate::store::StoreError;
 
 /// Takes in what agents say of themselves.
 #[async_trait]
@@ -38,10 +42,27 @@ pub trait Packages: Send + Sync {
     fn path(&self, digest: &Digest) -> PathBuf;
 }
 
+impl Packages for Blobs {
+    fn path(&self, digest: &Digest) -> PathBuf {
+        Blobs::path(self, digest)
+    }
+}
+
 /// Believes a generation that the hub has lost, if it is proved.
 #[async_trait]
 pub trait Proofs: Send + Sync {
     async fn prove(&self, stream: &Stream, envelope: Envelope) -> Result<(), ProofRefusal>;
+}
+
+#[async_trait]
+impl Proofs for Prover {
+    async fn prove(&self, stream: &Stream, envelope: Envelope) -> Result<(), ProofRefusal> {
+        match proof::take(&self.store, &self.keys.every_key(), stream, &envelope).await {
+            Ok(_) => Ok(()),
+            Err(ProofError::Store(StoreError::Unavailable(_))) => Err(ProofRefusal::Unavailable),
+            Err(error) => Err(ProofRefusal::Refused(error.to_string())),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

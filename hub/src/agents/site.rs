@@ -8,6 +8,8 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use http::StatusCode;
 use hyper::body::Incoming;
+use kedge_hub_types::state::Issued;
+use kedge_hub_types::status::Carrier;
 use kedge_model::wire::site::{MAX_MEMBERS, MAX_STATE};
 use kedge_model::wire::{
     ClusterId, Envelope, Generation, MemberAnswer, Presence, SiteAnswer, SiteRequest, Stream, Timestamp, Turn,
@@ -21,8 +23,7 @@ use super::request::{SITE, malformed};
 use super::roster::{Member, Standing};
 use super::route::{Caller, Known};
 use super::silence::REASON;
-use crate::state::Issued;
-use crate::status::{Carried, Carrier, Contact};
+use crate::status::{Carried, Contact};
 use crate::store::agents::ClusterState;
 use crate::store::now;
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use hyper::body::Incoming;
+use kedge_hub_types::status::TakeError;
 use kedge_model::wire::{HoldDocument, Payload as _};
 
 use super::answer::{Answer, Refusal, bare};
@@ -14,7 +15,7 @@ use super::route::{Caller, Known};
 use super::services::ProofRefusal;
 use crate::history::pace::Pace;
 use crate::metrics::DocumentResult;
-use crate::status::{TakeError, Taken};
+use crate::status::Taken;
 
 /// A cluster that sends what can't be read sends it again and again: a few lines of the log say so.
 static REFUSED: LazyLock<Pace> = LazyLock::new(|| Pace::new(4, Duration::from_secs(600)));

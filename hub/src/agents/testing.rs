@@ -10,9 +10,9 @@ use tempfile::TempDir;
 use super::Fleet;
 use crate::config;
 use crate::keys::Keys;
+use crate::permits::UpdatePermits;
 use crate::rollout::policy::Policies;
 use crate::state::{DesiredStateCache, Parting};
-use crate::status::permits::UpdatePermits;
 use crate::store::agents::{CertificateNote, ClusterRow, ClusterState, NewCluster};
 use crate::store::{Store, now, test_database};
 

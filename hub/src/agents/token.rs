@@ -68,22 +68,20 @@ impl TokenOrder {
     }
 }
 
-impl TokenRow {
-    /// Takes the same time wherever the difference is: both sides are hashed again under a key of this call.
-    pub(super) fn opens(&self, secret: &str) -> Result<bool, NoRandom> {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, &random::<32>()?);
-        let stored = hmac::sign(&key, self.secret_hash.as_bytes());
-        Ok(hmac::verify(&key, hash(secret).as_bytes(), stored.as_ref()).is_ok())
-    }
+/// Takes the same time wherever the difference is: both sides are hashed again under a key of this call.
+pub(super) fn opens(token: &TokenRow, secret: &str) -> Result<bool, NoRandom> {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, &random::<32>()?);
+    let stored = hmac::sign(&key, token.secret_hash.as_bytes());
+    Ok(hmac::verify(&key, hash(secret).as_bytes(), stored.as_ref()).is_ok())
+}
 
-    /// Whether another cluster may come in with it.
-    pub(super) fn fitness(&self, at: Timestamp) -> Result<(), TokenRefusal> {
-        match self {
-            TokenRow { revoked_at: Some(_), .. } => Err(TokenRefusal::Revoked),
-            TokenRow { expires_at, .. } if *expires_at <= at => Err(TokenRefusal::Expired),
-            TokenRow { uses_left: 0, .. } => Err(TokenRefusal::UsedUp),
-            _ => Ok(()),
-        }
+/// Whether another cluster may come in with it.
+pub(super) fn fitness(token: &TokenRow, at: Timestamp) -> Result<(), TokenRefusal> {
+    match token {
+        TokenRow { revoked_at: Some(_), .. } => Err(TokenRefusal::Revoked),
+        TokenRow { expires_at, .. } if *expires_at <= at => Err(TokenRefusal::Expired),
+        TokenRow { uses_left: 0, .. } => Err(TokenRefusal::UsedUp),
+        _ => Ok(()),
     }
 }
 
@@ -118,18 +116,18 @@ mod tests {
     #[test]
     fn only_its_own_secret_opens_a_token_and_it_is_not_stored() {
         let Made { row, secret } = made();
-        assert_eq!((row.opens(&secret), row.opens("guess"), row.opens("")), (Ok(true), Ok(false), Ok(false)));
+        assert_eq!((opens(&row, &secret), opens(&row, "guess"), opens(&row, "")), (Ok(true), Ok(false), Ok(false)));
         assert!(!format!("{row:?}").contains(&secret));
     }
 
     #[test]
     fn a_token_ends_by_time_by_use_and_by_hand() {
         let Made { row, .. } = made();
-        assert_eq!(row.fitness(Timestamp(99)), Ok(()));
-        assert_eq!(row.fitness(Timestamp(100)), Err(TokenRefusal::Expired));
-        assert_eq!(TokenRow { uses_left: 0, ..row.clone() }.fitness(Timestamp(1)), Err(TokenRefusal::UsedUp));
+        assert_eq!(fitness(&row, Timestamp(99)), Ok(()));
+        assert_eq!(fitness(&row, Timestamp(100)), Err(TokenRefusal::Expired));
+        assert_eq!(fitness(&TokenRow { uses_left: 0, ..row.clone() }, Timestamp(1)), Err(TokenRefusal::UsedUp));
         assert_eq!(
-            TokenRow { revoked_at: Some(Timestamp(1)), ..row }.fitness(Timestamp(1)),
+            fitness(&TokenRow { revoked_at: Some(Timestamp(1)), ..row }, Timestamp(1)),
             Err(TokenRefusal::Revoked)
         );
     }

@@ -6,6 +6,7 @@ use std::io;
 
 use bytes::Bytes;
 use kedge_bundle::{BlobEntry, BundleError, Index, Sealed, fingerprint};
+use kedge_hub_types::status::tally::Tally;
 use kedge_model::wire::{
     BlobRef, ClusterId, DesiredState, Digest, Entry, Envelope, Generation, KeySet, Mode, PackagesKey, Stream, Turn,
 };
@@ -14,7 +15,6 @@ use tokio::io::AsyncReadExt as _;
 
 use super::AirGap;
 use crate::pack::Blobs;
-use crate::status::tally::Tally;
 use crate::store::airgap::Addressee;
 use crate::store::{StoreError, now};
 

@@ -6,12 +6,14 @@ use std::io::Cursor;
 
 use futures_util::StreamExt as _;
 use kedge_bundle::{BundleError, Index, Reader};
+use kedge_hub_types::status::Carrier;
+use kedge_hub_types::status::TakeError;
 use kedge_model::wire::{ClusterId, Envelope, HoldDocument, Presence, Timestamp};
 use kedge_status::Limits;
 
 use super::AirGap;
 use crate::agents::take_hold;
-use crate::status::{CARRIED_MS, Carried, Carrier, Contact, TakeError, Taken};
+use crate::status::{CARRIED_MS, Carried, Contact, Taken};
 use crate::store::agents::ClusterState;
 use crate::store::{StoreError, now};
 

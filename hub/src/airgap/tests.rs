@@ -95,8 +95,8 @@ impl World {
             let (repo, commit) = ("r".to_owned(), "c".to_owned());
             PackageRef { digest: blob.digest, size: blob.size, repo, commit, artifacts: Vec::new() }
         };
-        let parameters = match crate::state::testing::ours("x") {
-            crate::pack::PackedEntry::Apply(packages) => packages.parameters.clone(),
+        let parameters = match kedge_hub_types::testing::ours("x") {
+            kedge_hub_types::pack::PackedEntry::Apply(packages) => packages.parameters.clone(),
             other => panic!("{other:?}"),
         };
         let (platform, workload) = (package(platform), package(workload));

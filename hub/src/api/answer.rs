@@ -6,8 +6,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, http::Uri};
 use kedge_api::error::{ErrorDetail, MEDIA_TYPE};
+use kedge_hub_types::causes::chain;
 
-use crate::causes::chain;
 use crate::store::StoreError;
 
 /// Why a request was refused.

@@ -3,6 +3,7 @@
 use kedge_api::clusters::{Carrier, ChangeClusterRequest, ClusterDetail, ClusterFacts, ClusterSummary, IssueCounts};
 use kedge_api::join_tokens::{JoinTokenCreated, ReplaceRequest};
 use kedge_api::page::Page;
+use kedge_hub_types::status::warnings;
 use kedge_model::shown::is_hidden;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -25,7 +26,6 @@ use super::names::{self, Mentioned};
 use super::page::{self, Listed, MAX_CHANGES, PageQuery, moment};
 use super::rollouts::about;
 use super::services::{JoinWish, MoveWish, ReportedStatus};
-use crate::status::warnings;
 use crate::store::api::clusters::{self as stored, ClusterFilter, ClusterKey, ClusterSeen};
 use crate::store::api::names::NameKind;
 use crate::store::catalog::{Kind, Visible};

@@ -10,6 +10,7 @@ use kedge_api::conditions::Reality;
 use kedge_api::drift::{DriftGroup, DriftSummary, RealityCounts, RunningPackages, WantedPackages};
 use serde::Deserialize;
 use utoipa::IntoParams;
+use kedge_hub_types::status::tally::Word;
 
 use super::ApiState;
 use super::answer::ApiError;
@@ -19,7 +20,6 @@ use super::desired::Streams;
 use super::fleet::Order;
 use super::names::{self, Mentioned};
 use super::page::{self, PageQuery};
-use crate::status::tally::Word;
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::contents::Content;
 use crate::store::api::drift::RunningSum;

@@ -21,13 +21,13 @@ use kedge_api::fleet::{
 use kedge_api::repositories::RepositorySummary;
 use serde::Deserialize;
 use utoipa::IntoParams;
+use kedge_hub_types::status::tally::{Presence, Word};
 
 use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::names::{self, Mentioned};
 use super::page::{MAX_CHANGES, moment};
-use crate::status::tally::{Presence, Word};
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::drift::RunningSum;
 use crate::store::api::fleet::{EnvironmentSum, FleetFilter, TypeSum};

@@ -46,7 +46,7 @@ async fn readyz(State(state): State<ApiState>) -> (StatusCode, &'static str) {
     let ready = match tokio::time::timeout(PATIENCE, state.store.current_tick()).await {
         Ok(Ok(_)) => (StatusCode::OK, "ok\n"),
         Ok(Err(error)) => {
-            tracing::warn!(error = %crate::causes::chain(&error), "not ready: the database fails");
+            tracing::warn!(error = %kedge_hub_types::causes::chain(&error), "not ready: the database fails");
             (StatusCode::SERVICE_UNAVAILABLE, "no\n")
         }
         Err(_) => {

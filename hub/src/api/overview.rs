@@ -11,6 +11,7 @@ use kedge_api::drift::RunningPackages;
 use kedge_api::workloads::{
     WorkloadAssignment, WorkloadDescription, WorkloadDetail, WorkloadEnvironment, WorkloadSummary,
 };
+use kedge_hub_types::status::tally::Word;
 
 use super::ApiState;
 use super::answer::ApiError;
@@ -22,7 +23,6 @@ use super::fleet::chain;
 use super::names;
 use super::objects::REMOVED;
 use super::rollouts::about;
-use crate::status::tally::Word;
 use crate::store::StoreError;
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::contents::Content;

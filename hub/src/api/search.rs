@@ -15,9 +15,9 @@ use super::ApiState;
 use super::answer::ApiError;
 use super::caller::Caller;
 use super::fleet::Order;
+use crate::links;
 use crate::store::api::search::{ClusterFound, NameFound, RolloutFound};
 use crate::store::catalog::{Kind, Visible};
-use crate::web::links;
 
 /// What to look for.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]

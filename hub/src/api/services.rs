@@ -17,8 +17,8 @@ use kedge_model::wire::{ClusterId, Digest, Envelope, HoldEntry, Timestamp};
 use super::answer::ApiError;
 use super::caller::Caller;
 use crate::airgap::{Export, Import, Order};
-use crate::compare::rendered::Rendered;
 use crate::pack::Delivered;
+use crate::pack::configurations::Rendered;
 use crate::preview::{Audience, Wish};
 use crate::store::Tx;
 

@@ -4,10 +4,10 @@
 
 use std::path::Path;
 
+use kedge_hub_types::history::{Entry, Place, What};
 use tempfile::TempDir;
 
 use super::*;
-use crate::history::{Entry, Place, What};
 use crate::keys::Keys;
 use crate::store::tokens::Role;
 use crate::store::{Store, meta, now, test_database};

@@ -6,7 +6,8 @@ use tokio::sync::watch;
 
 use super::Settings;
 use super::output::line;
-use crate::run::{Hub, notify, stopped as told_to_stop};
+use crate::run::{Hub, notify};
+use crate::signal::stopped as told_to_stop;
 
 /// Serve until told to stop (SIGTERM, Ctrl-C)
 #[derive(Debug, Args)]

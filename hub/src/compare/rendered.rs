@@ -8,14 +8,8 @@ use kedge_scheduler::json::value_to_json;
 use kedge_scheduler::{ConfigFile, REDACTED, Redaction};
 
 use super::Values;
+use crate::pack::configurations::Rendered;
 use crate::pack::environment_file;
-
-/// A published file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rendered {
-    pub file: ConfigFile,
-    pub text: String,
-}
 
 /// Which values a caller doesn't see.
 #[derive(Debug, Default)]

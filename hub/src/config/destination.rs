@@ -1,10 +1,11 @@
 //! `[[events]]`: where events go. Read by `parse`.
 
+use kedge_hub_types::events::EventKind;
+
 use super::Destination;
 use super::parse::holds_secret;
 use super::problem::nearest;
 use super::reader::Section;
-use crate::events::EventKind;
 
 /// A name is a label of metrics.
 const MAX_NAME: usize = 63;

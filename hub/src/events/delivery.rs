@@ -4,12 +4,12 @@
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use kedge_hub_types::causes::chain;
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, RETRY_AFTER};
 use ring::hmac;
 
 use super::sign::sign;
-use crate::causes::chain;
 
 /// Why an event wasn't taken; typed by what happens next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use kedge_hub_types::history::Recorded;
 use kedge_model::wire::Timestamp;
 use ring::hmac;
 use tokio::time::Instant;
@@ -14,7 +15,6 @@ use super::delivery::{DeliveryError, deliver};
 use super::window::{MOST, Pending, Window};
 use super::{problem, sign};
 use crate::config::Destination;
-use crate::history::Recorded;
 use crate::store::events::Delivery;
 use crate::store::{Store, StoreError, Term, now};
 

@@ -13,6 +13,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use base64::Engine as _;
+use kedge_hub_types::events::EventKind;
+use kedge_hub_types::history::{Entry, Place, Recorded, What};
 use kedge_model::wire::{ClusterId, Timestamp};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -23,7 +25,6 @@ use tokio::task::JoinHandle;
 use super::dispatcher::{EventDispatcher, Pace};
 use super::window::Window;
 use super::*;
-use crate::history::{Entry, Place, Recorded, What};
 use crate::store::catalog::Kind as CatalogKind;
 use crate::store::{now, test_database};
 
@@ -451,7 +452,7 @@ fn recorded(id: i64) -> Recorded {
         at: Timestamp(id),
         recorded_at: Timestamp(id),
         corrected: false,
-        kind: crate::history::Kind::Rollout,
+        kind: kedge_hub_types::history::Kind::Rollout,
         event: "started".to_owned(),
         place: Place::default(),
         cluster_name: None,

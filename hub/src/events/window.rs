@@ -4,9 +4,8 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use kedge_hub_types::history::Recorded;
 use tokio::time::Instant;
-
-use crate::history::Recorded;
 
 /// An event on its way.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use kedge_model::wire::Digest;
 
 use super::access::Trust;
-use super::address::{Address, Refused, Scheme, Server};
+use super::address::{Address, Prefix, Refused, Scheme, Server};
 use crate::config;
 
 /// A token is never near this.
@@ -48,7 +48,7 @@ pub enum Reader {
 struct Known {
     /// Of its place in the configuration: the same prefix and file.
     id: String,
-    prefix: Server,
+    prefix: Prefix,
     platform: bool,
     workspaces: Vec<String>,
     username: Option<String>,
@@ -67,13 +67,13 @@ impl Credentials {
     pub fn new(configured: &[config::Credential]) -> Result<Credentials, Refused> {
         let mut known = Vec::new();
         for credential in configured {
-            let Address::Server(prefix) = Address::parse_prefix(&credential.prefix)? else {
+            let Address::Server(server) = Address::parse_prefix(&credential.prefix)? else {
                 let reason = format!("`{}` is a path, and paths need no credential", credential.prefix);
                 return Err(Refused::new(reason, "write the beginning of a URL"));
             };
             known.push(Known {
                 id: id(credential),
-                prefix,
+                prefix: Prefix::of(server),
                 platform: credential.platform,
                 workspaces: credential.workspaces.clone(),
                 username: credential.username.clone(),
@@ -82,7 +82,7 @@ impl Credentials {
             });
         }
         // The longest prefix is the one that was meant.
-        known.sort_by_key(|known| std::cmp::Reverse(known.prefix.segments().len()));
+        known.sort_by_key(|known| std::cmp::Reverse(known.prefix.depth()));
         Ok(Credentials { known })
     }
 
@@ -94,7 +94,7 @@ impl Credentials {
             Scheme::Ssh => known.ssh_key_file.is_some(),
             Scheme::Https | Scheme::Http => known.secret_file.is_some(),
         };
-        let mut here = self.known.iter().filter(|known| known.prefix.begins(server)).filter(usable);
+        let mut here = self.known.iter().filter(|known| known.prefix.covers(server)).filter(usable);
         let of_platform = here.clone().find(|known| known.platform);
         let own =
             here.find(|known| grant.workspace().is_some_and(|name| known.workspaces.iter().any(|one| one == name)));
@@ -135,7 +135,7 @@ impl Credentials {
             Reader::Public => false,
             Reader::Workspaces(id) => known.id == *id,
         };
-        self.known.iter().filter(serves).filter(move |known| known.prefix.begins(server))
+        self.known.iter().filter(serves).filter(move |known| known.prefix.covers(server))
     }
 }
 

@@ -1,9 +1,13 @@
-//! A revision that somebody names once: found and fetched, and not followed. Asked for plans.
+//! What somebody asks for once: a revision for a plan, a branch that is published to. Found and fetched, and not followed.
 
+use std::path::PathBuf;
+
+use kedge_hub_types::git::{Failure, RefName};
 use kedge_platform::Want;
 
 use super::repository::Repository;
-use super::{Failure, Head, MirrorError, Mirrors, Trust};
+use super::{Head, MirrorError, Mirrors, Trust};
+use crate::store::now;
 
 /// A name of a revision that is longer isn't one.
 const LONGEST_REVISION: usize = 250;
@@ -55,6 +59,21 @@ impl Mirrors {
         }
     }
 
+    /// Where a branch is just now, and the mirror that has it; none: the server has no such branch. Good or not, and not followed
+    /// because of that: a branch of ours that isn't there fails nobody.
+    pub async fn ask(&self, url: &str, branch: &str) -> Result<(PathBuf, Option<String>), MirrorError> {
+        let repository = self.repository(url, &Trust::Platform)?;
+        let want = RefName::Branch(branch.to_owned()).want()?;
+        match repository.bring(self.around(), want).await {
+            Ok(found) => Ok((repository.path.clone(), found.map(|found| found.commit.to_string()))),
+            Err(fault) => {
+                let (error, hint, firm) = (fault.error, fault.hint, fault.firm);
+                let failure = Failure { error, hint, since: now(), attempts: 1, firm };
+                Err(MirrorError::Failing { repo: url.to_owned(), failure })
+            }
+        }
+    }
+
     fn stepped(repository: &Repository, commit: &str, revision: &str, steps: &str) -> Result<Head, MirrorError> {
         if steps.is_empty() {
             return Ok(repository.head("", commit));
@@ -73,6 +92,6 @@ fn unknown_revision(url: &str, revision: &str, why: String) -> MirrorError {
         false => format!("`{revision}`: {why}"),
     };
     let hint = "push it first, or name a branch, a tag or a commit that is there".to_owned();
-    let failure = Failure { error, hint, since: crate::store::now(), attempts: 1, firm: false };
+    let failure = Failure { error, hint, since: now(), attempts: 1, firm: false };
     MirrorError::Failing { repo: url.to_owned(), failure }
 }

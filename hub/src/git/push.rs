@@ -2,12 +2,14 @@
 
 use std::time::Duration;
 
+use kedge_hub_types::git::RefName;
+
 use super::Mirrors;
 use super::access::Trust;
 use super::address::{Address, Refused, Scheme};
 use super::credential::{Reader, SecretError};
 use super::program::{Program, ProgramError, Said};
-use super::repository::{RefName, Repository};
+use super::repository::Repository;
 
 /// A push of some commits takes seconds; hooks of the server may take longer.
 const PATIENCE: Duration = Duration::from_secs(120);

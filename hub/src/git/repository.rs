@@ -2,19 +2,19 @@
 //! `Mirrors`; a slow or dead server keeps this task busy and no other.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use gix::ObjectId;
+use kedge_hub_types::git::{FIRM_ATTEMPTS, Failure, RefName, SavedRepository, Tracked};
 use kedge_model::wire::Timestamp;
 use kedge_platform::{GitRepository, Mirror, RepoKey, Want};
-use serde::{Deserialize, Serialize};
 use tokio::sync::{Notify, Semaphore, broadcast, watch};
 
 use super::address::Refused;
 use super::credential::Reader;
+use super::followed_ref::FollowedRef;
 use super::program::Program;
 use super::transfer::{Ask, Fault, Found, Route, Rules, tags, transfer};
 use super::{Head, RepoChange, What};
@@ -23,24 +23,10 @@ use crate::store::{Store, now};
 /// The longest pause between two tries of a repository that fails.
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
-/// What nobody asked about for so long isn't asked for any more: it left the platform.
-const FORGOTTEN: Duration = Duration::from_secs(3600);
-
 /// A mirror with more packs than this, or about as many loose objects, is packed into one.
 const MANY_PACKS: usize = 50;
 const MANY_LOOSE: usize = 10_000;
 const PACKING_TIME: Duration = Duration::from_secs(600);
-
-/// A server that failed so often in a row is failing; before that it may have been the network for a moment.
-pub(crate) const FIRM_ATTEMPTS: u32 = 3;
-
-/// A branch or a tag that is followed.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub enum RefName {
-    Branch(String),
-    Tag(String),
-}
 
 /// What all repositories share.
 #[derive(Debug)]
@@ -74,7 +60,7 @@ pub(super) struct Repository {
 struct State {
     /// What the database knows was read.
     restored: bool,
-    refs: BTreeMap<RefName, Tracked>,
+    refs: BTreeMap<RefName, FollowedRef>,
     failing: Option<Failure>,
     last_good: Option<Timestamp>,
     next_try: Option<Timestamp>,
@@ -84,71 +70,12 @@ struct State {
     unsaved: bool,
 }
 
-/// What is known of one ref. Kept in the database.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Tracked {
-    /// The last good commit.
-    pub commit: Option<String>,
-    pub moved_at: Option<Timestamp>,
-    pub failing: Option<Failure>,
-    pub forced: Option<Forced>,
-    /// The server was asked for it since the start, in vain or not.
-    #[serde(skip)]
-    tried: bool,
-    /// When somebody last wanted to know.
-    #[serde(skip)]
-    wanted: Option<Instant>,
-}
-
-/// Why something can't be had, since when.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Failure {
-    pub error: String,
-    pub hint: String,
-    pub since: Timestamp,
-    pub attempts: u32,
-    /// Not only for a moment: objects from here are stale.
-    pub firm: bool,
-}
-
-/// A branch was rewritten: what was good before isn't behind its head any more.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Forced {
-    pub from: String,
-    pub to: String,
-    pub at: Timestamp,
-}
-
-/// A row of the database.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct SavedRepository {
-    pub refs: BTreeMap<RefName, Tracked>,
-    pub failing: Option<Failure>,
-    pub last_good: Option<Timestamp>,
-}
-
 /// What is known of a ref without asking anybody.
 #[derive(Clone, Debug)]
 pub(super) enum Known {
     At(Head),
     Failing(Failure),
     NotYet,
-}
-
-impl RefName {
-    pub fn want(&self) -> Result<Want, Refused> {
-        let want = match self {
-            RefName::Branch(name) => Want::branch(name),
-            RefName::Tag(name) => Want::tag(name),
-        };
-        want.map_err(|error| Refused::new(error.to_string(), error.hint().unwrap_or_default()))
-    }
-
-    fn short(&self) -> &str {
-        match self {
-            RefName::Branch(name) | RefName::Tag(name) => name,
-        }
-    }
 }
 
 impl Repository {
@@ -185,10 +112,10 @@ impl Repository {
     pub fn follow(&self, reference: &RefName) {
         let mut state = self.state();
         let is_new = !state.refs.contains_key(reference);
-        let tracked = state.refs.entry(reference.clone()).or_default();
+        let followed = state.refs.entry(reference.clone()).or_default();
         // Nobody looked after it meanwhile.
-        let is_old = tracked.is_forgotten();
-        tracked.wanted = Some(Instant::now());
+        let is_old = followed.is_forgotten();
+        followed.wanted = Some(Instant::now());
         drop(state);
         if is_new || is_old {
             self.nudge.notify_one();
@@ -198,7 +125,7 @@ impl Repository {
     /// Nobody asked about any of its refs for long.
     pub fn is_forgotten(&self) -> bool {
         let state = self.state();
-        !state.refs.is_empty() && state.refs.values().all(Tracked::is_forgotten)
+        !state.refs.is_empty() && state.refs.values().all(FollowedRef::is_forgotten)
     }
 
     pub fn nudge(&self) {
@@ -218,14 +145,14 @@ impl Repository {
     pub fn known(&self, reference: &RefName) -> Known {
         let mut state = self.state();
         let (restored, repo_failing) = (state.restored, state.failing.clone());
-        let Some(tracked) = state.refs.get_mut(reference).filter(|_| restored) else { return Known::NotYet };
-        tracked.wanted = Some(Instant::now());
-        if let Some(commit) = &tracked.commit {
+        let Some(followed) = state.refs.get_mut(reference).filter(|_| restored) else { return Known::NotYet };
+        followed.wanted = Some(Instant::now());
+        if let Some(commit) = &followed.tracked.commit {
             return Known::At(self.head(reference.short(), commit));
         }
-        match (&tracked.failing, repo_failing) {
+        match (&followed.tracked.failing, repo_failing) {
             (Some(failing), _) => Known::Failing(failing.clone()),
-            (None, Some(failing)) if tracked.tried => Known::Failing(failing),
+            (None, Some(failing)) if followed.tried => Known::Failing(failing),
             _ => Known::NotYet,
         }
     }
@@ -243,7 +170,7 @@ impl Repository {
     /// What fails of a ref though its last good commit is known.
     pub fn failing(&self, reference: &RefName) -> Option<Failure> {
         let state = self.state();
-        let own = state.refs.get(reference).and_then(|tracked| tracked.failing.clone());
+        let own = state.refs.get(reference).and_then(|followed| followed.tracked.failing.clone());
         own.or_else(|| state.failing.clone())
     }
 
@@ -293,10 +220,11 @@ impl Repository {
     pub async fn pushed(&self, around: &Surroundings, branch: &str, commit: &str) {
         {
             let mut state = self.state();
-            let Some(tracked) = state.refs.get_mut(&RefName::Branch(branch.to_owned())) else { return };
+            let Some(followed) = state.refs.get_mut(&RefName::Branch(branch.to_owned())) else { return };
             let commit = Some(commit.to_owned());
-            let (forced, wanted) = (tracked.forced.take(), Some(Instant::now()));
-            *tracked = Tracked { commit, moved_at: Some(now()), failing: None, forced, tried: true, wanted };
+            let forced = followed.tracked.forced.take();
+            let tracked = Tracked { commit, moved_at: Some(now()), failing: None, forced };
+            *followed = FollowedRef { tracked, tried: true, wanted: Some(Instant::now()) };
             state.unsaved = true;
         }
         self.save(&around.store).await;
@@ -305,8 +233,8 @@ impl Repository {
 
     pub fn saved(&self) -> (SavedRepository, Option<Timestamp>) {
         let state = self.state();
-        let saved =
-            SavedRepository { refs: state.refs.clone(), failing: state.failing.clone(), last_good: state.last_good };
+        let refs = state.refs.iter().map(|(name, followed)| (name.clone(), followed.tracked.clone())).collect();
+        let saved = SavedRepository { refs, failing: state.failing.clone(), last_good: state.last_good };
         (saved, state.next_try)
     }
 
@@ -330,10 +258,9 @@ impl Repository {
         // A mirror that was lost has to be fetched again; the commit alone is of no use.
         let have = |tracked: &Tracked| tracked.commit.as_deref().is_some_and(|commit| self.has_commit(commit));
         let mut state = self.state();
-        for (reference, mut tracked) in saved.refs {
-            tracked.wanted = Some(Instant::now());
-            if have(&tracked) && state.refs.get(&reference).is_none_or(|known| known.commit.is_none()) {
-                state.refs.insert(reference, tracked);
+        for (reference, tracked) in saved.refs {
+            if have(&tracked) && state.refs.get(&reference).is_none_or(|known| known.tracked.commit.is_none()) {
+                state.refs.insert(reference, FollowedRef::restored(tracked));
             }
         }
         state.failing = saved.failing;
@@ -358,8 +285,8 @@ impl Repository {
             let names: Vec<(RefName, Option<String>)> = state
                 .refs
                 .iter()
-                .filter(|(_, tracked)| !tracked.is_forgotten())
-                .map(|(name, tracked)| (name.clone(), tracked.commit.clone()))
+                .filter(|(_, followed)| !followed.is_forgotten())
+                .map(|(name, followed)| (name.clone(), followed.tracked.commit.clone()))
                 .collect();
             (state.round, names)
         };
@@ -403,20 +330,20 @@ impl Repository {
         state.unsaved |= recovered || state.last_good.is_none();
         state.last_good = Some(now());
         for (name, found) in asked.into_iter().zip(found) {
-            let Some(tracked) = state.refs.get_mut(&name) else { continue };
-            tracked.tried = true;
+            let Some(followed) = state.refs.get_mut(&name) else { continue };
+            followed.tried = true;
             // A branch that we began ourselves is empty until the first merge; another begins as it likes.
             let known = |found: &Found| {
-                let before = tracked.commit.as_deref().map(|commit| ObjectId::from_hex(commit.as_bytes()));
+                let before = followed.tracked.commit.as_deref().map(|commit| ObjectId::from_hex(commit.as_bytes()));
                 before.is_none_or(|before| before.is_ok_and(|commit| commit == found.commit))
             };
             let change = match found {
-                Some(found) if !found.empty || known(&found) => tracked.take(&self.name, &name, found),
-                Some(_) => tracked.refuse(&self.name, &name, "was emptied", "push the files again"),
-                None if tracked.commit.is_some() => {
-                    tracked.refuse(&self.name, &name, "was deleted", "push it again, or name another one")
+                Some(found) if !found.empty || known(&found) => followed.take(&self.name, &name, found),
+                Some(_) => followed.refuse(&self.name, &name, "was emptied", "push the files again"),
+                None if followed.tracked.commit.is_some() => {
+                    followed.refuse(&self.name, &name, "was deleted", "push it again, or name another one")
                 }
-                None => tracked.refuse(&self.name, &name, "does not exist", "push it, or name another one"),
+                None => followed.refuse(&self.name, &name, "does not exist", "push it, or name another one"),
             };
             if let Some(change) = change {
                 changes.push(change);
@@ -430,8 +357,8 @@ impl Repository {
     fn fail(&self, asked: Vec<RefName>, fault: Fault) -> Vec<What> {
         let mut state = self.state();
         for name in &asked {
-            if let Some(tracked) = state.refs.get_mut(name) {
-                tracked.tried = true;
+            if let Some(followed) = state.refs.get_mut(name) {
+                followed.tried = true;
             }
         }
         let attempts = state.failing.as_ref().map_or(0, |failing| failing.attempts).saturating_add(1);
@@ -489,43 +416,6 @@ impl Repository {
     }
 }
 
-impl Tracked {
-    /// A head that can be used.
-    fn take(&mut self, repo: &str, name: &RefName, found: Found) -> Option<What> {
-        let commit = found.commit.to_string();
-        let mended = self.failing.take().is_some();
-        if self.commit.as_deref() == Some(commit.as_str()) {
-            return mended.then_some(What::Recovered);
-        }
-        let from = self.commit.replace(commit.clone());
-        self.moved_at = Some(now());
-        if let (true, Some(from)) = (found.forced, &from) {
-            tracing::warn!(repo, reference = %name, from, to = commit, "the branch was rewritten; its new head is followed");
-            self.forced = Some(Forced { from: from.clone(), to: commit.clone(), at: now() });
-        } else {
-            tracing::info!(repo, reference = %name, commit, "new commit");
-        }
-        Some(What::Moved { reference: name.clone(), commit, forced: found.forced })
-    }
-
-    fn is_forgotten(&self) -> bool {
-        self.wanted.is_some_and(|wanted| wanted.elapsed() > FORGOTTEN)
-    }
-
-    /// A head that can't: the last good one stays.
-    fn refuse(&mut self, repo: &str, name: &RefName, what: &str, hint: &str) -> Option<What> {
-        let error = format!("{name} {what}");
-        let attempts = self.failing.as_ref().map_or(0, |failing| failing.attempts).saturating_add(1);
-        let since = self.failing.as_ref().map_or_else(now, |failing| failing.since);
-        let is_new = self.failing.as_ref().is_none_or(|failing| failing.error != error);
-        self.failing = Some(Failure { error: error.clone(), hint: hint.to_owned(), since, attempts, firm: true });
-        if is_new {
-            tracing::warn!(repo, error, "the last good commit stays");
-        }
-        is_new.then_some(What::Failing)
-    }
-}
-
 /// The files of a folder whose names end so.
 fn count(folder: &Path, ending: &str) -> usize {
     let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -547,33 +437,6 @@ fn spread(pause: Duration, chance: u32) -> Duration {
 pub(super) fn path_of(route: &Route) -> Result<PathBuf, Refused> {
     Mirror::path_of(&route.folder, &route.address.url())
         .map_err(|error| Refused::new(error.to_string(), error.hint().unwrap_or_default()))
-}
-
-impl fmt::Display for RefName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RefName::Branch(name) => write!(f, "branch {name}"),
-            RefName::Tag(name) => write!(f, "tag {name}"),
-        }
-    }
-}
-
-impl From<RefName> for String {
-    fn from(name: RefName) -> String {
-        name.to_string()
-    }
-}
-
-impl TryFrom<String> for RefName {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<RefName, String> {
-        match text.split_once(' ') {
-            Some(("branch", name)) => Ok(RefName::Branch(name.to_owned())),
-            Some(("tag", name)) => Ok(RefName::Tag(name.to_owned())),
-            _ => Err(format!("`{text}` is neither a branch nor a tag")),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,16 @@
 //! Mirrors of real repositories, on this machine and behind a server.
 
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use base64::Engine as _;
+use kedge_model::kinds::SourceRef;
+use kedge_platform::GitRepository;
 
 use super::testing::{Remote, Server as GitServer, git, granted, settings, store};
 use super::*;
+use crate::config;
+use crate::store::Store;
 
 struct Scene {
     root: tempfile::TempDir,

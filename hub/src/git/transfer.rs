@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gix::ObjectId;
+use kedge_hub_types::causes::chain;
 use kedge_platform::{Limits, Link, Mirror, RepoError, RepoKey, Want};
 use tokio::sync::OwnedMutexGuard;
 
@@ -17,7 +18,6 @@ use super::access::Access;
 use super::address::{Address, Refused, Scheme, Server};
 use super::credential::{Credentials, Reader, SecretError};
 use super::program::{Program, ProgramError, Said};
-use crate::causes::chain;
 pub(super) use tags::tags;
 
 /// All of a monorepo's history fits, and a server that sends for ever doesn't.

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_hub_types::history::what::{Change, What};
+use kedge_hub_types::history::{Entry, Place};
 use kedge_model::wire::{DesiredState, Mode, PackageRef};
-
-use super::what::{Change, What};
-use super::{Entry, Place};
 
 /// The difference to the state before.
 pub fn issued(before: Option<&DesiredState>, after: &DesiredState) -> Vec<Entry> {
@@ -71,9 +70,9 @@ mod tests {
     use kedge_model::wire::{Generation, Stream};
 
     use super::*;
-    use crate::pack::PackedEntry;
     use crate::state::plan;
-    use crate::state::testing::{observed, ours_at, packed_type, source};
+    use kedge_hub_types::pack::PackedEntry;
+    use kedge_hub_types::testing::{observed, ours_at, packed_type, source};
 
     fn step(
         before: Option<&DesiredState>,

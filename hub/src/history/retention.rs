@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use kedge_hub_types::history::Day;
 use kedge_model::wire::Timestamp;
 
-use super::Day;
 use crate::config;
 use crate::store::history::days::DayRow;
 use crate::store::{Store, StoreError, Term, now};

@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_api::history::{Timeline, TimelineStep};
+use kedge_hub_types::history::what::{Change, What};
+use kedge_hub_types::history::{Kind, Recorded};
+use kedge_hub_types::status::tally::Word;
 use kedge_model::wire::{PackagesKey, Timestamp};
 use serde_json::{Value, json};
 
-use super::what::{Change, What};
-use super::{Kind, Recorded};
-use crate::status::tally::Word;
 use crate::store::history::page::{HistoryFilter, Reader};
 use crate::store::status::counts::CountFilter;
 use crate::store::{Store, StoreError};

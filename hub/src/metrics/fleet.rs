@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_hub_types::status::tally::{Presence, Word};
 use kedge_model::wire::Timestamp;
 
 use super::series::{Measure, Series, Sum, age, environments, places};
-use crate::status::tally::{Presence, Word};
 use crate::store::figures::{Aged, Figures, Kept, Passage, Place, RolloutWord};
 
 const PRESENCES: [(Presence, &str); 3] =

@@ -4,13 +4,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_hub_types::status::tally::{Presence, Word};
 use kedge_model::wire::Timestamp;
 
 use super::gathered::Looked;
 use super::own::{Found, Room};
 use super::series::MOST_PLACES;
 use super::*;
-use crate::status::tally::{Presence, Word};
 use crate::store::events::Delivery;
 use crate::store::figures::{Aged, Figures, Passage, Place, RolloutWord};
 use crate::store::test_database;

@@ -194,12 +194,6 @@ impl std::fmt::Debug for BlobWriter {
     }
 }
 
-impl crate::agents::services::Packages for Blobs {
-    fn path(&self, digest: &Digest) -> PathBuf {
-        Blobs::path(self, digest)
-    }
-}
-
 impl BlobWriter {
     pub fn push(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
         self.size += bytes.len() as u64;

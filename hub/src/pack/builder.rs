@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use gix::ObjectId;
+use kedge_hub_types::causes::chain;
 use kedge_model::Problem;
 use kedge_model::kinds::Destination;
 use kedge_model::wire::{BlobRef, Digest};
@@ -22,7 +23,6 @@ use super::objects::Objects;
 use super::platform::{self, Note};
 use super::workload::program::Programs;
 use super::workload::{self, Made, Place, Read, kubernetes};
-use crate::causes::chain;
 use crate::git::Head;
 use crate::store::{Store, now};
 

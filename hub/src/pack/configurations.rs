@@ -11,7 +11,6 @@ use kedge_scheduler::ConfigFile;
 
 use super::archive::MAX_BYTES;
 use super::blobs::{BlobError, Blobs};
-use crate::compare::rendered::Rendered;
 
 /// What a platform package says, or why that can't be known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,6 +20,13 @@ pub enum Delivered {
     /// It isn't in the packages folder any more.
     Gone,
     Unreadable(String),
+}
+
+/// A published file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rendered {
+    pub file: ConfigFile,
+    pub text: String,
 }
 
 /// Reads packages. Cheap to clone.
@@ -81,7 +87,7 @@ impl Configurations {
                 Err(error) => return Delivered::Unreadable(error.to_string()),
             },
             Err(BlobError::Missing(_)) => return Delivered::Gone,
-            Err(error) => return Delivered::Unreadable(crate::causes::chain(&error)),
+            Err(error) => return Delivered::Unreadable(kedge_hub_types::causes::chain(&error)),
         };
         let size = file.as_ref().map_or(0, |file| file.text.len()) + ENTRY;
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use kedge_hub_types::causes::chain;
 use kedge_model::Problem;
 use kedge_model::wire::{BlobRef, Digest};
 use reqwest::Url;
@@ -14,7 +15,6 @@ use tokio::sync::{Semaphore, watch};
 
 use super::blobs::Blobs;
 use super::workload::Download;
-use crate::causes::chain;
 
 /// What is being fetched. Cheap to clone.
 #[derive(Clone, Debug)]

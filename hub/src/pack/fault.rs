@@ -1,12 +1,12 @@
 //! Why something wasn't packed, typed by what happens next: one assignment waits for its mending, or the whole step is
 //! tried again.
 
+use kedge_hub_types::causes::chain;
 use kedge_model::Problem;
 
 use super::archive::ArchiveError;
 use super::blobs::BlobError;
 use super::objects::ObjectsError;
-use crate::causes::chain;
 use crate::store::StoreError;
 
 /// The step failed as a whole: nothing is known about any assignment.

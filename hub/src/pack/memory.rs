@@ -6,13 +6,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use gix::ObjectId;
+use kedge_hub_types::pack::{PackedEntry, PackedType};
 use kedge_model::Problem;
 use kedge_model::wire::{Observation, Packages};
 
+use super::Origin;
 use super::branch::{Listed, ListedType};
 use super::platform::Note;
 use super::workload::program::RENDERER_AWAY;
-use super::{Origin, PackedEntry, PackedType};
 
 /// One environment's memory; held while it is packed.
 pub(super) type EnvironmentMemory = Arc<tokio::sync::Mutex<Remembered>>;

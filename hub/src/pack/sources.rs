@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kedge_hub_types::causes::chain;
 use kedge_model::Problem;
 use kedge_model::kinds::SourceRef;
 use tokio::task::JoinSet;
@@ -15,7 +16,6 @@ use tokio::task::JoinSet;
 use super::branch::Listed;
 use super::reconciler::{Reference, SourceName};
 use super::tenancy::Tenancy;
-use crate::causes::chain;
 use crate::git::{MirrorError, Mirrors, Trust};
 
 /// It may pass by itself.

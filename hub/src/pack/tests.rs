@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use kedge_hub_types::pack::PackedEntry;
 use kedge_model::kinds::SourceRef;
 
 use super::*;

@@ -1,6 +1,7 @@
 //! What a PromotionPolicy enforces when an environment is read: files of main come from the commit that was let in, whatever
 //! its branch names, and people see why. Called by the environment's reading.
 
+use kedge_hub_types::platform::Environment;
 use kedge_model::command::Command;
 use std::sync::Arc;
 
@@ -9,9 +10,9 @@ use kedge_model::{Kind, Object, ObjectId, Platform, Problem, Spec};
 use kedge_platform::{RepoError, RepoKey, Request};
 use kedge_rollout::chain::Named;
 
-use super::{Environment, PlatformReader};
+use super::PlatformReader;
 use crate::git::Mirrors;
-use crate::promotion::base;
+use crate::platform::base;
 use crate::store::StoreError;
 use crate::store::promotion::{Policies, PromotionRow};
 

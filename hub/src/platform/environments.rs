@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_hub_types::platform::Environment;
 use kedge_model::Problem;
-use kedge_model::kinds::RepoRef;
 use kedge_platform::repositories::Repositories as _;
 use kedge_platform::{Environments, RepoKey, Request};
 
@@ -12,15 +12,6 @@ use super::inputs::Inputs;
 use super::{Input, PlatformReader, ReadError, describe, rfc3339};
 use crate::git::Trust;
 use crate::store::Term;
-
-/// An environment, and where it is described.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Environment {
-    pub name: String,
-    pub control_plane: RepoRef,
-    /// Its file can't be read now: this is what it said before.
-    pub stale_since: Option<String>,
-}
 
 /// All environments of a control plane.
 #[derive(Debug)]
@@ -118,6 +109,8 @@ fn settle(
 
 #[cfg(test)]
 mod tests {
+    use kedge_model::kinds::RepoRef;
+
     use super::*;
 
     fn environment(name: &str) -> Environment {

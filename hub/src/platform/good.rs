@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kedge_hub_types::platform::{Edits, SavedObject};
 use kedge_model::decode::{self, Options};
 use kedge_model::kinds::RepoRef;
 use kedge_model::{Failing, Kind, Object, ObjectId, Origin, Platform, Problem, Source, Spec};
@@ -21,25 +22,6 @@ use crate::store::{StoreError, Term};
 pub struct Memory {
     good: BTreeMap<ObjectId, Arc<Object>>,
     saved: BTreeMap<ObjectId, SavedObject>,
-}
-
-/// An object as it is stored: where it was, and the text of its file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SavedObject {
-    pub id: ObjectId,
-    pub source: Source,
-    pub file: String,
-    pub text_id: String,
-    pub stale_since: Option<String>,
-}
-
-/// What changes in the database.
-#[derive(Debug, Default)]
-pub struct Edits {
-    pub saved: Vec<SavedObject>,
-    /// Of those whose text isn't there yet.
-    pub texts: BTreeMap<String, Vec<u8>>,
-    pub removed: Vec<ObjectId>,
 }
 
 /// Keeps what the platform's own inputs lost. Gives back the objects that stay though their source can't be used.

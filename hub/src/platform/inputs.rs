@@ -4,13 +4,14 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
+use kedge_hub_types::git::Failure;
 use kedge_platform::repositories::Repositories;
 use kedge_platform::{Cache, RepoError, Request, Revision, Tree};
 
 use super::enforced::Enforced;
 use super::preview::Overlay;
 use super::{Input, Seen};
-use crate::git::{Failure, Head, Look, Mirrors, Trust};
+use crate::git::{Head, Look, Mirrors, Trust};
 
 #[derive(Debug)]
 pub(super) struct Inputs {

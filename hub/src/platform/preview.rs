@@ -4,13 +4,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kedge_hub_types::platform::Environment;
 use kedge_model::kinds::BaseRepo;
 use kedge_model::{Kind, Object, ObjectId, Platform, Problem, Spec};
 use kedge_platform::{OverlayTree, RepoError, RepoKey, Request, Tree};
 
-use super::{Environment, Input, PlatformReader, ReadError};
+use super::{Input, PlatformReader, ReadError};
 use crate::git::{Mirrors, Trust};
-use crate::promotion::base;
+use crate::platform::base;
 
 /// A part of an environment that a person may change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

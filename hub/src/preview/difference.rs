@@ -7,6 +7,7 @@ use kedge_api::plans::{
     KeptInput, PlanDetail, PlanProblem, PlannedAssignment, PlannedClusters, PlannedFile, PlannedRemovals, PlannedType,
     PlannedValue,
 };
+use kedge_hub_types::status::tally::Presence;
 use kedge_model::{AssignmentId, Platform, Problem};
 use kedge_scheduler::json::value_to_json;
 use kedge_scheduler::{
@@ -16,7 +17,6 @@ use kedge_scheduler::{
 use super::Audience;
 use crate::platform::changes;
 use crate::publish::{Names, Verdict, judge};
-use crate::status::tally::Presence;
 use crate::store::catalog::Visible;
 
 /// A schedule before and after, and what is different.

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use kedge_api::plans::PastedFile;
+use kedge_hub_types::platform::Environment;
 use kedge_platform::tree::{EntryKind, Tree as _};
 use kedge_platform::{GitRepository, Revision};
 
 use super::{PreviewError, Previews};
 use crate::git::{Mirrors, Trust};
-use crate::platform::Environment;
 use crate::platform::preview::{Looked, Part, Preview};
 
 /// A revision that was found.

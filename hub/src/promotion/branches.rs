@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use kedge_platform::GitRepository;
 
-use super::base;
 use super::facts;
 use crate::config::{Config, Forge as ForgeConfig};
+use crate::platform::base;
 use crate::publish::tree::{self, Author};
 use crate::publish::{Change, PushError, Remote, RemoteError, Seen, TreeError, shown_repo};
 use crate::store::now;

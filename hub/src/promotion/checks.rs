@@ -17,7 +17,8 @@ use tokio::time::Instant;
 
 use super::branches::Branches;
 use super::outcomes::Outcomes;
-use crate::rollout::{Checks, Nudge};
+use crate::rollout::Checks;
+use crate::signal::Nudge;
 use crate::store::{Store, StoreError, Term};
 
 /// Asks what gates wait for. Cheap to clone.

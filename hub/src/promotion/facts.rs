@@ -1,6 +1,7 @@
 //! What Git says about promotions: the commits of main, and which of them each environment's branch names, by whom. Read
 //! from the mirrors as they are; blocking. Called by the promotion controller.
 
+use kedge_hub_types::platform::Environment;
 use kedge_model::Spec;
 use kedge_model::kinds::BaseRepo;
 use kedge_model::wire::Timestamp;
@@ -10,10 +11,9 @@ use kedge_platform::tree::{Tree as _, clean_path};
 use kedge_platform::{Cache, GitRepository, RepoKey, Revision};
 use kedge_rollout::chain::{MainCommit, Named};
 
-use super::base;
 use super::policy::Source;
 use crate::git::{Head, Mirrors};
-use crate::platform::Environment;
+use crate::platform::base;
 
 /// So many commits of main are looked at: who is further behind is promoted to one of these all the same.
 pub const MAIN_LOG: usize = 200;

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use kedge_hub_types::platform::Environment;
 use kedge_model::kinds::Promoter;
 use kedge_rollout::{Chain, Standing};
 
@@ -10,7 +11,7 @@ use super::branches::{At, BranchError, Edit, Wrote};
 use super::facts::{Base, Branch};
 use super::request::{Ask, AskError, Asked};
 use super::{PassError, PromotionController, message};
-use crate::platform::Environment;
+use crate::platform::base;
 use crate::store::Term;
 use crate::store::promotion::{PromotionRow, PromotionSave};
 
@@ -145,7 +146,7 @@ impl PromotionController {
                     }
                     Asked::Declined { url } => Some(format!(
                         "the pull request {url} was closed: open it again, or name another commit in {}",
-                        super::base::FILE
+                        base::FILE
                     )),
                     Asked::Foreign { branch } => {
                         Some(format!("somebody pushed to {branch}: merge it into {}, or delete it", at.branch))

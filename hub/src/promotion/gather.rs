@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kedge_hub_types::platform::Environment;
 use kedge_model::kinds::PromotionPolicy;
 use kedge_platform::{Cache, Environments, PolicyState, Revision};
 use kedge_rollout::chain::{EnvironmentFacts, MainCommit};
@@ -13,7 +14,6 @@ use super::facts::{self, Base, Branch};
 use super::policy::{Found, Source};
 use super::{PassError, PromotionController};
 use crate::git::{Head, Mirrors, Trust};
-use crate::platform::Environment;
 use crate::store::promotion::PromotionRow;
 
 impl PromotionController {

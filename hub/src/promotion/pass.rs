@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kedge_hub_types::history::Entry;
 use kedge_rollout::{Chain, ChainFacts, Promotion, PromotionPhase, Say, hear_promotion, promote};
 
 use super::{After, PassError, PromotionController, evidence, policy, told};
 use crate::git::{Head, Trust};
-use crate::history::Entry;
 use crate::store::promotion::words::{About, TakenWord, WaitingWord};
 use crate::store::promotion::{Policies, PolicySlot, PromotionRow, PromotionSave};
 use crate::store::{Term, now};

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kedge_hub_types::causes::chain;
 use kedge_rollout::rollout::stop_words;
 use kedge_rollout::{Phase, Promotion, PromotionPhase, Rollout};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::branches::Branches;
-use crate::causes::chain;
 use crate::publish::forge::{CommitState, Forge};
 use crate::publish::{Next, shown_repo};
 use crate::store::promotion::checks::ToldStatus;

@@ -1,9 +1,9 @@
 //! What the controller decides, as entries of history: they are saved with it. Pure.
 
+use kedge_hub_types::history::{Entry, Place, What};
 use kedge_model::wire::Timestamp;
 use kedge_rollout::{Named, Promotion, PromotionPhase, Say, Word};
 
-use crate::history::{Entry, Place, What};
 use crate::store::promotion::words::{TakenWord, WaitingWord};
 use crate::store::promotion::{PolicyRow, PolicySlot};
 

@@ -1,6 +1,8 @@
 //! What publishing needs of Git servers: branches' heads in a bare mirror, pushes that never overwrite, and credentials
 //! for the server's REST API. A trait, so that tests publish between two folders.
 
+mod mirrors;
+
 use std::path::PathBuf;
 
 use async_trait::async_trait;

@@ -1,45 +1,33 @@
 //! The task of one environment: waits for news that concern it, reconciles from where they begin, and tries again what
-//! failed, later and later. Owned by the leader's work.
+//! failed, later and later, as `decide` says. Owned by the leader's work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use kedge_api::repositories::RepositorySummary;
-use kedge_model::{Origin, Platform, Problem, Tenant};
+use kedge_hub_types::platform::Environment;
+use kedge_model::{Platform, Problem};
 use kedge_platform::RepoKey;
-use kedge_scheduler::{Delta, Redaction, Schedule, Scheduler};
+use kedge_scheduler::{Delta, Scheduler};
 use tokio::sync::{broadcast, mpsc};
 
+use super::decide::{Environs, look_again, next};
 use super::log::ReconcileLog;
 use super::notes;
+use super::occasion::{Newest, occasion, tenants};
 use super::status::ReconcileStatus;
 use super::steps::{Stage, Steps, Stop};
 use super::{DEBOUNCE, RESYNC, Reconcilers, Trigger};
 use crate::catalog::CatalogNotes;
-use crate::git::{Head, RefName, RepoChange, Trust, What};
+use crate::git::{Head, RepoChange, Trust};
 use crate::metrics::{ReconcileOutcome, StepName};
 use crate::pack::{Packed, Pins, Tenancy};
-use crate::platform::{self, Environment, EnvironmentReader, Input, PlatformReader, ReadError};
-use crate::publish::{Cause, GitOpsTarget, Next, Outcome, PublishJob, Published, PullState};
+use crate::platform;
+use crate::platform::{EnvironmentReader, Input, PlatformReader, ReadError};
+use crate::publish::{Cause, GitOpsTarget, Next, PublishJob, Published};
 use crate::rollout::Occasion;
 use crate::store::Term;
-
-/// The first pause after a failure; doubled with each further one.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(120);
-
-/// A pull request that was closed tells nobody: it is looked at so often.
-const PULL_REQUEST: Duration = Duration::from_secs(60);
-
-/// Inputs that fail are looked at again; most tell themselves when they are there.
-const FAILING_INPUT: Duration = Duration::from_secs(60);
-
-/// A renderer that comes back tells nobody either; it is asked by a connection to its socket.
-const RENDERER_AWAY: Duration = Duration::from_secs(30);
-
-/// What a person or a server must mend is tried again after this, and then ever less often: nobody tells when it is mended.
-const UNASKED: Duration = Duration::from_secs(8);
 
 /// As many causes as a commit's message has room for.
 const CAUSES: usize = 10;
@@ -66,13 +54,6 @@ pub(super) struct EnvironmentReconciler<S> {
     /// The catalog missed something: everything is compared.
     catalog_behind: bool,
     failures: u32,
-}
-
-#[derive(Clone, Default)]
-struct Newest {
-    commit: String,
-    subject: String,
-    author: String,
 }
 
 /// What became of publishing and what follows it.
@@ -122,7 +103,7 @@ impl<S: Steps> EnvironmentReconciler<S> {
         let mut from = Stage::Read;
         loop {
             let ended = self.reconcile(from).await;
-            let (pause, again) = self.judge(ended);
+            let (pause, again) = self.settle(ended);
             from = match self.wait(&mut inbox, &mut changes, pause, again).await {
                 Some(from) => from,
                 None => return,
@@ -184,49 +165,21 @@ impl<S: Steps> EnvironmentReconciler<S> {
 
     /// Where a reconciliation begins after a repository changed.
     fn concerns(&self, change: &RepoChange) -> Option<Stage> {
-        // Sources of applications, beside what the platform itself reads of the same repository.
-        if !change.of_platform {
-            return Some(Stage::Pack);
-        }
-        let own = self.key(&self.environment.control_plane.repo) == change.key;
-        let read = own || self.inputs.iter().any(|input| input.repo == change.key);
-        let publish = self.target.as_ref().is_some_and(|target| self.key(&target.repo) == change.key);
-        let (reference, commit) = match &change.what {
-            What::Moved { reference, commit, .. } => (reference, commit),
-            What::Told => return publish.then_some(Stage::Publish),
-            // What is shown of it is another.
-            What::Failing | What::Recovered => {
-                return Some(match (read, publish) {
-                    (true, _) => Stage::Read,
-                    (false, true) => Stage::Publish,
-                    (false, false) => Stage::Pack,
-                });
-            }
+        let of = Environs {
+            control_plane: (
+                self.key(&self.environment.control_plane.repo),
+                self.environment.control_plane.branch.as_str(),
+            ),
+            inputs: &self.inputs,
+            commits: &self.commits,
+            target: self.target.as_ref().map(|target| (self.key(&target.repo), target.branch.as_str())),
+            head: self.head.as_ref().map(|head| (self.key(&head.repo), head)),
         };
-        let RefName::Branch(branch) = reference else { return Some(Stage::Pack) };
-        let input = Input { repo: change.key.clone(), branch: Some(branch.clone()) };
-        // The reconciliation that just ended has read it.
-        if self.commits.get(&input) == Some(commit) || self.is_head(change, branch, commit) {
-            return None;
-        }
-        if self.inputs.contains(&input) || (own && *branch == self.environment.control_plane.branch) {
-            return Some(Stage::Read);
-        }
-        let ours = |target: &GitOpsTarget| *branch == target.branch || branch.starts_with("kedge/");
-        if publish && self.target.as_ref().is_some_and(ours) {
-            return Some(Stage::Publish);
-        }
-        Some(Stage::Pack)
+        of.begin(change)
     }
 
     fn key(&self, repo: &str) -> RepoKey {
         self.shared.mirrors().key(repo)
-    }
-
-    fn is_head(&self, change: &RepoChange, branch: &str, commit: &str) -> bool {
-        self.head
-            .as_ref()
-            .is_some_and(|head| head.commit == commit && head.branch == branch && self.key(&head.repo) == change.key)
     }
 
     async fn reconcile(&mut self, from: Stage) -> Ended {
@@ -262,7 +215,9 @@ impl<S: Steps> EnvironmentReconciler<S> {
             self.catalog_behind = true;
             stop = stop.or(Some((Stage::Publish, failed)));
         }
-        let again = self.again(&scheduler, &delivered);
+        let outcome = delivered.published.as_ref().map(|published| &published.outcome);
+        let awaits_renderer = delivered.packed.as_ref().is_some_and(Packed::awaits_renderer);
+        let again = look_again(outcome, !scheduler.platform().failing.is_empty(), awaits_renderer);
         self.scheduler = Some(scheduler);
         tracing::info!(
             environment = self.environment.name,
@@ -413,30 +368,14 @@ impl<S: Steps> EnvironmentReconciler<S> {
 
     /// What rollouts should know of the head that is packed next.
     fn occasion(&self, scheduler: &Scheduler, delivered: &Delivered) -> Occasion {
-        let schedule = scheduler.schedule();
-        let Newest { commit, subject, author } = self.newest.clone().unwrap_or_default();
-        let main = self.main_of(delivered);
-        let named = schedule.assignments.values().map(|assignment| &assignment.target);
         let read = self.shared.main().and_then(|main| self.commits.get(&main).cloned());
-        let mut quarantined = quarantined(scheduler);
-        // What was good before stays in force for a file of main that can't be used now; the commit hasn't been tried.
-        quarantined.extend(main.iter().flat_map(|main| broken_files(scheduler.platform(), main)));
-        Occasion {
-            subject_of: Some(commit).filter(|commit| !commit.is_empty() && main.as_ref() != Some(commit)),
-            main,
-            read,
-            subject,
-            author,
-            workloads: named.clone().map(|target| (target.name.to_string(), target.workload.to_string())).collect(),
-            workspaces: named.map(|target| (target.name.to_string(), target.workspace.clone())).collect(),
-            quarantined,
-        }
+        occasion(scheduler, self.newest.clone().unwrap_or_default(), self.main_of(delivered), read)
     }
 
     /// The main commit whose files are all on the branch; none while some wait for a person or a merge.
     fn main_of(&self, delivered: &Delivered) -> Option<String> {
         match &delivered.published {
-            Some(published) if is_whole(published) => self.commits.get(&self.shared.main()?).cloned(),
+            Some(published) if published.is_whole() => self.commits.get(&self.shared.main()?).cloned(),
             Some(_) => None,
             None => self.published_main.clone(),
         }
@@ -469,7 +408,7 @@ impl<S: Steps> EnvironmentReconciler<S> {
 
     /// Tells history which commits came this far, and how long that took.
     async fn tell(&mut self, delivered: &Delivered) {
-        let whole = delivered.published.as_ref().filter(|published| is_whole(published));
+        let whole = delivered.published.as_ref().filter(|published| published.is_whole());
         let head = whole.and_then(|published| published.head.as_ref());
         let news = self.log.told(&self.environment.name, head);
         if let Err(stop) = self.steps.tell(news).await {
@@ -523,53 +462,30 @@ impl<S: Steps> EnvironmentReconciler<S> {
         notes::repositories(&self.shared.mirrors().status(), scheduler.platform(), &mine)
     }
 
-    /// When to look again though nobody says anything.
-    fn again(&self, scheduler: &Scheduler, delivered: &Delivered) -> (Duration, Stage) {
-        let outcome = delivered.published.as_ref().map(|published| &published.outcome);
-        if matches!(outcome, Some(Outcome::PullRequest { state: PullState::Open, .. } | Outcome::BranchPushed(_))) {
-            return (PULL_REQUEST, Stage::Publish);
-        }
-        if !scheduler.platform().failing.is_empty() {
-            return (FAILING_INPUT, Stage::Read);
-        }
-        match delivered.packed.as_ref().is_some_and(Packed::awaits_renderer) {
-            true => (RENDERER_AWAY, Stage::Read),
-            false => (RESYNC, Stage::Read),
-        }
-    }
-
-    /// What happens next, and what is said about it.
-    fn judge(&mut self, ended: Ended) -> (Duration, Stage) {
+    /// Goes on as it is decided, and says so.
+    fn settle(&mut self, ended: Ended) -> (Duration, Stage) {
         let Ended { stop, again } = ended;
         let name = &self.environment.name;
-        let (pause, from, outcome) = match &stop {
-            None => {
-                self.failures = 0;
-                (again.0, again.1, ReconcileOutcome::Done)
-            }
-            Some((from, stop)) => {
-                self.failures = self.failures.saturating_add(1);
-                let (error, hint) = (&stop.message, stop.hint.as_deref());
-                match stop.next {
-                    Next::Retry(least) => {
-                        let pause = backoff(self.failures).max(least.unwrap_or_default());
-                        tracing::warn!(environment = name, error, hint, ?from, "the walk stopped and is tried again");
-                        (pause, *from, ReconcileOutcome::Retry)
-                    }
-                    Next::Wait => {
-                        tracing::warn!(environment = name, error, hint, ?from, "the walk waits for new input");
-                        (again.0.min(unasked(self.failures)), *from, ReconcileOutcome::Waiting)
-                    }
-                    Next::Stalled => {
-                        tracing::error!(environment = name, error, hint, ?from, "the walk needs a person");
-                        (again.0.min(unasked(self.failures)), *from, ReconcileOutcome::Failed)
-                    }
+        self.failures = if stop.is_some() { self.failures.saturating_add(1) } else { 0 };
+        let stopped = stop.as_ref().map(|(from, stop)| (*from, stop.next));
+        let verdict = next(stopped, again, self.failures);
+        if let Some((from, stop)) = &stop {
+            let (error, hint) = (&stop.message, stop.hint.as_deref());
+            match verdict.outcome {
+                ReconcileOutcome::Retry => {
+                    tracing::warn!(environment = name, error, hint, ?from, "the walk stopped and is tried again");
+                }
+                ReconcileOutcome::Failed => {
+                    tracing::error!(environment = name, error, hint, ?from, "the walk needs a person");
+                }
+                ReconcileOutcome::Waiting | ReconcileOutcome::Done => {
+                    tracing::warn!(environment = name, error, hint, ?from, "the walk waits for new input");
                 }
             }
-        };
-        self.steps.ended(outcome);
-        self.status.ended(name, stop.as_ref().map(|(_, stop)| stop), pause);
-        (pause, from)
+        }
+        self.steps.ended(verdict.outcome);
+        self.status.ended(name, stop.as_ref().map(|(_, stop)| stop), verdict.pause);
+        (verdict.pause, verdict.from)
     }
 
     fn measured(&self, step: StepName, begun: Instant) {
@@ -578,94 +494,5 @@ impl<S: Steps> EnvironmentReconciler<S> {
         self.log.measured(step, took);
         self.status.measured(&self.environment.name, step, took);
         tracing::debug!(environment = self.environment.name, ?step, took_us = took.as_micros(), "step");
-    }
-}
-
-/// Whether the branch holds all that was scheduled.
-fn is_whole(published: &Published) -> bool {
-    published.waiting.is_empty() && matches!(published.outcome, Outcome::Unchanged | Outcome::Committed(_))
-}
-
-/// Files of a commit of main that can't be used, and why.
-fn broken_files<'a>(platform: &'a Platform, main: &'a str) -> impl Iterator<Item = (String, String)> + 'a {
-    let of_main = move |origin: &&Origin| {
-        origin
-            .source
-            .revision
-            .as_deref()
-            .and_then(|revision| revision.rsplit_once("sha1:"))
-            .is_some_and(|at| at.1 == main)
-    };
-    platform.problems.iter().filter(|problem| problem.is_error()).filter_map(move |problem| {
-        let origin = problem.origin.as_ref().filter(of_main)?;
-        Some((origin.file.to_string(), Redaction::default().sentence(&problem.message, [])))
-    })
-}
-
-/// What can't be rendered, and why. The sentence goes far: into promotions, history, evidence, commit statuses and the log. So
-/// it holds no secret from here on.
-fn quarantined(scheduler: &Scheduler) -> BTreeMap<String, String> {
-    let schedule = scheduler.schedule();
-    let mut found = schedule.quarantined().peekable();
-    // Reading all schemas for it isn't free.
-    if found.peek().is_none() {
-        return BTreeMap::new();
-    }
-    let redaction = Redaction::of([scheduler]);
-    found
-        .map(|(id, problems)| {
-            let assignment = schedule.assignments.get(id).map(AsRef::as_ref);
-            let why = problems.first().map(|problem| redaction.sentence(&problem.message, assignment));
-            (id.to_string(), why.unwrap_or_default())
-        })
-        .collect()
-}
-
-/// Whose each target's name is.
-fn tenants(schedule: &Schedule) -> BTreeMap<String, Tenant> {
-    let tenant = |assignment: &Arc<kedge_scheduler::Assignment>| {
-        let target = &assignment.target;
-        let tenant = Tenant {
-            registration: target.registration.clone().unwrap_or_default(),
-            workload: target.workload.to_string(),
-            target: target.short_name.clone(),
-        };
-        (target.name.to_string(), tenant)
-    };
-    schedule.assignments.values().map(tenant).collect()
-}
-
-fn backoff(failures: u32) -> Duration {
-    doubled(FIRST_PAUSE, failures)
-}
-
-fn unasked(failures: u32) -> Duration {
-    doubled(UNASKED, failures)
-}
-
-fn doubled(first: Duration, failures: u32) -> Duration {
-    first.saturating_mul(1 << failures.saturating_sub(1).min(10)).min(LONGEST_PAUSE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::catalog::testing::{objects, platform};
-
-    #[test]
-    fn why_something_is_quarantined_never_holds_a_secret() {
-        let schema = "apiVersion: scheduler.kalypso.io/v1alpha1\nkind: ConfigSchema\nmetadata: {name: long}\n\
-                      spec: {schema: '{\"properties\": {\"DB_PASSWORD\": {\"type\": \"string\", \"minLength\": 30}}}'}\n";
-        let mut platform = platform();
-        for object in objects(schema, "https://git.example/platform/control-plane", None) {
-            platform.objects.insert(object.id(), Arc::new(object));
-        }
-        let scheduler = Scheduler::new(platform);
-        let mut raw = scheduler.schedule().quarantined().flat_map(|(_, problems)| problems);
-        assert!(raw.any(|problem| problem.message.contains("hunter2")), "the sentence quotes the value");
-        let told = quarantined(&scheduler);
-        let why = &told["drone/hello-functional-test"];
-        assert!(why.contains("`DB_PASSWORD`: \"[redacted]\" is shorter than 30 characters"), "{why}");
-        assert!(told.values().all(|why| !why.contains("hunter2")), "{told:?}");
     }
 }

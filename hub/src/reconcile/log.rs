@@ -4,9 +4,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use kedge_hub_types::history::what::Step;
+use kedge_hub_types::history::{Entry, Place, What};
+
 use crate::git::Head;
-use crate::history::what::Step;
-use crate::history::{Entry, Place, What};
 use crate::metrics::StepName;
 use crate::platform::Cause;
 use crate::store::now;

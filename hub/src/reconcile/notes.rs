@@ -6,13 +6,14 @@ use kedge_api::environments::{PublishSummary, WaitingRemovals};
 use kedge_api::findings::Finding;
 use kedge_api::repositories::{RepositoryFailure, RepositorySummary};
 use kedge_api::source::InputCommit;
+use kedge_hub_types::git::{Failure, RefName};
 use kedge_model::wire::Timestamp;
 use kedge_model::{Kind, Platform, Spec};
 use kedge_platform::RepoKey;
 use kedge_rollout::chain::short;
 
 use super::steps::Stop;
-use crate::git::{Failure, RefName, RepoStatus};
+use crate::git::RepoStatus;
 use crate::pack::Packed;
 use crate::platform::Input;
 use crate::publish::{Outcome, Published, PullState, shown_repo};
@@ -198,7 +199,7 @@ pub(super) fn rfc3339(time: Timestamp) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::git::{Forced, Tracked};
+    use kedge_hub_types::git::{Forced, Tracked};
 
     #[test]
     fn a_rewritten_branch_that_is_read_is_told_until_somebody_pushes_on_top() {

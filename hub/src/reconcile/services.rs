@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kedge_hub_types::history::Entry;
 use kedge_scheduler::{Delta, Scheduler};
 
 use super::steps::{Steps, Stop};
 use crate::catalog::{self, CatalogNotes};
 use crate::git::Head;
-use crate::history::Entry;
 use crate::metrics::{Metrics, ReconcileOutcome, StepName};
 use crate::pack::{BlobError, PackError, Packed, Packer, Pins, Tenancy};
 use crate::publish::{Next, PublishJob, Published, Publisher};
 use crate::rollout::{Occasion, RolloutController};
-use crate::state::IssueError;
+use crate::state::{IssueError, proof};
 use crate::store::{Store, Term, now};
 
 pub struct Services {
@@ -56,7 +56,8 @@ impl Steps for Services {
     }
 
     async fn pack(&self, environment: &str, head: &Head, tenancy: &Tenancy, pins: &Pins) -> Result<Packed, Stop> {
-        self.packer.pack_with(environment, head, tenancy, pins, now()).await.map_err(|error| match &error {
+        let packed = self.packer.pack_with(environment, head, tenancy, pins, now()).await;
+        let mut packed = packed.map_err(|error| match &error {
             PackError::Store(error) => Stop::from(error),
             PackError::Emptied { .. } => Stop::of(&error, Next::Wait, Some("push the files again".to_owned())),
             PackError::Blobs(BlobError::Full { .. }) => {
@@ -65,7 +66,10 @@ impl Steps for Services {
             PackError::Blobs(_) | PackError::Branch { .. } | PackError::Interrupted => {
                 Stop::of(&error, Next::Retry(None), None)
             }
-        })
+        })?;
+        let proven = proof::problems(&self.store, environment).await.map_err(|error| Stop::from(&error))?;
+        packed.problems.extend(proven);
+        Ok(packed)
     }
 
     async fn issue(&self, term: Term, packed: &Packed, occasion: &Occasion) -> Result<usize, Stop> {

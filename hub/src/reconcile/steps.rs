@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use kedge_hub_types::history::Entry;
 use kedge_scheduler::{Delta, Scheduler};
 
 use crate::catalog::CatalogNotes;
 use crate::git::Head;
-use crate::history::Entry;
 use crate::metrics::{ReconcileOutcome, StepName};
 use crate::pack::{Packed, Pins, Tenancy};
 use crate::publish::{Next, PublishJob, Published};

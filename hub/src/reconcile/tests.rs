@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 
 use async_trait::async_trait;
+use kedge_hub_types::pack::PackedEntry;
 use kedge_model::wire::PlatformSource;
 use kedge_scheduler::{Delta, Scheduler};
 
@@ -10,7 +11,7 @@ use super::*;
 use crate::catalog::CatalogNotes;
 use crate::git::{Head, Mirrors};
 use crate::metrics::ReconcileOutcome;
-use crate::pack::{Packed, PackedEntry, Pins, Tenancy};
+use crate::pack::{Packed, Pins, Tenancy};
 use crate::platform::testing::{Scene, config, environment, workload};
 use crate::publish::{Next, Outcome, PublishJob, Published};
 use crate::rollout::Occasion;

@@ -4,20 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kedge_hub_types::pack::{PackedEntry, PackedType};
+use kedge_hub_types::rollout::change::{Change, same_package};
+use kedge_hub_types::rollout::running::{Place, Running, place};
+use kedge_hub_types::rollout::{Difference, Known};
 use kedge_model::wire::{Digest, Packages, Stream};
 use kedge_rollout::{Item, Lane, RolloutId};
 
-use super::change::{Change, same_package};
-use super::head::{Head, Origin};
-use super::running::{Place, Running, place};
-use crate::pack::{PackedEntry, PackedType};
-
-/// An assignment that some ring holds otherwise than the head.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Difference {
-    pub item: Item,
-    pub change: Change,
-}
+use super::head::Head;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug)]
@@ -33,16 +27,6 @@ pub struct Comparison<'a> {
     pub adopts: bool,
     /// Both parts of these belong to the platform's lane: a rollout of it moves them.
     pub whole: &'a BTreeSet<Place>,
-}
-
-/// What was known of an assignment's source when it was last looked at.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Known {
-    pub origin: Origin,
-    /// The head's commit of the workload; empty: none.
-    pub commit: String,
-    /// Content of another reconciler's assignment that a rollout was last made of; empty: none.
-    pub observed: String,
 }
 
 /// What to do about a lane.
@@ -167,16 +151,6 @@ fn compare(
         found.push((origin.lane(), Change::workload(packages)));
     }
     found
-}
-
-impl Known {
-    /// Whether its Delivery names another place now.
-    fn is_elsewhere(&self, origin: &Origin) -> bool {
-        !self.origin.repo.is_empty()
-            && (self.origin.repo != origin.repo
-                || self.origin.reference != origin.reference
-                || self.origin.path != origin.path)
-    }
 }
 
 /// What a lane should do about its differences.

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use kedge_model::wire::{PackagesKey, Stream, Timestamp};
-use kedge_rollout::{RingState, RolloutId};
+use kedge_hub_types::pack::{PackedEntry, PackedType};
+use kedge_hub_types::rollout::change::{Change, Held};
+use kedge_hub_types::rollout::running::Running;
+use kedge_hub_types::rollout::{NewKey, Pinned};
+use kedge_model::wire::{Stream, Timestamp};
+use kedge_rollout::RingState;
 
-use super::change::{Change, Held};
 use super::head::Head;
-use super::running::{Place, Running};
-use crate::pack::{PackedEntry, PackedType};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a> {
@@ -27,9 +28,6 @@ pub struct Inputs<'a> {
     pub now: Timestamp,
 }
 
-/// What comes back when a pin ends.
-pub type Pinned = BTreeMap<Stream, BTreeMap<String, Held>>;
-
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Composed {
     pub streams: BTreeMap<Stream, Arc<PackedType>>,
@@ -37,14 +35,6 @@ pub struct Composed {
     pub keys: Vec<NewKey>,
     /// What is below the pins now.
     pub pinned: Pinned,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewKey {
-    pub rollout: RolloutId,
-    pub ring: String,
-    pub place: Place,
-    pub key: PackagesKey,
 }
 
 pub fn compose(inputs: &Inputs<'_>) -> Composed {

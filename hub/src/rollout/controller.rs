@@ -4,24 +4,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kedge_hub_types::pack::PackedType;
+use kedge_hub_types::permits::RingLimit;
+use kedge_hub_types::rollout::Known;
+use kedge_hub_types::rollout::Pinned;
+use kedge_hub_types::rollout::running::{Place, Running};
 use kedge_model::kinds::EnvironmentPolicy;
 use kedge_model::wire::{Generation, Stream, Timestamp};
 use kedge_rollout::RolloutId;
 use tokio::sync::Mutex;
 
-use super::candidate::Known;
 use super::checks::Checks;
-use super::compose::Pinned;
 use super::head::{Head, Occasion};
-use super::limits::Limit;
 use super::pass::ReconcilePass;
 use super::policy::Policies;
-use super::running::{Place, Running};
-use super::signal::Nudge;
 use super::told;
 use crate::git::Mirrors;
 use crate::metrics::Metrics;
-use crate::pack::{Packed, PackedType};
+use crate::pack::Packed;
+use crate::signal::Nudge;
 use crate::state::{IssueError, Issuer, Wanted};
 use crate::store::rollout::Waiting;
 use crate::store::rollout::controller::{ComparedHead, Quarantine};
@@ -79,7 +80,7 @@ pub(super) struct Rows {
     pub quarantines: BTreeMap<String, Quarantine>,
     pub compared: Option<ComparedHead>,
     pub pinned: Pinned,
-    pub limits: BTreeMap<String, Limit>,
+    pub limits: BTreeMap<String, RingLimit>,
 }
 
 /// What a pass came to.

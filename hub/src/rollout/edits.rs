@@ -2,17 +2,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_hub_types::history::Entry;
+use kedge_hub_types::permits::RingLimit;
+use kedge_hub_types::rollout::change::Change;
+use kedge_hub_types::rollout::running::{Place, Running, place};
+use kedge_hub_types::rollout::{Difference, Known};
+use kedge_hub_types::rollout::{NewKey, Pinned};
 use kedge_model::wire::Timestamp;
 use kedge_rollout::{Cause, Item, Lane, Phase, RingState, Rollout, RolloutId};
 
-use super::candidate::{Difference, Known};
-use super::change::Change;
-use super::compose::{Composed, NewKey, Pinned};
+use super::compose::Composed;
 use super::controller::{Parts, Rows};
-use super::limits::Limit;
-use super::running::{Place, Running};
 use super::told;
-use crate::history::Entry;
 use crate::store::rollout::controller::{ComparedHead, Quarantine};
 use crate::store::rollout::{BlockedRow, Waiting};
 use crate::store::{StoreError, Term};
@@ -37,7 +38,7 @@ pub(super) struct Edits {
     pub compared: Option<ComparedHead>,
     keys: Vec<NewKey>,
     pinned: Pinned,
-    pub limits: BTreeMap<String, Option<Limit>>,
+    pub limits: BTreeMap<String, Option<RingLimit>>,
     /// Rings in which a rollout goes back now.
     returned: BTreeSet<String>,
     pub news: Vec<Entry>,
@@ -94,7 +95,7 @@ impl Edits {
         self.news.push(told::begun(&new.rollout));
         let lane = new.rollout.lane.to_string();
         for item in new.rollout.items.iter() {
-            self.unblocked.insert((lane.clone(), super::running::place(item), None));
+            self.unblocked.insert((lane.clone(), place(item), None));
         }
         for (ring, places) in &new.before {
             self.before.extend(places.keys().map(|place| (new.id(), ring.clone(), place.clone())));

@@ -4,28 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use kedge_hub_types::pack::{PackedEntry, PackedType};
+use kedge_hub_types::rollout::Pinned;
+use kedge_hub_types::rollout::Reported;
+use kedge_hub_types::rollout::running::Running;
+use kedge_hub_types::status::tally::{Presence, Word};
 use kedge_model::wire::{PackagesKey, Stream};
 use kedge_rollout::{Counts, Facts, RingFacts, RingState};
 
 use super::checks::Said as Answers;
-use super::compose::Pinned;
-use super::running::Running;
-use crate::pack::{PackedEntry, PackedType};
-use crate::status::tally::{Presence, Word};
 use crate::store::status::counts::Members;
-
-/// So many clusters report these packages of an assignment.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reported {
-    pub cluster_type: String,
-    pub ring: String,
-    pub assignment: String,
-    pub packages: String,
-    /// Empty: nothing.
-    pub running: String,
-    pub condition: Word,
-    pub count: u64,
-}
 
 /// What clusters say of the same packages.
 #[derive(Clone, Debug, Default)]

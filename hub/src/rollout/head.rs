@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kedge_hub_types::pack::{PackedEntry, PackedType};
+use kedge_hub_types::rollout::Origin;
+use kedge_hub_types::rollout::change::Change;
 use kedge_model::wire::{PlatformSource, Timestamp};
-use kedge_rollout::Lane;
 use kedge_scheduler::Redaction;
 
-use super::change::Change;
-use crate::pack::{self, Packed, PackedEntry, PackedType, Pinned};
+use crate::pack;
+use crate::pack::{Packed, Pinned};
 use crate::store::history::Owner;
 
 /// What the reconciler knows beside the packages.
@@ -50,15 +52,6 @@ pub struct Head {
     pub pins: BTreeMap<(String, String), Vec<Pinned>>,
     origins: BTreeMap<String, Arc<BTreeMap<String, pack::Origin>>>,
     workloads: BTreeMap<String, String>,
-}
-
-/// Where an assignment's workload comes from, as its Delivery says.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Origin {
-    pub workload: String,
-    pub repo: String,
-    pub reference: String,
-    pub path: String,
 }
 
 impl Occasion {
@@ -155,10 +148,4 @@ impl Head {
 /// Whether a pin fits a ring and its time.
 fn is_in_force(pin: &Pinned, ring: &str, now: Timestamp) -> bool {
     pin.until.is_none_or(|until| now < until) && (pin.rings.is_empty() || pin.rings.iter().any(|named| named == ring))
-}
-
-impl Origin {
-    pub fn lane(&self) -> Lane {
-        Lane::Source { repo: self.repo.clone(), reference: self.reference.clone() }
-    }
 }

@@ -4,21 +4,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use kedge_hub_types::pack::PackedType;
+use kedge_hub_types::rollout::change::Held;
+use kedge_hub_types::rollout::running::{Running, place};
 use kedge_model::kinds::EnvironmentPolicy;
 use kedge_model::wire::{Stream, Timestamp};
 use kedge_rollout::{Lane, Phase, Rollout, advance, hear};
 
-use super::change::Held;
 use super::compose::{self, Composed};
 use super::controller::{Passed, RolloutController, Rows};
 use super::edits::Edits;
 use super::facts::{self, ReportedCounts};
 use super::head::Head;
-use super::limits::limits;
-use super::running::{Running, place};
 use super::told;
 use super::words;
-use crate::pack::PackedType;
+use crate::permits::limits::limits;
 use crate::state::{IssueError, Wanted};
 use crate::store::rollout::controller::Quarantine;
 use crate::store::{StoreError, Term};

@@ -4,19 +4,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kedge_hub_types::pack::{PackedEntry, PackedType};
+use kedge_hub_types::rollout::change::Held;
+use kedge_hub_types::rollout::running::{Place, Running, place};
+use kedge_hub_types::rollout::{Difference, Known};
 use kedge_model::wire::{Stream, Timestamp};
 use kedge_rollout::chain::Standing;
 use kedge_rollout::{Cause, Lane, Phase, PromotionPhase, RingState, Rollout, RolloutId, Word};
 
-use super::candidate::{self, Comparison, Decision, Difference, Known};
-use super::change::Held;
+use super::candidate;
+use super::candidate::{Comparison, Decision};
 use super::compose::Composed;
 use super::controller::Rows;
 use super::edits::Edits;
 use super::head::Head;
 use super::pass::ReconcilePass;
-use super::running::{Place, Running, place};
-use crate::pack::{PackedEntry, PackedType};
 use crate::store::StoreError;
 use crate::store::rollout::controller::{ComparedHead, Quarantine};
 use crate::store::rollout::{BlockedRow, Waiting};

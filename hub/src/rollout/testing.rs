@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use kedge_hub_types::pack::PackedEntry;
+use kedge_hub_types::testing::ours;
 use kedge_model::kinds::{EnvironmentPolicy, Members, Promoter, PromotionPolicy, Ring};
 use kedge_model::wire::{
     DesiredState, Digest, Envelope, EnvelopeError, Generation, Mode, PackageRef, Packages, PackagesKey, Stream,
@@ -18,8 +20,8 @@ use super::controller::{Describe, Parts, Passed, RolloutController, Shared};
 use super::head::Occasion;
 use super::words;
 use crate::metrics::Metrics;
-use crate::pack::{Origin, Packed, PackedEntry};
-use crate::state::testing::{Unconfirmed, key, ours, packed};
+use crate::pack::{Origin, Packed};
+use crate::state::testing::{Unconfirmed, key, packed};
 use crate::state::{DesiredStateCache, Issuer, Signer};
 use crate::store::rollout::{RolloutFilter, StoredRollout};
 use crate::store::{Store, Term, test_database};

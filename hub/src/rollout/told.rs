@@ -2,10 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use kedge_hub_types::history::{Entry, Place, What};
 use kedge_model::wire::Timestamp;
 use kedge_rollout::{Phase, Progress, RingState, Rollout, Say, Word};
-
-use crate::history::{Entry, Place, What};
 
 /// A rollout begins.
 pub(super) fn begun(rollout: &Rollout) -> Entry {

@@ -1,9 +1,9 @@
 //! What people may say about a rollout: checked against the stored value by any hub, then written for the leader, who takes
 //! it within a second. Called by the API; the controller asks for the same obstacles again.
 
+use kedge_hub_types::rollout::running::is_unfinished;
 use kedge_rollout::{Phase, Refused, RingState, Rollout, RolloutId, Say, Word, hear};
 
-use super::running::is_unfinished;
 use crate::store::rollout::RolloutFilter;
 use crate::store::{Store, StoreError, Tx};
 

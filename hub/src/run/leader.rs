@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::stopped;
 use crate::metrics::Metrics;
+use crate::signal::stopped;
 use crate::store::{Store, StoreError, Term};
 
 /// How soon the next one takes over after the lock is free.

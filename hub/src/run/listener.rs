@@ -22,12 +22,13 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 use tower::Service as _;
 
-use super::{DRAIN, stopped};
+use super::DRAIN;
 use crate::config::TlsFiles;
 use crate::connections::guard::Guarded;
 use crate::connections::proxies::Proxies;
 use crate::connections::shares::{Bounds, Owner, Shares};
 use crate::metrics::{At, Metrics};
+use crate::signal::stopped;
 
 /// TLS with files that an operator renews: read again when they change.
 #[derive(Clone)]

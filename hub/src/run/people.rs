@@ -16,6 +16,7 @@ use kedge_api::counts::CountSummary;
 use kedge_api::holds::HoldSummary;
 use kedge_api::operations::WrittenFile;
 use kedge_api::plans::PlanDetail;
+use kedge_hub_types::status::warnings::about;
 use kedge_model::Labels;
 use kedge_model::kinds::RepoRef;
 use kedge_model::wire::{ClusterId, Digest, Envelope, HoldEntry, Stream, Timestamp};
@@ -27,16 +28,15 @@ use crate::api::{
     ApiError, Caller, CountQuery, JoinTokenSeen, JoinWish, MadeToken, MoveWish, ReportedStatus, Services, SignWish,
     SignedRequest,
 };
-use crate::compare::rendered::Rendered;
 use crate::git::webhook::{self, HookError};
 use crate::git::{Mirrors, Trust};
+use crate::pack::configurations::Rendered;
 use crate::pack::{Configurations, Delivered};
 use crate::preview::{Audience, Previews, Wish};
 use crate::promotion::{At, BranchError, Branches, Edit, Wrote};
 use crate::publish::{PublishError, Publisher, shown_repo};
-use crate::rollout::Nudge;
+use crate::signal::Nudge;
 use crate::status::StatusIntake;
-use crate::status::warnings::about;
 use crate::store::agents::tokens::TokenRow;
 use crate::store::catalog::Visible;
 use crate::store::status::counts::CountFilter;

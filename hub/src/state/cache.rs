@@ -4,40 +4,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use bytes::Bytes;
-use kedge_model::wire::{Envelope, Generation, Stream};
-use serde::Deserialize;
+use kedge_hub_types::state::Issued;
+use kedge_model::wire::Stream;
 use tokio::sync::watch;
-
-/// A state that is in the database and may be served.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Issued {
-    pub generation: Generation,
-    /// The envelope as JSON, exactly as stored.
-    pub envelope: Bytes,
-    /// Its clusters change a few at a time, also where they get it from each other.
-    pub turns: bool,
-}
-
-/// What is read of a state before it is shown.
-#[derive(Deserialize)]
-struct Flags {
-    #[serde(default)]
-    turns: bool,
-}
 
 #[derive(Debug, Default)]
 pub struct DesiredStateCache {
     streams: RwLock<HashMap<Stream, watch::Sender<Option<Arc<Issued>>>>>,
-}
-
-impl Issued {
-    /// A state as it is stored.
-    pub fn of(generation: Generation, envelope: Bytes) -> Issued {
-        let read = Envelope::from_json(&envelope).ok();
-        let flags = read.and_then(|envelope| serde_json::from_slice::<Flags>(&envelope.payload).ok());
-        Issued { generation, envelope, turns: flags.is_some_and(|flags| flags.turns) }
-    }
 }
 
 impl DesiredStateCache {
@@ -66,6 +39,9 @@ impl DesiredStateCache {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use kedge_model::wire::Generation;
+
     use super::*;
 
     #[test]

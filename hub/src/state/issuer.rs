@@ -7,13 +7,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use kedge_hub_types::pack::{PackedEntry, PackedType};
+use kedge_hub_types::state::Issued;
 use kedge_model::wire::{DesiredState, Digest, EnvelopeError, Generation, PlatformSource, Stream, Tombstone};
 use tokio::sync::{Mutex, watch};
 
-use super::cache::{DesiredStateCache, Issued};
+use super::cache::DesiredStateCache;
 use super::{Signer, plan};
 use crate::history::issued::issued;
-use crate::pack::{Packed, PackedEntry, PackedType};
+use crate::pack::Packed;
 use crate::store::state::NewState;
 use crate::store::{Store, StoreError, Term, now};
 

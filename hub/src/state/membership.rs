@@ -46,9 +46,9 @@ mod tests {
     use kedge_model::wire::{ClusterId, Generation, Sequence, Stream, Timestamp};
 
     use super::*;
-    use crate::pack::PackedEntry;
     use crate::state::plan;
-    use crate::state::testing::{observed, ours, packed_type, source};
+    use kedge_hub_types::pack::PackedEntry;
+    use kedge_hub_types::testing::{observed, ours, packed_type, source};
 
     fn membership(parting: &Parting) -> Membership {
         Membership {

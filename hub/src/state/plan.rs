@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use kedge_hub_types::pack::{PackedEntry, PackedType};
+use kedge_hub_types::state::{Move, Package};
 use kedge_model::wire::{
     DesiredState, Digest, Entry, Generation, Mode, PackageRef, Packages, PlatformSource, Stream, Timestamp, Tombstone,
 };
-
-use crate::pack::{PackedEntry, PackedType};
 
 /// What a state is made from, beside the one before.
 #[derive(Clone, Debug)]
@@ -24,22 +24,6 @@ pub struct Inputs<'a> {
     pub settled: &'a BTreeSet<String>,
     /// How often people asked for a restart, by assignment.
     pub restarts: &'a BTreeMap<String, u64>,
-}
-
-/// A package of an assignment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Package {
-    Platform,
-    Workload,
-}
-
-/// A pick that a state moves.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Move {
-    pub assignment: String,
-    pub package: Package,
-    /// None: the assignment isn't ours to deliver any more.
-    pub to: Option<PackageRef>,
 }
 
 /// The next state. Its content decides whether it is issued.
@@ -197,15 +181,6 @@ fn tombstones(
         all.into_iter().map(|(assignment, since)| Tombstone { assignment, since }).collect()
     };
     (listed(removed), listed(unmanaged))
-}
-
-impl Package {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Package::Platform => "platform",
-            Package::Workload => "workload",
-        }
-    }
 }
 
 #[cfg(test)]

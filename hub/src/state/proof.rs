@@ -1,15 +1,13 @@
 //! A cluster's proof that a higher generation was issued than this hub knows: after a restored backup, a lost disk. It
 //! is believed for its signature alone; the next generation of the stream is above it. Called for `/agent/v1/proof`.
 
-use async_trait::async_trait;
 use kedge_model::Problem;
 use kedge_model::wire::{DesiredState, Envelope, EnvelopeError, Generation, Stream, VerifyingKey};
 
-use crate::agents::services::{ProofRefusal, Proofs};
 use crate::keys::Keys;
 use crate::store::{Store, StoreError, now};
 
-/// Takes proofs for the agents' module.
+/// What proofs are checked with and written to.
 #[derive(Clone, Debug)]
 pub struct Prover {
     pub store: Store,
@@ -67,17 +65,6 @@ pub async fn take(
     tracing::error!(%stream, proven = %state.generation, %known,
         "a cluster runs a generation that this hub doesn't know: was the database restored from an older copy?");
     Ok(Proven::Raised { stream: state.stream, generation: state.generation })
-}
-
-#[async_trait]
-impl Proofs for Prover {
-    async fn prove(&self, stream: &Stream, envelope: Envelope) -> Result<(), ProofRefusal> {
-        match take(&self.store, &self.keys.every_key(), stream, &envelope).await {
-            Ok(_) => Ok(()),
-            Err(ProofError::Store(StoreError::Unavailable(_))) => Err(ProofRefusal::Unavailable),
-            Err(error) => Err(ProofRefusal::Refused(error.to_string())),
-        }
-    }
 }
 
 /// What people should know about an environment's proofs, and how to move on.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use kedge_hub_types::history::{Entry, Place, What};
+use kedge_hub_types::status::tally::{Deltas, Weight};
 use kedge_model::wire::{ClusterId, Stream, Timestamp};
 use tokio::sync::watch;
 
 use super::contacts::Contacts;
-use super::permits::Said;
-use super::tally::{Deltas, Weight};
 use super::{Figures, Heard};
-use crate::history::{Entry, Place, What};
+use crate::permits::Said;
 use crate::store::status::check_ins::{ContactRow, Contacted, Due};
 use crate::store::{Store, StoreError, Tx, now};
 

@@ -4,12 +4,12 @@
 
 use std::collections::BTreeSet;
 
+use kedge_hub_types::status::prepared::Prepared;
+use kedge_hub_types::status::tally::Tally;
+use kedge_hub_types::status::warnings::{Warned, WarningRow, WarningSeverity, about};
 use kedge_model::name::check_assignment_name;
 use kedge_status::{Severity, Status, Warning};
 
-use super::prepared::Prepared;
-use super::tally::Tally;
-use super::warnings::{Warned, WarningRow, WarningSeverity, about};
 use crate::store::status::Named;
 
 /// What it is told by, among the cluster's warnings.

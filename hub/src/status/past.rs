@@ -3,13 +3,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use kedge_hub_types::history::what::REPAIR;
+use kedge_hub_types::history::{Entry, Place, What};
+use kedge_hub_types::status::prepared::Prepared;
+use kedge_hub_types::status::truly;
+use kedge_hub_types::status::warnings::one_line;
 use kedge_model::wire::Timestamp;
 use kedge_status::{Condition, Event, Report};
 
-use super::prepared::{Prepared, truly};
-use super::warnings::one_line;
-use crate::history::what::REPAIR;
-use crate::history::{Entry, Place, What};
 use crate::store::status::{DriftChange, Seat};
 
 /// The beginning of 2025: no agent existed.

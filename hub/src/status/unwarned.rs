@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
+use kedge_hub_types::status::prepared::Prepared;
+use kedge_hub_types::status::tally::Deltas;
+use kedge_hub_types::status::warnings::Warned;
 use kedge_model::wire::ClusterId;
 use tokio::sync::watch;
 
-use super::prepared::Prepared;
-use super::tally::Deltas;
-use super::warnings::Warned;
 use crate::store::{Store, StoreError};
 
 /// Documents of one round.

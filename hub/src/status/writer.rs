@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use kedge_hub_types::history::{Entry, Place, What};
+use kedge_hub_types::status::TakeError;
+use kedge_hub_types::status::prepared::Prepared;
+use kedge_hub_types::status::tally::{Deltas, Weight};
 use kedge_model::wire::{ClusterId, Heads, Stream, Timestamp};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use super::check_ins::LOOK_PATIENCE_MS;
-use super::permits::Said;
-use super::prepared::Prepared;
-use super::tally::{Deltas, Weight};
-use super::{CARRIED_MS, Figures, Heard, TakeError, Taken, foreign, past};
+use super::{CARRIED_MS, Figures, Heard, Taken, foreign, past};
 use crate::history::pace::Pace;
-use crate::history::{Entry, Place, What};
+use crate::permits::Said;
 use crate::store::status::{Named, Seat, States, StoredHeads};
 use crate::store::{Store, StoreError, Tx};
 

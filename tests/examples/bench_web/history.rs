@@ -5,9 +5,9 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use kedge_hub::history::{Day, Entry, Place, What};
 use kedge_hub::store::Store;
 use kedge_hub::store::history::page::{HistoryFilter, Reader};
+use kedge_hub_types::history::{Day, Entry, Place, What};
 use kedge_model::wire::Timestamp;
 use kedge_tests::lab::postgres::{Fsync, Postgres};
 use sqlx::AssertSqlSafe;

@@ -12,11 +12,13 @@ use kedge_hub::agents::{self, AgentService, Fleet, Parts, TokenOrder};
 use kedge_hub::config;
 use kedge_hub::keys::Keys;
 use kedge_hub::metrics::Metrics;
+use kedge_hub::permits::UpdatePermits;
 use kedge_hub::rollout::policy::Policies;
-use kedge_hub::state::{DesiredStateCache, Issued};
-use kedge_hub::status::permits::UpdatePermits;
-use kedge_hub::status::{Contact, TakeError, Taken};
+use kedge_hub::state::DesiredStateCache;
+use kedge_hub::status::{Contact, Taken};
 use kedge_hub::store::{Store, Tx, now};
+use kedge_hub_types::state::Issued;
+use kedge_hub_types::status::TakeError;
 use kedge_model::Labels;
 use kedge_model::wire::{
     ApplyParameters, BlobRef, ClusterId, DesiredState, Digest, Entry, Envelope, Generation, Heads, JoinToken, Mode,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use kedge_hub::agents::Changes;
-use kedge_hub::status::Carrier;
 use kedge_hub::store::now;
+use kedge_hub_types::status::Carrier;
 use kedge_model::wire::site::MAX_STATE;
 use kedge_model::wire::{
     DesiredState, Envelope, Generation, HoldEntry, MemberAnswer, Membership, Presence, SiteAnswer, SiteRequest, Stream,

@@ -1,6 +1,6 @@
 //! Documents: handed on with who brought them, and answered as the intake says.
 
-use kedge_hub::status::TakeError;
+use kedge_hub_types::status::TakeError;
 
 use crate::hub::Hub;
 

@@ -1,5 +1,6 @@
-//! The beginning of addresses: what `spec.sources` of a WorkloadRegistration lists. Compared by whole parts of a path, on
-//! addresses that were taken apart, so that `team` isn't the beginning of `team-b`.
+//! The beginning of addresses: what `spec.sources` of a WorkloadRegistration lists, what a credential is for, where a redirect may
+//! lead. Compared by whole parts of a path, on addresses that were taken apart, so that `team` isn't the beginning of `team-b`. The
+//! only place that compares them.
 
 use std::fmt;
 
@@ -43,6 +44,21 @@ impl Prefix {
         let kept = if named > 1 { segments.len() - 1 } else { segments.len() };
         let path = segments.iter().take(kept).map(|part| format!("/{part}")).collect();
         Prefix { oci: false, server: Server { path, ..server.clone() } }
+    }
+
+    /// All addresses that begin as this one does.
+    pub fn of(server: Server) -> Prefix {
+        Prefix { oci: false, server }
+    }
+
+    /// Everything on an address's server.
+    pub fn server_of(server: &Server) -> Prefix {
+        Prefix::of(Server { path: String::new(), ..server.clone() })
+    }
+
+    /// How many parts of a path it has: of two that cover an address, the one with more is the one that was meant.
+    pub fn depth(&self) -> usize {
+        self.server.segments().len()
     }
 
     /// Whether a repository's address begins so.

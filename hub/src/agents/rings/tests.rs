@@ -1,13 +1,14 @@
 //! Clusters go where the policy in force says.
 
+use kedge_hub_types::state::Issued;
+use kedge_hub_types::testing::{ours, packed_type, source};
 use kedge_model::kinds::{EnvironmentPolicy, Members, Promoter, PromotionPolicy, Ring};
 use kedge_model::wire::{Envelope, Generation};
 
 use super::*;
 use crate::agents::Changes;
 use crate::agents::testing::fleet;
-use crate::state::testing::{ours, packed_type, source};
-use crate::state::{Issued, plan};
+use crate::state::plan;
 use crate::store::agents::ClusterRow;
 
 fn policy(environment: &str) -> PromotionPolicy {

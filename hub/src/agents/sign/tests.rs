@@ -134,7 +134,7 @@ async fn a_stolen_agent_speaks_for_its_host_alone_and_fills_no_history() {
     use kedge_model::wire::{HoldDocument, HoldEntry};
 
     use crate::agents::take_hold;
-    use crate::status::TakeError;
+    use kedge_hub_types::status::TakeError;
 
     let (world, host) = (fleet().await, host());
     let cluster = sign(&world, &host.signed("m"), order("press")).await.unwrap().cluster;

@@ -4,14 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_api::fleet::RunningCommit;
+use kedge_hub_types::rollout::running::is_unfinished;
+use kedge_hub_types::status::tally::Word;
 use kedge_rollout::{Promotion, PromotionPhase, RolloutId, Standing};
 
 use super::running::{Broken, Passage, Picture, Row, Runs, Stood, is_open, running};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::drift::contents;
-use crate::rollout::running::is_unfinished;
-use crate::status::tally::Word;
 use crate::store::api::conditions::MemberFilter;
 use crate::store::catalog::Visible;
 use crate::store::rollout::StoredRollout;

@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kedge_api::fleet::RunningCommit;
+use kedge_hub_types::rollout::change::Change;
+use kedge_hub_types::rollout::running::Place;
 use kedge_model::wire::{Digest, Timestamp};
 use kedge_rollout::{Phase, RingState, RolloutId};
 
-use crate::rollout::change::Change;
-use crate::rollout::running::Place;
 
 /// A rollout of platform files, as far as it says what clusters run.
 #[derive(Clone, Debug)]

@@ -1,12 +1,13 @@
 //! Names that a search of the history mentions: one that is there today, or was once, is right; any other is a mistake.
 
+use kedge_hub_types::history::Kind;
+
 use super::{HistoryQuery, reader};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::audit::ACTIONS;
 use crate::api::caller::Caller;
 use crate::api::names::{self, Mentioned};
-use crate::history::Kind;
 use crate::store::history::page::HistoryFilter;
 use crate::store::tokens::Role;
 

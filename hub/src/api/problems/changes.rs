@@ -13,8 +13,8 @@ use crate::api::caller::Caller;
 use crate::api::page::moment;
 use crate::api::promotions::policy_approvals;
 use crate::api::rollouts;
+use crate::links;
 use crate::store::rollout::{RolloutFilter, StoredRollout};
-use crate::web::links;
 
 /// Unfinished rollouts that are looked at: more than there are lanes in a large fleet.
 const MOST: i64 = 500;

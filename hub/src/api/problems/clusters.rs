@@ -2,6 +2,7 @@
 //! drift and holds. All of it from counts and from indexes of the few.
 
 use kedge_api::problems::{ProblemExample, ProblemKind, ProblemSeverity, ProblemSummary};
+use kedge_hub_types::status::tally::Presence;
 use kedge_model::command::{Command, quote};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,14 +10,13 @@ use super::fold::Found;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::page::moment;
-use crate::status::tally::Presence;
+use crate::links;
 use crate::store::agents::holds::HoldWriter;
 use crate::store::api::conditions::MemberFilter;
 use crate::store::api::fleet::{FleetFilter, TypeSum};
 use crate::store::api::problems::{ClusterSum, Held};
 use crate::store::catalog::Visible;
 use crate::store::now;
-use crate::web::links;
 
 pub const FAILED: &str = "AssignmentFailed";
 /// Holds that are told with their words.

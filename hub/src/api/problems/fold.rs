@@ -94,7 +94,7 @@ fn together(problems: Vec<ProblemSummary>) -> Vec<ProblemSummary> {
             Some(one) => {
                 one.environments.extend(problem.environments);
                 one.since = one.since.take().into_iter().chain(problem.since).min();
-                one.link = crate::web::links::query("/problems", &[("code", &one.code)]);
+                one.link = crate::links::query("/problems", &[("code", &one.code)]);
                 one.command = Command::new("kedge get findings")
                     .option("-l", &format!("code={}", one.code))
                     .then("-o wide")
@@ -151,7 +151,7 @@ fn quarantined(environment: &str) -> ProblemSummary {
             .option("-e", environment)
             .then("--state quarantined -o wide")
             .into(),
-        link: crate::web::links::query("/problems", &pairs),
+        link: crate::links::query("/problems", &pairs),
         ..ProblemSummary::default()
     }
 }
@@ -163,7 +163,7 @@ fn stale(environment: &str) -> ProblemSummary {
         severity: ProblemSeverity::Warning,
         code: "Stale".to_owned(),
         command: Command::new("kedge get cluster-types").option("-e", environment).then("-o wide").into(),
-        link: crate::web::links::environment(environment),
+        link: crate::links::environment(environment),
         ..ProblemSummary::default()
     }
 }

@@ -12,11 +12,11 @@ use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::objects::owns;
 use crate::api::page::{MAX_CHANGES, moment};
+use crate::links;
+use crate::links::bare;
 use crate::store::StoreError;
 use crate::store::api::fleet::FleetFilter;
 use crate::store::catalog::{Filter, Kind, Visible};
-use crate::web::links;
-use crate::web::part::place::bare;
 
 pub const REPOSITORY_FAILING: &str = "RepositoryFailing";
 

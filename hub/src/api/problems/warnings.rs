@@ -2,6 +2,7 @@
 //! arrive; what a few of them say is read for the problems that are shown.
 
 use kedge_api::problems::{ProblemExample, ProblemSeverity, ProblemSummary};
+use kedge_hub_types::status::warnings::{OTHER, WarningSeverity, about, one_line};
 use kedge_model::command::Command;
 use std::collections::BTreeMap;
 
@@ -10,9 +11,8 @@ use super::fold::Found;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::page::moment;
-use crate::status::warnings::{OTHER, WarningSeverity, about, one_line};
+use crate::links;
 use crate::store::catalog::Visible;
-use crate::web::links;
 
 /// The part of an id that says what sort of problem it is.
 const WARNS: &str = "AgentWarns";

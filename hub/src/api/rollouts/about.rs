@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use kedge_api::rollouts::{PinnedAssignment, RolloutReference};
+use kedge_hub_types::rollout::change::Held;
+use kedge_hub_types::rollout::running::state_word;
 use kedge_model::decode::{self, Options};
 use kedge_model::kinds::{Pin, PinnedTo};
 use kedge_model::wire::Stream;
@@ -11,8 +13,6 @@ use kedge_model::{Origin, Source, Spec};
 use super::view::{is_settled, ring_word};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
-use crate::rollout::change::Held;
-use crate::rollout::running::state_word;
 use crate::store::api::rollouts::PinFile;
 use crate::store::rollout::RolloutFilter;
 

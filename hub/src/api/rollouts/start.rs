@@ -11,6 +11,7 @@ use kedge_api::operations::{
     OperationKind, OperationRequest, OperationResult, OperationSelector, StartRolloutRequest, WrittenFile,
 };
 use kedge_goyaml::{Key, Value as Yaml};
+use kedge_hub_types::status::tally::Word as Condition;
 use kedge_model::wire::{Digest, Stream};
 use kedge_rollout::{Phase, Rollout, RolloutId, Say};
 use serde_json::{Value, json};
@@ -20,7 +21,6 @@ use super::selection::{Chooser, Selection};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::caller::Caller;
-use crate::status::tally::Word as Condition;
 use crate::store::now;
 use crate::store::rollout::{BlockedRow, RolloutFilter};
 

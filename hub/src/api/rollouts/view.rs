@@ -7,12 +7,12 @@ use kedge_api::rollouts::{
     ItemPart, MemberCounts, RingProgress, RolloutAction, RolloutActionEntry, RolloutCause, RolloutDetail, RolloutItem,
     RolloutSummary, VersionOrder,
 };
+use kedge_hub_types::rollout::running::state_word;
 use kedge_rollout::rollout::stop_words;
 use kedge_rollout::version::compare;
 use kedge_rollout::{Cause, Counts, Item, Phase, Progress, RingState, Rollout, RolloutId, Say, Word};
 
 use crate::api::page::moment;
-use crate::rollout::running::state_word;
 use crate::store::rollout::{StoredItem, StoredRollout, Waiting};
 
 pub fn summary(stored: &StoredRollout, moves: usize) -> RolloutSummary {

@@ -10,8 +10,9 @@ use super::hides;
 use crate::api::caller::Caller;
 use crate::catalog::StoredValue;
 use crate::compare::Value;
-use crate::compare::rendered::{self, Hidden, Rendered};
+use crate::compare::rendered::{self, Hidden};
 use crate::pack::Delivered;
+use crate::pack::configurations::Rendered;
 
 /// What Git says of an assignment: its composed values, and the digests of the files that they become.
 #[derive(Clone, Debug, Default)]

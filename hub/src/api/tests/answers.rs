@@ -9,12 +9,12 @@ mod problems;
 mod scale;
 mod search;
 
+use kedge_hub_types::status::prepared::Prepared;
 use kedge_model::wire::{ClusterId, Digest, Generation, PackagesKey, SigningKey, Stream, Timestamp};
 use kedge_status::{Condition, Nonce, Report, Severity, StatusDocument, Warning};
 use serde_json::Value;
 
 use super::fixture::Hub;
-use crate::status::prepared::Prepared;
 use crate::store::now;
 
 pub const HELLO: &str = "hello-functional-test";

@@ -31,11 +31,11 @@ use crate::api::{
 };
 use crate::catalog::testing;
 use crate::catalog::{self, CatalogNotes};
-use crate::compare::rendered::Rendered;
 use crate::config;
 use crate::connections::proxies::Proxies;
 use crate::metrics::Metrics;
 use crate::pack::Delivered;
+use crate::pack::configurations::Rendered;
 use crate::preview::{Audience, Wish};
 use crate::store::tokens::Role;
 use crate::store::{Store, Term, Tx, test_database};

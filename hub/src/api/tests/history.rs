@@ -1,11 +1,11 @@
 //! Looking back: who sees what, every filter, and what isn't understood.
 
+use kedge_hub_types::history::what::Step;
+use kedge_hub_types::history::{Entry, Place, What};
 use kedge_model::wire::{ClusterId, Stream, Timestamp};
 use serde_json::Value;
 
 use super::fixture::Hub;
-use crate::history::what::Step;
-use crate::history::{Entry, Place, What};
 use crate::store::now;
 
 const HOUR: i64 = 3_600_000;

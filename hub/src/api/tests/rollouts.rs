@@ -54,7 +54,7 @@ pub async fn rolls(hub: &Hub, offline: Offline, change: impl FnOnce(&mut Rollout
     rollout.rings[0].state = RingState::Rolling;
     rollout.rings[0].waits_for = vec!["2 of 4 minutes soaked".to_owned()];
     change(&mut rollout);
-    let state = crate::rollout::running::state_word(&rollout.phase);
+    let state = kedge_hub_types::rollout::running::state_word(&rollout.phase);
     let body = serde_json::to_string(&rollout).unwrap();
     let sql = "INSERT INTO rollouts (id, environment, lane, state, commit_id, main, body, skipped, issued, watched, \
                created_at, updated_at, ended_at, tick) \

@@ -3,13 +3,13 @@
 
 use std::time::Duration;
 
+use kedge_hub_types::causes::chain;
 use kedge_platform::Link;
 use reqwest::header::{AUTHORIZATION, LOCATION};
 
-use super::super::address::{Address, Server};
+use super::super::address::{Address, Prefix, Server};
 use super::super::credential::{Credentials, Reader};
 use super::Fault;
-use crate::causes::chain;
 
 /// What gix says when it refuses one.
 pub(super) const SIGN: &str = "refusing to follow redirect";
@@ -65,12 +65,11 @@ fn next(first: &Server, here: &Server, to: &str, credentials: &Credentials, read
     };
     let base = whole.strip_suffix(TAIL).ok_or_else(elsewhere)?;
     let Ok(Address::Server(there)) = Address::parse(base) else { return Err(elsewhere()) };
-    let same = there.scheme == first.scheme && there.host == first.host && there.port == first.port;
     let within = match reader {
-        Reader::Platform => credentials.are_same(first, &there, reader),
-        Reader::Public | Reader::Workspaces(_) => first.segments() == there.segments(),
+        Reader::Platform => Prefix::server_of(first).covers(&there) && credentials.are_same(first, &there, reader),
+        Reader::Public | Reader::Workspaces(_) => first.is_same(&there),
     };
-    match same && within {
+    match within {
         true => Ok(there),
         false => Err(elsewhere()),
     }

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use gix::ObjectId;
+use kedge_hub_types::causes::chain;
 use kedge_platform::{Link, Mirror};
 use tokio::sync::OwnedMutexGuard;
 
 use super::{Address, Fault, LIMITS, Lack, Route, Rules, Scheme, Server};
 use super::{blocking, ended_well, http_fault, parse_ref, prepare, redirect, resolve};
-use crate::causes::chain;
 use crate::git::program::Program;
 
 /// More versions than a workload ever had; the others aren't looked at.

@@ -1,12 +1,12 @@
 //! What begins, waits or is dropped, from a head, rings and the rollouts under way.
 
+use kedge_hub_types::testing::packed_type;
 use kedge_model::wire::Timestamp;
 use kedge_rollout::{Cause, RingState, Rollout};
 
 use super::*;
 use crate::rollout::head::Occasion;
 use crate::rollout::testing::{at, content, policy, source_lane};
-use crate::state::testing::packed_type;
 
 fn head(entries: &[(&str, PackedEntry)]) -> Head {
     Head::new(&at("c2", &[("drone", entries)]), &Occasion::default())

@@ -1,12 +1,12 @@
 //! What streams hold, from what they held and the rollouts in them.
 
-use kedge_rollout::{Cause, Item, Lane, Rollout};
+use kedge_hub_types::testing::{observed, packed_type};
+use kedge_rollout::{Cause, Item, Lane, Rollout, RolloutId};
 use proptest::prelude::*;
 
 use super::*;
 use crate::rollout::head::Occasion;
 use crate::rollout::testing::{at, content, key_of, policy};
-use crate::state::testing::{observed, packed_type};
 
 const RINGS: [&str; 3] = ["one", "two", "three"];
 

@@ -1,10 +1,10 @@
 //! Failures, ways back, quarantines, and what became of a main commit.
 
+use kedge_hub_types::pack::PackedEntry;
 use kedge_model::kinds::{Late, Then};
 use kedge_rollout::chain::OutcomeState;
 use kedge_rollout::{Phase, RingState, Say};
 
-use crate::pack::PackedEntry;
 use crate::rollout::outcome;
 use crate::rollout::testing::{Lab, SOAK, Says, content, policy};
 

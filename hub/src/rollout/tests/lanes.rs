@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use kedge_hub_types::pack::PackedEntry;
 use kedge_model::wire::{Generation, Stream};
 use kedge_rollout::{Lane, Phase, RingState, RolloutId, Say};
 
-use crate::pack::{Origin, PackedEntry};
+use crate::pack::Origin;
 use crate::rollout::testing::{Lab, SOAK, Says, TERM, at, content, occasion, policy, source_lane};
 
 async fn settled() -> (Lab, PackedEntry) {

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use kedge_hub_types::pack::{PackedEntry, PackedType};
+use kedge_hub_types::testing::observed;
 use kedge_model::kinds::Amount;
 use kedge_model::wire::{Mode, Stream, Timestamp};
 use kedge_rollout::{Phase, RingState, Say};
 
-use crate::pack::{Packed, PackedEntry, PackedType, Pinned};
+use crate::pack::{Packed, Pinned};
 use crate::rollout::testing::{Lab, Says, TERM, at, content, key_of, occasion, policy};
-use crate::state::testing::observed;
 
 async fn settled(rings: &[&str]) -> (Lab, PackedEntry) {
     let lab = Lab::new(Some(policy(rings))).await;

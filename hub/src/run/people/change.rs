@@ -7,8 +7,8 @@ use kedge_platform::tree::{FILE_LIMIT, Tree as _};
 use kedge_scheduler::ConfigFile;
 
 use crate::api::ApiError;
-use crate::compare::rendered::Rendered;
 use crate::git::{Mirrors, Trust};
+use crate::pack::configurations::Rendered;
 use crate::preview::PreviewError;
 
 /// A plan takes a moment.

@@ -2,12 +2,12 @@
 
 use http::StatusCode;
 use kedge_bundle::BundleError;
+use kedge_hub_types::causes::chain;
 
 use super::refuse;
 use crate::agents::SignError;
 use crate::airgap::{ExportError, ImportError};
 use crate::api::ApiError;
-use crate::causes::chain;
 
 pub fn unsigned(error: SignError) -> ApiError {
     match error {

@@ -1,11 +1,13 @@
 //! States are numbered, signed, stored, then shown; never twice, never backwards.
 
 use super::*;
+use kedge_hub_types::pack::PackedEntry::Quarantined as PackedEntryQuarantined;
+use kedge_hub_types::permits::RingLimit;
+use kedge_hub_types::testing::{observed, ours, source};
 use kedge_model::wire::{Envelope, Mode};
 
-use crate::rollout::limits::Limit;
 use crate::state::follow::follow;
-use crate::state::testing::{Unconfirmed, key, observed, ours, packed, source, store};
+use crate::state::testing::{Unconfirmed, key, packed, store};
 use crate::store::test_database;
 
 const TERM: Term = Term(0);
@@ -62,7 +64,7 @@ async fn turns_are_asked_for_while_the_ring_is_held_up_and_no_state_is_issued_fo
     let (issuer, desired_states) = issuer(&store);
     let limit = async |permits| {
         let mut tx = store.write().await.unwrap();
-        tx.put_limit("dev", Stream::ALL, Some(&Limit { permits, closed: false }), 1).await.unwrap();
+        tx.put_limit("dev", Stream::ALL, Some(&RingLimit { permits, closed: false }), 1).await.unwrap();
         tx.commit().await.unwrap();
     };
     let content = |number| packed(&[("drone", &[("a", ours(number))])]);
@@ -295,8 +297,6 @@ async fn picks_say_what_the_signed_state_says() {
     }
 }
 
-use crate::pack::PackedEntry::Quarantined as PackedEntryQuarantined;
-
 /// Of `./tests/bench figures`.
 #[cfg(feature = "figures")]
 #[tokio::test]
@@ -304,9 +304,9 @@ async fn figure_one_state_among_two_hundred_is_issued_in_milliseconds() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(&folder).await;
     let (issuer, _) = issuer(&store);
-    let entries: Vec<(String, crate::pack::PackedEntry)> =
+    let entries: Vec<(String, kedge_hub_types::pack::PackedEntry)> =
         (0..50).map(|number| (format!("app-{number}"), ours(&number.to_string()))).collect();
-    let entries: crate::pack::PackedType = entries.into_iter().collect();
+    let entries: kedge_hub_types::pack::PackedType = entries.into_iter().collect();
     let mut all = packed(&[]);
     for number in 0..200 {
         all.types.insert(format!("type-{number}"), Arc::new(entries.clone()));

@@ -1,7 +1,8 @@
 //! What the next state says: entries, tombstones, picks.
 
+use kedge_hub_types::testing::{observed, ours, ours_at, packed_type, source};
+
 use super::*;
-use crate::state::testing::{observed, ours, ours_at, packed_type, source};
 use proptest::prelude::*;
 
 fn stream() -> Stream {

@@ -3,10 +3,11 @@
 use super::*;
 use std::sync::Arc;
 
+use kedge_hub_types::testing::ours;
 use kedge_model::wire::{SigningKey, Timestamp};
 
 use crate::state::issuer::Issuer;
-use crate::state::testing::{Unconfirmed, key, ours, packed, store};
+use crate::state::testing::{Unconfirmed, key, packed, store};
 use crate::state::{DesiredStateCache, Signer as _};
 use crate::store::Term;
 

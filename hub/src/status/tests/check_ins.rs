@@ -2,14 +2,15 @@
 
 use std::sync::{Arc, Mutex};
 
+use kedge_hub_types::status::Carrier;
+use kedge_hub_types::status::tally::{Presence, Word};
 use kedge_model::wire::{Generation, Heads, Timestamp};
 use kedge_status::{Condition, Nonce};
 use sqlx::Row as _;
 
 use super::fleet::{Fleet, databases, member, sqlite, start, step, stream};
 use crate::status::contacts::Contacts;
-use crate::status::tally::{Presence, Word};
-use crate::status::{Carried, Carrier, Contact, Figures, Taken};
+use crate::status::{Carried, Contact, Figures, Taken};
 use crate::store::now;
 use crate::store::status::counts::CountFilter;
 

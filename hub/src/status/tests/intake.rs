@@ -1,11 +1,12 @@
 //! What becomes of documents: stored, known, older, refused.
 
+use kedge_hub_types::status::TakeError;
+use kedge_hub_types::status::tally::Word;
 use kedge_model::wire::{Envelope, SigningKey, Timestamp};
 use kedge_status::{Condition, Nonce, Report, StatusDocument};
 
 use super::fleet::{databases, failed, member, packages, relocate, report, sqlite, start, stream};
-use crate::status::tally::Word;
-use crate::status::{TakeError, Taken};
+use crate::status::Taken;
 use crate::store::now;
 use crate::store::status::ConditionFilter;
 use crate::store::status::counts::CountFilter;

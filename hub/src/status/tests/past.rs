@@ -1,10 +1,10 @@
 //! What history learns from documents: each event once, at its true time, in its own day.
 
+use kedge_hub_types::history::{Day, Kind, Recorded, What};
 use kedge_model::wire::Timestamp;
 use kedge_status::{Condition, Nonce, StatusDocument};
 
 use super::fleet::{Fleet, databases, failed, member, report, sqlite, start, step, stream};
-use crate::history::{Day, Kind, Recorded, What};
 use crate::status::contacts::Contacts;
 use crate::status::{Contact, Figures, Taken};
 use crate::store::history::page::{HistoryFilter, Reader};

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use kedge_hub_types::status::TakeError;
+use kedge_hub_types::status::prepared::Prepared;
+use kedge_hub_types::status::tally::{Deltas, Weight};
+use kedge_hub_types::status::warnings::Warned;
 use kedge_model::wire::{Envelope, Generation, Heads, PackagesKey, Stream, Timestamp};
 use kedge_status::{Condition, Nonce, Severity, StatusDocument, Warning};
 use proptest::prelude::*;
@@ -11,10 +15,7 @@ use sqlx::any::AnyRow;
 
 use super::fleet::{Database, Fleet, Member, failed, member, postgres, relocate, report, sqlite, start, step, stream};
 use crate::status::contacts::Contacts;
-use crate::status::prepared::Prepared;
-use crate::status::tally::{Deltas, Weight};
-use crate::status::warnings::Warned;
-use crate::status::{Contact, Figures, TakeError};
+use crate::status::{Contact, Figures};
 use crate::store::now;
 use crate::store::status::ConditionFilter;
 use crate::store::status::counts::CountFilter;

@@ -18,7 +18,7 @@ use kedge_api::rollouts::{PinnedAssignment, RolloutReference};
 use crate::api::ApiState;
 use crate::api::objects;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Bar, Chip, Four, Place, Tone, When, place};
+use crate::web::part::{Bar, Chip, Four, Place, Tone, When};
 use crate::web::{Show, Viewer, WebError, links, rings};
 use configuration::Values;
 pub use configuration::plain;
@@ -192,7 +192,7 @@ impl AssignmentPage {
             values,
             policies: provenance.policies.iter().map(Policy::of).collect(),
             target_origin: provenance.target_origin.as_ref().map(Place::of),
-            manifests: provenance.manifests.into_iter().map(|(key, value)| (key, place::bare(&value))).collect(),
+            manifests: provenance.manifests.into_iter().map(|(key, value)| (key, links::bare(&value))).collect(),
             files: provenance.files.into_iter().map(|file| (file.path, short_digest(&file.digest))).collect(),
             history: links::query(
                 "/history",
@@ -273,7 +273,7 @@ impl Ring {
 impl Package {
     fn of(package: PackageSummary) -> Package {
         Package {
-            chip: Chip::new(&package.commit, &place::bare(&package.repo)),
+            chip: Chip::new(&package.commit, &links::bare(&package.repo)),
             short: short_digest(&package.digest),
             digest: package.digest,
             size: size(package.size),

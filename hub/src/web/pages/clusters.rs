@@ -5,6 +5,7 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use kedge_api::clusters::{ClusterSummary, IssueCounts};
+use kedge_hub_types::status::warnings;
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
@@ -12,7 +13,6 @@ use super::fleet::verdict::counted;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::clusters::{self, ClustersQuery};
-use crate::status::warnings;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Filters, Pages, State as Word, Tone, When};
 use crate::web::{Show, Viewer, WebError, links};

@@ -18,9 +18,9 @@ use crate::api::answer::ApiError;
 use crate::api::fleet::{FleetQuery, glance};
 use crate::api::history::HistoryQuery;
 use crate::api::{objects, states};
+use crate::links::bare;
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::place::bare;
 use crate::web::part::{Bar, Chip, Pages};
 use crate::web::{Show, Viewer, WebError, links};
 

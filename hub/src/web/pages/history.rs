@@ -6,13 +6,13 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use axum::http::StatusCode;
 use kedge_api::history::HistoryEntry;
+use kedge_hub_types::history::Kind;
 use serde::Deserialize;
 
 use super::asked::{self, ROWS, some};
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::history::{self, HistoryQuery};
-use crate::history::Kind;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Chip, Filters, Pages, Tone, When};
 use crate::web::{Show, Viewer, WebError, links, rings};

@@ -9,6 +9,7 @@ use axum::response::Redirect;
 use kedge_api::promotions::{
     ApproveRequest, EnvironmentPromotion, PromoteRequest, PromotionPolicySummary, PromotionSummary,
 };
+use kedge_hub_types::status::tally::Presence;
 use kedge_rollout::approval::asks_people;
 use serde::Deserialize;
 
@@ -16,7 +17,6 @@ use super::rollout::Spoken;
 use crate::api::ApiState;
 use crate::api::answer::ApiError;
 use crate::api::promotions::{self, approve_policy, approve_promotion};
-use crate::status::tally::Presence;
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::{Chip, Tone, When};

@@ -15,7 +15,7 @@ use crate::api::rollouts::status::{StatusQuery, rollout_status};
 use crate::api::rollouts::{self};
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
-use crate::web::part::{Bar, Chip, Step, Tone, When, place};
+use crate::web::part::{Bar, Chip, Step, Tone, When};
 use crate::web::{Show, Viewer, WebError, links, rings};
 
 #[derive(Template)]
@@ -121,7 +121,7 @@ pub async fn page(
         subject: view.cause.subject,
         author: view.cause.author,
         lane_link: repo.and_then(links::repository),
-        lane: place::bare(&view.lane),
+        lane: links::bare(&view.lane),
         begun: When::of(&view.created_at),
         changed: When::of(&view.updated_at),
         ended: When::maybe(view.ended_at.as_deref()),

@@ -25,22 +25,10 @@ impl Place {
             Some(line) => format!("{}:{line}", place.file),
             None => place.file.clone(),
         };
-        Place { text, repo: bare(&place.repo), link: links::source(place) }
+        Place { text, repo: links::bare(&place.repo), link: links::source(place) }
     }
 
     pub fn maybe(place: Option<&SourceLocation>) -> Option<Place> {
         place.map(Place::of)
-    }
-}
-
-/// A repository's address without the credential that may stand in it.
-pub fn bare(repo: &str) -> String {
-    match repo.split_once("://") {
-        Some((scheme, rest)) => {
-            let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-            let host = authority.rsplit('@').next().unwrap_or(authority);
-            format!("{scheme}://{host}/{path}")
-        }
-        None => repo.to_owned(),
     }
 }

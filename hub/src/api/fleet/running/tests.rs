@@ -28,7 +28,7 @@ fn change(content: &str) -> Change {
     let parameters = serde_json::from_value(json!({"to": "host", "scope": "namespace", "conflicts": "fail",
         "timeoutSeconds": 1, "soakSeconds": 1, "rollback": "auto", "drift": "repair"}))
     .unwrap();
-    let platform = crate::rollout::change::PlatformPart { parameters, package };
+    let platform = kedge_hub_types::rollout::change::PlatformPart { parameters, package };
     Change { platform: Some(platform), ..Change::default() }
 }
 

@@ -8,12 +8,13 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::path::{Path, PathBuf};
 
+use kedge_hub_types::causes::chain;
+
 use nix::libc;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::{Pid, getpgrp, getppid, setpgid, truncate};
 
 use super::enclosed::{self, Enclosure};
-use crate::causes::chain;
 use crate::pack::archive::Contents;
 use crate::pack::workload::local;
 use crate::pack::workload::request::RenderError;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use kedge_hub_types::causes::chain;
 use nix::sys::prctl;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::net::{UnixListener, UnixStream};
@@ -16,7 +17,6 @@ use tokio::time::timeout;
 
 use super::proof::{self, NotEnclosed};
 use super::wire::{self, Answer, MAX_TAR, Question};
-use crate::causes::chain;
 use crate::pack::archive::Contents;
 use crate::pack::workload::installed::Installed;
 use crate::pack::workload::local::Local;

@@ -6,9 +6,9 @@ use kedge_api::repositories::EnvironmentRepository;
 
 use crate::api::ApiState;
 use crate::api::objects::{self, ObjectQuery};
+use crate::links::bare;
 use crate::web::pages::asked::{ROWS, some};
 use crate::web::part::When;
-use crate::web::part::place::bare;
 use crate::web::{Viewer, WebError, links};
 
 pub struct Repository {

@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::response::Redirect;
 use kedge_api::operations::StartRolloutRequest;
 use kedge_api::rollouts::{RingProgress, RolloutActionRequest, RolloutDetail};
+use kedge_hub_types::status::tally::Presence;
 use kedge_rollout::RolloutId;
 use serde::Deserialize;
 
@@ -15,7 +16,6 @@ use crate::api::rollouts::Found;
 use crate::api::rollouts::say::{act, action_named, may, say_of};
 use crate::api::rollouts::start::start_rollout;
 use crate::api::{ApiState, Caller, rollouts};
-use crate::status::tally::Presence;
 use crate::store::tokens::Role;
 use crate::web::frame::{Frame, Section};
 use crate::web::part::Chip;
