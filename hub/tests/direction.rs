@@ -1,6 +1,8 @@
 //! The hub's packages and the modules of the large ones in one direction: each uses only what stands before it in its list.
 //! `docs/architecture.md` says what each is for.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 use std::path::{Path, PathBuf};
 
 use kedge_direction::{Direction, Graph, read_modules, read_packages};

@@ -206,9 +206,8 @@ mod tests {
         let key = RepoKey::new("https://git.example.com/cp");
         let name = RefName::Branch("main".to_owned());
         let (from, to) = ("a".repeat(40), "b".repeat(40));
-        let mut tracked = Tracked::default();
-        tracked.commit = Some(to.clone());
-        tracked.forced = Some(Forced { from, to, at: Timestamp(0) });
+        let forced = Some(Forced { from, to: to.clone(), at: Timestamp(0) });
+        let tracked = Tracked { commit: Some(to), forced, ..Tracked::default() };
         let mut repo = RepoStatus {
             key: key.clone(),
             url: "https://git.example.com/cp".to_owned(),
