@@ -33,7 +33,6 @@ pub use reqwest::{Certificate, Url};
 pub type Parameters<'a> = [(&'a str, Option<String>)];
 
 /// A hub and a token.
-#[derive(Debug)]
 pub struct Client {
     http: Http,
     base: Url,
@@ -177,6 +176,12 @@ impl Client {
                 _ => return received.check(self.address()),
             }
         }
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("base", &self.base.as_str()).finish_non_exhaustive()
     }
 }
 

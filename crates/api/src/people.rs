@@ -24,7 +24,7 @@ pub struct WhoAmI {
 }
 
 /// A link that works once.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LoginLink {
@@ -72,4 +72,10 @@ pub struct PersonSummary {
     pub created_by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub removed_at: Option<String>,
+}
+
+impl std::fmt::Debug for LoginLink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LoginLink").field("expires_at", &self.expires_at).finish_non_exhaustive()
+    }
 }
