@@ -61,7 +61,7 @@ fn table(environments: &[FleetEnvironment]) -> String {
 /// The commit that runs; several while rings have different ones.
 fn running(environment: &FleetEnvironment) -> String {
     let commit = |one: &RunningCommit| {
-        let commit = if one.commit.is_empty() { "?".to_owned() } else { short(&one.commit) };
+        let commit = if one.commit.is_empty() { "none of main".to_owned() } else { short(&one.commit) };
         let mut said: Vec<String> = one.rings.iter().map(|ring| one_line(ring)).collect();
         // What they reported last.
         said.extend((one.offline > 0).then(|| format!("{} offline", one.offline)));
@@ -107,6 +107,12 @@ fn notices(environment: &FleetEnvironment) -> Vec<String> {
 fn names_other(environment: &FleetEnvironment) -> Option<String> {
     let git = environment.promoted_commit.as_ref()?;
     let other = !environment.running.is_empty() && environment.running.iter().all(|one| one.commit != *git);
+    if let [only] = environment.running.as_slice()
+        && other
+        && only.commit.is_empty()
+    {
+        return Some(format!("Git names {}; what runs is no commit of main that the hub knows", short(git)));
+    }
     other.then(|| format!("Git names {}; {} runs", short(git), running(environment)))
 }
 
@@ -326,6 +332,17 @@ mod tests {
         let runs = "aaaaaaaaaa (rest, 1 offline), bbbbbbbbbb (canary)";
         assert!(told.contains(&format!("! prod: Git names cccccccccc; {runs} runs")), "{told}");
         assert!(told.contains("! 1 repository fails: https://git.example/app (dev)  >"), "{told}");
+    }
+
+    #[test]
+    fn what_is_no_commit_of_main_is_called_so() {
+        let dev = FleetEnvironment {
+            promoted_commit: Some("b".repeat(40)),
+            running: vec![RunningCommit::default()],
+            ..environment("dev", 2, 4)
+        };
+        let told = of(&glance(vec![dev]));
+        assert!(told.contains("Git names bbbbbbbbbb; what runs is no commit of main that the hub knows"), "{told}");
     }
 
     #[test]

@@ -449,17 +449,19 @@ impl<S: Steps> EnvironmentReconciler<S> {
     }
 
     fn repositories(&self, scheduler: &Scheduler) -> Vec<RepositorySummary> {
-        let mut mine: BTreeSet<RepoKey> = self.inputs.iter().map(|input| input.repo.clone()).collect();
-        mine.insert(self.key(&self.environment.control_plane.repo));
-        mine.extend(self.target.iter().map(|target| self.key(&target.repo)));
+        let own = &self.environment.control_plane;
+        let branch = |repo: &str, branch: &str| Input { repo: self.key(repo), branch: Some(branch.trim().to_owned()) };
+        let mut branches = self.inputs.clone();
+        branches.insert(branch(&own.repo, &own.branch));
+        branches.extend(self.target.iter().map(|target| branch(&target.repo, &target.branch)));
         let sources: BTreeSet<&String> = scheduler
             .schedule()
             .assignments
             .values()
             .filter_map(|assignment| assignment.target.manifests.get("repo"))
             .collect();
-        mine.extend(sources.into_iter().map(|repo| self.key(repo)));
-        notes::repositories(&self.shared.mirrors().status(), scheduler.platform(), &mine)
+        let asked = notes::Asked { branches, sources: sources.into_iter().map(|repo| self.key(repo)).collect() };
+        notes::repositories(&self.shared.mirrors().status(), scheduler.platform(), &asked)
     }
 
     /// Goes on as it is decided, and says so.

@@ -24,12 +24,33 @@ pub(super) fn inputs(commits: &BTreeMap<Input, String>) -> Vec<InputCommit> {
     commits.iter().map(view).collect()
 }
 
+/// What an environment asks of repositories.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    /// Branches that are read or written.
+    pub branches: BTreeSet<Input>,
+    /// What workloads are delivered from, by whatever ref.
+    pub sources: BTreeSet<RepoKey>,
+}
+
+impl Asked {
+    fn has_repository(&self, key: &RepoKey) -> bool {
+        self.sources.contains(key) || self.branches.iter().any(|input| input.repo == *key)
+    }
+
+    /// A branch that was named once may be followed still.
+    fn has(&self, repo: &RepoStatus, name: &RefName) -> bool {
+        let is_read = |branch: Option<String>| self.branches.contains(&Input { repo: repo.key.clone(), branch });
+        self.sources.contains(&repo.key)
+            || match name {
+                RefName::Branch(name) => is_read(Some(name.clone())) || (name.is_empty() && is_read(None)),
+                RefName::Tag(_) => false,
+            }
+    }
+}
+
 /// The repositories of an environment: its inputs, where it is published, what it delivers.
-pub(super) fn repositories(
-    status: &[RepoStatus],
-    platform: &Platform,
-    mine: &BTreeSet<RepoKey>,
-) -> Vec<RepositorySummary> {
+pub(super) fn repositories(status: &[RepoStatus], platform: &Platform, asked: &Asked) -> Vec<RepositorySummary> {
     let mut workspaces: BTreeMap<RepoKey, BTreeSet<String>> = BTreeMap::new();
     for object in platform.of_kind(Kind::WorkloadRegistration) {
         if let Spec::WorkloadRegistration(registration) = &object.spec {
@@ -40,11 +61,11 @@ pub(super) fn repositories(
     }
     let views = status.iter().filter_map(|repo| {
         let of = workspaces.get(&RepoKey::new(&repo.url));
-        (of.is_some() || mine.contains(&repo.key)).then(|| RepositorySummary {
+        (of.is_some() || asked.has_repository(&repo.key)).then(|| RepositorySummary {
             url: repo.url.clone(),
             branches: heads(repo),
             last_good: repo.last_good.map(rfc3339),
-            failing: failing(repo),
+            failing: failing(repo, asked),
             forced: forced(repo),
             workspaces: of.into_iter().flatten().cloned().collect(),
         })
@@ -60,8 +81,9 @@ fn heads(repo: &RepoStatus) -> BTreeMap<String, String> {
     repo.refs.iter().filter_map(|(name, tracked)| branch((name, &tracked.commit))).collect()
 }
 
-fn failing(repo: &RepoStatus) -> Option<RepositoryFailure> {
-    let of_ref = || repo.refs.values().find_map(|tracked| tracked.failing.clone());
+fn failing(repo: &RepoStatus, asked: &Asked) -> Option<RepositoryFailure> {
+    let mut refs = repo.refs.iter().filter(|(name, _)| asked.has(repo, name));
+    let of_ref = || refs.find_map(|(_, tracked)| tracked.failing.clone());
     let Failure { error, hint, since, .. } = repo.failing.clone().or_else(of_ref)?;
     let hint = Some(hint).filter(|hint| !hint.is_empty());
     Some(RepositoryFailure { error, hint, since: rfc3339(since), next_try: repo.next_try.map(rfc3339) })
@@ -224,5 +246,38 @@ mod tests {
         assert!(rewritten(std::slice::from_ref(&repo), &BTreeSet::from([dev])).is_empty(), "nobody reads it");
         repo.refs.get_mut(&name).unwrap().commit = Some("c".repeat(40));
         assert!(rewritten(&[repo], &BTreeSet::from([main])).is_empty(), "work goes on");
+    }
+
+    #[test]
+    fn a_branch_that_is_no_longer_read_fails_no_repository() {
+        let url = "https://git.example.com/cp";
+        let key = RepoKey::new(url);
+        let mut wrong = Tracked::default();
+        wrong.failing = Some(Failure {
+            error: "the branch mian does not exist".to_owned(),
+            hint: String::new(),
+            since: Timestamp(0),
+            attempts: 1,
+            firm: true,
+        });
+        let refs = [("mian", wrong), ("main", Tracked::default())];
+        let repo = RepoStatus {
+            key: key.clone(),
+            url: url.to_owned(),
+            refs: refs.into_iter().map(|(name, tracked)| (RefName::Branch(name.to_owned()), tracked)).collect(),
+            last_good: None,
+            failing: None,
+            next_try: None,
+        };
+        let read = |branch: &str| {
+            let branches = BTreeSet::from([Input { repo: key.clone(), branch: Some(branch.to_owned()) }]);
+            let asked = Asked { branches, ..Asked::default() };
+            repositories(std::slice::from_ref(&repo), &Platform::default(), &asked).remove(0).failing
+        };
+        assert_eq!(read("mian").unwrap().error, "the branch mian does not exist");
+        assert_eq!(read("main"), None, "the name was corrected");
+        // A workload may be delivered from any ref.
+        let asked = Asked { sources: BTreeSet::from([key.clone()]), ..Asked::default() };
+        assert!(repositories(&[repo], &Platform::default(), &asked)[0].failing.is_some());
     }
 }

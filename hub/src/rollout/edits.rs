@@ -13,6 +13,7 @@ use kedge_rollout::{Cause, Item, Lane, Phase, RingState, Rollout, RolloutId};
 
 use super::compose::Composed;
 use super::controller::{Parts, Rows};
+use super::head::Head;
 use super::told;
 use crate::store::rollout::controller::{ComparedHead, Quarantine};
 use crate::store::rollout::{BlockedRow, Waiting};
@@ -56,6 +57,12 @@ impl Edits {
                 phase = ?next.phase, "a rollout is elsewhere");
             if matches!(next.phase, Phase::RolledBack { .. } | Phase::Aborted { .. }) {
                 self.blocked.insert(next.id);
+            }
+            if matches!(running.rollout.phase, Phase::Aborted { .. }) {
+                // It goes on, or back: what it brought is blocked no more, or anew.
+                let lane = next.lane.to_string();
+                let freed = running.items().map(|(item, change)| (place(item), change.fingerprint()));
+                self.unblocked.extend(freed.map(|(place, content)| (lane.clone(), place, Some(content))));
             }
         }
         for (before, after) in running.rollout.rings.iter().zip(&next.rings) {
@@ -102,13 +109,20 @@ impl Edits {
         }
     }
 
-    /// What the head doesn't ask for any more can't be blocked.
-    pub fn forget_blocked(&mut self, blocked: &[BlockedRow], differences: &BTreeMap<Lane, Vec<Difference>>) {
+    /// What the head doesn't ask for any more can't be blocked. `aborted`: what rings keep of these, so that it is no difference.
+    pub fn forget_blocked(
+        &mut self,
+        blocked: &[BlockedRow],
+        differences: &BTreeMap<Lane, Vec<Difference>>,
+        head: &Head,
+        aborted: &BTreeSet<RolloutId>,
+    ) {
         for row in blocked {
             let lane = differences.iter().find(|(lane, _)| lane.to_string() == row.lane);
             let asked =
                 lane.is_some_and(|(_, differences)| differences.iter().any(|difference| row.blocks(difference)));
-            if !asked {
+            let kept = || aborted.contains(&row.rollout) && head.asks_for(row);
+            if !asked && !kept() {
                 self.unblocked.insert((row.lane.clone(), row.place(), Some(row.fingerprint.clone())));
             }
         }

@@ -12,6 +12,7 @@ use kedge_scheduler::Redaction;
 use crate::pack;
 use crate::pack::{Packed, Pinned};
 use crate::store::history::Owner;
+use crate::store::rollout::BlockedRow;
 
 /// What the reconciler knows beside the packages.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +114,20 @@ impl Head {
             }
             None => Origin { workload, repo: String::new(), reference: String::new(), path: String::new() },
         }
+    }
+
+    /// Whether the branch has the content of a blocked change, in whatever parts it moved.
+    pub fn asks_for(&self, row: &BlockedRow) -> bool {
+        let changes = match self.entry(&row.cluster_type, &row.assignment) {
+            // It can't be told now.
+            Some(PackedEntry::Quarantined) => return true,
+            Some(PackedEntry::Apply(packages)) => {
+                vec![Change::platform(packages), Change::workload(packages), Change::both(packages)]
+            }
+            Some(PackedEntry::Observe(observation)) => vec![Change::observed(observation)],
+            None => vec![Change::default()],
+        };
+        changes.iter().any(|change| change.fingerprint() == row.fingerprint)
     }
 
     /// The workload's name; of an assignment that is gone from the schedule, the assignment's.

@@ -67,7 +67,8 @@ impl ReconcilePass<'_> {
         };
         let mut differences = candidate::differences(&asked);
         let blocked = self.controller.parts.store.rollouts_blocked(self.environment).await?;
-        edits.forget_blocked(&blocked, &differences);
+        let aborted = self.aborted(rows, &blocked).await?;
+        edits.forget_blocked(&blocked, &differences, head, &aborted);
         let blocked: Vec<BlockedRow> = blocked.into_iter().chain(edits.newly_blocked(rows)).collect();
         // Lanes with nothing to ask may still hold something that the head took back.
         for running in rows.running.values().filter(|running| running.is_unfinished()) {
@@ -119,6 +120,21 @@ impl ReconcilePass<'_> {
         Ok(())
     }
 
+    /// The aborted ones of those that block: their clusters keep what they have.
+    async fn aborted(&self, rows: &Rows, blocked: &[BlockedRow]) -> Result<BTreeSet<RolloutId>, StoreError> {
+        let mut found = BTreeSet::new();
+        for id in blocked.iter().map(|row| row.rollout).collect::<BTreeSet<RolloutId>>() {
+            let phase = match rows.running.get(&id) {
+                Some(running) => Some(running.rollout.phase.clone()),
+                None => self.controller.parts.store.rollout(id).await?.map(|stored| stored.rollout.phase),
+            };
+            if matches!(phase, Some(Phase::Aborted { .. })) {
+                found.insert(id);
+            }
+        }
+        Ok(found)
+    }
+
     async fn begin(
         &self,
         rows: &mut Rows,
@@ -130,7 +146,10 @@ impl ReconcilePass<'_> {
         let id = self.controller.next_number(self.term).await?;
         let (items, changes): (Vec<_>, Vec<_>) =
             differences.into_iter().map(|difference| (difference.item, difference.change)).unzip();
-        let said = self.said_before(&cause).await?;
+        let said = match self.has_own_change(rows, lane, &cause, &supersedes) {
+            true => Vec::new(),
+            false => self.said_before(&cause).await?,
+        };
         let rollout =
             Rollout::new(id, self.environment, lane.clone(), cause, Arc::clone(self.policy), items.into(), now);
         let mut new = Running::new(rollout.with_words(&said), changes);
@@ -165,16 +184,29 @@ impl ReconcilePass<'_> {
         Ok(())
     }
 
-    /// What people said when they let its main commit in.
+    /// What people said when they let its main commit in. Once that has passed here, whatever comes is another change.
     async fn said_before(&self, cause: &Cause) -> Result<Vec<Word>, StoreError> {
         let Some(main) = &cause.main else { return Ok(Vec::new()) };
         let row = self.controller.parts.store.promotion(self.environment).await?;
         let promotions = row.map(|row| row.standing.promotions).unwrap_or_default();
-        Ok(promotions
-            .into_iter()
-            .find(|promotion| promotion.commit == *main)
-            .map(|found| found.words)
-            .unwrap_or_default())
+        let found = promotions.into_iter().find(|promotion| promotion.commit == *main);
+        let comes_in =
+            |phase: &PromotionPhase| matches!(phase, PromotionPhase::Entered | PromotionPhase::Failed { .. });
+        Ok(found.filter(|found| comes_in(&found.phase)).map(|found| found.words).unwrap_or_default())
+    }
+
+    /// Whether it brings something that isn't of its main commit, and that nobody agreed to yet: a commit of the environment's own
+    /// branch or an application's registration, now or in what it takes over.
+    fn has_own_change(&self, rows: &Rows, lane: &Lane, cause: &Cause, supersedes: &[RolloutId]) -> bool {
+        let is_own = |cause: &Cause| cause.subject_of.is_some();
+        let never_began = |old: &Running| old.rollout.rings.iter().all(|ring| ring.state == RingState::Waiting);
+        let taken_over = supersedes.iter().filter_map(|id| rows.running.get(id)).filter(|old| never_began(old));
+        let waiting = rows.waiting.get(&lane.to_string());
+        // What waited says itself whose it is; the head may have moved on in another lane since.
+        let waited = waiting.is_some() && !self.fresh;
+        (!waited && is_own(cause))
+            || taken_over.flat_map(|old| std::iter::once(&old.rollout.cause).chain(&old.skipped)).any(is_own)
+            || waiting.is_some_and(|waiting| std::iter::once(&waiting.cause).chain(&waiting.skipped).any(is_own))
     }
 
     fn cause(&self, lane: &Lane, differences: &[Difference], head: &Head) -> Cause {

@@ -1,10 +1,12 @@
 //! What people may say about a rollout: checked against the stored value by any hub, then written for the leader, who takes
 //! it within a second. Called by the API; the controller asks for the same obstacles again.
 
-use kedge_hub_types::rollout::running::is_unfinished;
+use std::collections::BTreeSet;
+
+use kedge_hub_types::rollout::running::{Place, is_unfinished, place};
 use kedge_rollout::{Phase, Refused, RingState, Rollout, RolloutId, Say, Word, hear};
 
-use crate::store::rollout::RolloutFilter;
+use crate::store::rollout::{BlockedRow, RolloutFilter};
 use crate::store::{Store, StoreError, Tx};
 
 /// Typed by what the person can do.
@@ -36,11 +38,28 @@ pub async fn say(tx: &mut Tx, rollout: &Rollout, word: &Word) -> Result<i64, Sto
     tx.add_word(&rollout.environment, rollout.id, word).await
 }
 
-/// What the value alone doesn't know: newer content that builds on it.
+/// What the value alone doesn't know: newer content that builds on it, or that Git asks for instead.
 pub(super) async fn obstacle(store: &Store, rollout: &Rollout, say: &Say) -> Result<Option<Refused>, StoreError> {
-    if *say != Say::Rollback {
+    match say {
+        Say::Rollback => newer(store, rollout).await,
+        Say::Resume if matches!(rollout.phase, Phase::Aborted { .. }) => gone(store, rollout).await,
+        _ => Ok(None),
+    }
+}
+
+/// An aborted one goes on only as a whole.
+async fn gone(store: &Store, rollout: &Rollout) -> Result<Option<Refused>, StoreError> {
+    let blocked = store.rollouts_blocked(&rollout.environment).await?;
+    let places: BTreeSet<Place> =
+        blocked.iter().filter(|row| row.rollout == rollout.id).map(BlockedRow::place).collect();
+    if rollout.items.iter().all(|item| places.contains(&place(item))) {
         return Ok(None);
     }
+    let message = "it was aborted, and Git asks for other content by now: there is nothing to resume".to_owned();
+    Ok(Some(Refused { reason: "Ended", message }))
+}
+
+async fn newer(store: &Store, rollout: &Rollout) -> Result<Option<Refused>, StoreError> {
     let lane = rollout.lane.to_string();
     let filter = RolloutFilter {
         environment: Some(&rollout.environment),

@@ -23,6 +23,8 @@ pub fn hear(rollout: &Rollout, word: Word) -> Result<Rollout, Refused> {
     let mut next = rollout.clone();
     let say = match &word.say {
         Say::Rollback => roll_back(&mut next, &word)?,
+        // Its clusters keep what they have: it goes on from there.
+        Say::Resume if matches!(rollout.phase, Phase::Aborted { .. }) => resume(&mut next)?,
         say if rollout.ended() => return Err(ended(rollout, say)),
         Say::Approve { ring } => approve(rollout, ring.as_deref(), &word)?,
         Say::Override { ring } => overrule(&mut next, ring.as_deref(), &word)?,
@@ -131,7 +133,7 @@ fn pause(next: &mut Rollout, word: &Word) -> Result<Say, Refused> {
 
 fn resume(next: &mut Rollout) -> Result<Say, Refused> {
     if next.phase == Phase::Active {
-        return Err(Refused::new("NothingToResume", "it is neither paused nor stopped"));
+        return Err(Refused::new("NothingToResume", "it is neither paused, stopped nor aborted"));
     }
     start_again(next);
     Ok(Say::Resume)

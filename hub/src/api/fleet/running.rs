@@ -271,16 +271,32 @@ impl Picture<'_> {
         let later = self.passages.iter().enumerate().filter(|(index, _)| self.moment(*index) > point);
         let broken = self.broken.iter().filter(|broken| point < self.newest() && self.broken_at(broken) > point);
         let next = later.map(|(_, passage)| passage.at).chain(broken.map(|broken| broken.since)).min();
-        let changes = |commit: &str| {
-            self.passages.iter().any(|passage| passage.main.as_deref() == Some(commit))
-                || self.broken.iter().any(|broken| broken.main == commit)
+        // What rolls after it has passed is a change of the environment's own branch, on top of it.
+        let changes = |stood: &Stood| {
+            let its = |passage: &Passage| passage.main.as_ref() == Some(&stood.commit) && passage.at < stood.passed;
+            self.passages.iter().any(its) || self.broken.iter().any(|broken| broken.main == stood.commit)
         };
         let same = self.stood?.iter().filter(|stood| {
             stood.passed >= brought.at
                 && next.is_none_or(|next| stood.entered < next)
-                && (Some(&stood.commit) == brought.main.as_ref() || !changes(&stood.commit))
+                && (Some(&stood.commit) == brought.main.as_ref()
+                    || (!changes(stood) && self.found_by(stood) == Some(brought.id)))
         });
         same.max_by_key(|stood| stood.passed)
+    }
+
+    /// Which rollout's content a commit found when it passed: it may have gone back since.
+    fn found_by(&self, stood: &Stood) -> Option<RolloutId> {
+        let was_there = |passage: &&Passage| {
+            let left = match &passage.phase {
+                // All rings kept it.
+                Phase::Aborted { .. } if passage.rings.iter().all(|(_, state)| state.is_new()) => None,
+                Phase::RolledBack { at, .. } | Phase::Aborted { at, .. } | Phase::Superseded { at, .. } => Some(*at),
+                Phase::Active | Phase::Paused { .. } | Phase::Stopped { .. } | Phase::Complete { .. } => None,
+            };
+            passage.main.is_some() && passage.at < stood.passed && left.is_none_or(|left| left > stood.passed)
+        };
+        self.passages.iter().find(was_there).map(|passage| passage.id)
     }
 }
 

@@ -10,8 +10,8 @@ use crate::api::fleet::Order;
 #[derive(Debug, Default)]
 pub struct Found {
     pub problems: Vec<ProblemSummary>,
-    /// Environments with a repository that can't be read, and the problem that says so.
-    pub failing: BTreeMap<String, String>,
+    /// Environments with repositories that can't be read, and the problems that say so.
+    pub failing: BTreeMap<String, BTreeSet<String>>,
     /// Assignments that a stopped or rolled back rollout moves, as (environment, `<cluster type>/<target>`).
     pub moved: BTreeMap<(String, String), String>,
     /// Assignments in quarantine, and objects that are stale, by environment.
@@ -64,7 +64,12 @@ pub fn fold(mut found: Found, order: &Order) -> Vec<ProblemSummary> {
 fn cause(found: &Found, problem: &ProblemSummary) -> Option<String> {
     let environment = problem.environments.first()?;
     if OF_REPOSITORIES.contains(&problem.code.as_str()) && problem.kind != ProblemKind::Hub {
-        return found.failing.get(environment).filter(|id| **id != problem.id).cloned();
+        let ids = found.failing.get(environment)?;
+        // Each repository is a cause of its own; a finding belongs to the one that it names.
+        let is_cause = found.failing.values().any(|ids| ids.contains(&problem.id));
+        let names = |id: &&String| id.strip_prefix("git/").is_some_and(|repo| problem.message.contains(repo));
+        let named = ids.iter().filter(names).max_by_key(|id| id.len());
+        return named.or(ids.first()).filter(|_| !is_cause).cloned();
     }
     if problem.code == super::clusters::FAILED {
         let assignment = problem.examples.first()?.assignment.clone()?;
@@ -165,5 +170,31 @@ fn stale(environment: &str) -> ProblemSummary {
         command: Command::new("kedge get cluster-types").option("-e", environment).then("-o wide").into(),
         link: crate::links::environment(environment),
         ..ProblemSummary::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_repository_that_fails_is_a_problem_of_its_own_and_has_its_own_findings() {
+        let problem = |id: &str, message: &str| ProblemSummary {
+            id: id.to_owned(),
+            kind: ProblemKind::Git,
+            code: super::super::REPOSITORY_FAILING.to_owned(),
+            environments: vec!["dev".to_owned()],
+            message: message.to_owned(),
+            ..ProblemSummary::default()
+        };
+        let (one, two) = ("git/https://git.example/app", "git/https://git.example/app-two");
+        let mut found = Found::default();
+        found.failing.insert("dev".to_owned(), [one.to_owned(), two.to_owned()].into());
+        found.add(problem(one, "https://git.example/app can't be read: away"));
+        found.add(problem(two, "https://git.example/app-two can't be read: gone"));
+        found.add(problem("git/dev/warning/RepositoryFailing", "https://git.example/app-two: gone"));
+        let told = fold(found, &Order::default());
+        let brings: Vec<(&str, usize)> = told.iter().map(|one| (one.id.as_str(), one.brings.len())).collect();
+        assert_eq!(brings, [(one, 0), (two, 1)], "{told:#?}");
     }
 }

@@ -33,7 +33,7 @@ pub async fn repositories(state: &ApiState, visible: &Visible, found: &mut Found
         let why = view.failing.unwrap_or_default();
         let shown = bare(&view.url);
         let id = format!("git/{shown}");
-        found.failing.insert(row.environment.clone(), id.clone());
+        found.failing.entry(row.environment.clone()).or_default().insert(id.clone());
         let problem = known.entry(view.url.clone()).or_insert_with(|| ProblemSummary {
             id,
             kind: ProblemKind::Git,

@@ -119,9 +119,17 @@ async fn again(
     let fits = |row: &&BlockedRow| {
         row.workload == body.workload && body.cluster_type.as_ref().is_none_or(|wanted| *wanted == row.cluster_type)
     };
+    let halted: BTreeSet<RolloutId> = blocked.iter().filter(fits).map(|row| row.rollout).collect();
+    let everywhere = kept_everywhere(state, &halted).await?;
+    for rollout in &everywhere {
+        let items = rollout.items.len();
+        say::tell(state, caller, rollout.id, caller.word(Say::Resume, &body.reason), items).await?;
+        rollouts.push(rollout.id.0);
+    }
+    let is_resumed = |row: &BlockedRow| everywhere.iter().any(|rollout| rollout.id == row.rollout);
     // Of both lanes together: an assignment counts once.
     let places: BTreeSet<(String, String)> =
-        blocked.iter().filter(fits).map(|row| (row.cluster_type.clone(), row.assignment.clone())).collect();
+        blocked.iter().filter(fits).filter(|row| !is_resumed(row)).map(BlockedRow::place).collect();
     let mut tx = state.store.write().await?;
     let unblocked = tx.unblock(&body.environment, body.cluster_type.as_deref(), Some(&body.workload)).await?;
     if unblocked == 0 && rollouts.is_empty() {
@@ -159,6 +167,19 @@ async fn again(
         _ => done,
     };
     told(state, &body.environment, selection, done, rollouts, None).await
+}
+
+/// Aborted ones whose content every ring has: nothing of it could begin anew, so the rollout itself goes on.
+async fn kept_everywhere(state: &ApiState, halted: &BTreeSet<RolloutId>) -> Result<Vec<Rollout>, ApiError> {
+    let mut found = Vec::new();
+    for id in halted {
+        let Some(whole) = state.store.whole_rollout(*id).await? else { continue };
+        let aborted = matches!(whole.rollout.phase, Phase::Aborted { .. });
+        if aborted && whole.rollout.rings.iter().all(|ring| ring.state.is_new()) {
+            found.push(whole.rollout);
+        }
+    }
+    Ok(found)
 }
 
 /// What should last is written to Git.

@@ -6,7 +6,7 @@ use kedge_rollout::{Lane, Person, Phase, RingState, Say, Word};
 use serde_json::{Value, json};
 
 use super::fixture::Hub;
-use super::rollouts::{COMMIT, apply_entry, govern, govern_by, members, rolls, rules, run, says};
+use super::rollouts::{COMMIT, apply_entry, govern, govern_by, leader, members, rolls, rules, run, says};
 use crate::store::agents::holds::HoldWriter;
 
 const MAIN: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
@@ -50,6 +50,23 @@ async fn an_aborted_rollout_is_a_problem_as_long_as_git_asks_for_it(hub: Hub) {
     assert_eq!(notice["text"], format!("{} “faster” was aborted by anna: orders are lost", &COMMIT[..10]));
     run(&hub, "DELETE FROM rollout_blocked", &[]).await;
     assert_eq!(problem(&hub, "RolloutAborted").await, None, "Git asks for something else");
+}
+
+async fn an_aborted_rollout_that_every_ring_has_goes_on_when_it_is_started_again(hub: Hub) {
+    govern(&hub, Offline::Complete).await;
+    rolls(&hub, Offline::Complete, |rollout| {
+        (rollout.rings[0].state, rollout.rings[1].state) = (RingState::Passed, RingState::Rolling);
+        rollout.phase = Phase::Aborted { by: "anna".to_owned(), at: Timestamp(2000) };
+    })
+    .await;
+    blocks(&hub).await;
+    let takes = leader(&hub, None);
+    let body = json!({"environment": "dev", "workload": "hello", "reason": "the cause is gone"});
+    let done = hub.post(&hub.platform, "/rollouts", body).await.ok().body;
+    takes.abort();
+    assert_eq!((&done["rollouts"], &done["done"]), (&json!([7]), &json!("1 rollout of hello goes on")), "{done:#}");
+    let said: String = sqlx::query_scalar("SELECT body FROM rollout_words").fetch_one(hub.store.pool()).await.unwrap();
+    assert!(said.contains("resume"), "nothing could begin anew: {said}");
 }
 
 async fn a_pause_says_why(hub: Hub) {
@@ -178,6 +195,7 @@ async fn an_approval_is_asked_for_during_a_freeze_too(hub: Hub) {
 
 on_each_database!(
     an_aborted_rollout_is_a_problem_as_long_as_git_asks_for_it,
+    an_aborted_rollout_that_every_ring_has_goes_on_when_it_is_started_again,
     a_pause_says_why,
     a_subject_stands_beside_the_commit_that_wrote_it,
     who_is_pinned_to_other_content_does_not_have_what_is_asked_for,

@@ -7,6 +7,7 @@ use kedge_rollout::{Phase, RingState, Say};
 
 use crate::rollout::outcome;
 use crate::rollout::testing::{Lab, SOAK, Says, content, policy};
+use crate::rollout::words::SayError;
 
 async fn settled(then: Then) -> (Lab, PackedEntry) {
     let mut rules = policy(&["canary", "rest"]);
@@ -204,4 +205,41 @@ async fn a_main_commit_that_changes_nothing_is_unchanged_once_it_was_compared() 
     let before = outcome(&lab.store, "dev", "m1").await.unwrap();
     assert_eq!((before.rollout.map(|id| id.0), before.state), (Some(1), OutcomeState::Complete { late_failed: 0 }));
     lab.wait(SOAK);
+}
+
+#[tokio::test]
+async fn an_aborted_rollout_whose_content_every_ring_has_needs_a_person_until_it_goes_on() {
+    let (lab, first) = settled(Then::Pause).await;
+    let second = content("p2", "w1");
+    lab.head_of("c2", Some("m2"), &[("drone", &[("a", second.clone())])]).await;
+    lab.through("canary", "a", &second, 2).await;
+    assert!(lab.has("rest", "a", &second).await, "every ring has it; the last one soaks");
+    let id = lab.newest().await.rollout.id;
+    lab.say(id.0, Say::Abort).await.unwrap();
+    for _ in 0..3 {
+        lab.pass().await;
+    }
+    assert_eq!(lab.store.halted_rollouts().await.unwrap(), [id], "Git asks for it as before");
+    let OutcomeState::Failed { why } = outcome(&lab.store, "dev", "m2").await.unwrap().state else { panic!() };
+    assert!(why.contains("`kedge rollout start`"), "{why}");
+
+    lab.say(id.0, Say::Resume).await.unwrap();
+    lab.pass().await;
+    assert!(lab.store.rollouts_blocked("dev").await.unwrap().is_empty());
+    lab.through("rest", "a", &second, 2).await;
+    let newest = lab.newest().await.rollout;
+    assert!(newest.id == id && matches!(newest.phase, Phase::Complete { .. }), "{newest:?}");
+
+    // Git asks for something else: nothing is owed, and there is nothing to resume.
+    let third = content("p3", "w1");
+    lab.head_of("c3", Some("m3"), &[("drone", &[("a", third.clone())])]).await;
+    lab.through("canary", "a", &third, 2).await;
+    let id = lab.newest().await.rollout.id;
+    lab.say(id.0, Say::Abort).await.unwrap();
+    lab.pass().await;
+    lab.head_of("c4", Some("m4"), &[("drone", &[("a", first)])]).await;
+    lab.pass().await;
+    assert!(lab.store.halted_rollouts().await.unwrap().is_empty());
+    let Err(SayError::Refused(refused)) = lab.say(id.0, Say::Resume).await else { panic!() };
+    assert_eq!(refused.reason, "Ended");
 }

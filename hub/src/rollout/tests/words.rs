@@ -2,10 +2,13 @@
 
 use kedge_model::kinds::{Approval, ApproverRole};
 use kedge_model::wire::Stream;
-use kedge_rollout::{Phase, RingState, Say};
+use kedge_rollout::{Person, Phase, RingState, Say, Standing, Word};
+use serde_json::json;
 
-use crate::rollout::testing::{Lab, content, policy};
+use crate::rollout::head::Occasion;
+use crate::rollout::testing::{Lab, TERM, at, content, occasion, policy};
 use crate::rollout::words::SayError;
+use crate::store::promotion::{PromotionRow, PromotionSave};
 
 async fn rolling() -> Lab {
     let lab = Lab::new(Some(policy(&["canary", "rest"]))).await;
@@ -46,6 +49,63 @@ async fn an_approval_lets_a_ring_begin() {
     lab.pass().await;
     assert_eq!(lab.ring(2, "canary").await, RingState::Rolling);
     assert_eq!(lab.newest().await.rollout.words[0].who, "grace");
+}
+
+/// A commit of main that eve let in.
+async fn lets_in(lab: &Lab, main: &str, phase: &str) {
+    let said = Word {
+        who: "eve".to_owned(),
+        person: Person::new("eve", &["eve@example.org"]),
+        role: "platform".to_owned(),
+        at: lab.now(),
+        reason: "fine".to_owned(),
+        say: Say::Approve { ring: None },
+        new_token: false,
+    };
+    let promotion = json!({"commit": main, "subject": "s", "author": "a", "phase": {"phase": phase}, "createdAt": 1,
+        "words": [serde_json::to_value(&said).unwrap()]});
+    let standing: Standing = serde_json::from_value(json!({"promotions": [promotion]})).unwrap();
+    let row = PromotionRow { standing, in_force: Some(main.to_owned()), trouble: None };
+    let save = PromotionSave { rows: [("dev".to_owned(), row)].into(), ..PromotionSave::default() };
+    lab.store.save_promotions(TERM, &save).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_environments_own_change_never_has_the_approval_of_a_main_commit() {
+    let lab = rolling().await;
+    for ring in ["canary", "rest"] {
+        lab.through(ring, "a", &content("p1", "w1"), 1).await;
+    }
+    let mut rules = policy(&["canary", "rest"]);
+    rules.rings[0].approval = Some(Approval { people: 1, role: ApproverRole::Platform, not_author: true });
+    lab.govern(Some(rules));
+    lets_in(&lab, "m1", "entered").await;
+    lab.head_of("c2", Some("m1"), &[("drone", &[("a", content("p2", "w1"))])]).await;
+    assert_eq!(lab.ring(2, "canary").await, RingState::Rolling, "what eve let in begins");
+    assert_eq!(lab.newest().await.rollout.words[0].who, "eve");
+
+    // Somebody pushes to the environment's branch meanwhile.
+    let own = Occasion { subject_of: Some("own".to_owned()), ..occasion(Some("m1")) };
+    lab.controller.issue(TERM, &at("c3", &[("drone", &[("a", content("p3", "w1"))])]), &own).await.unwrap();
+    assert_eq!(lab.ring(3, "canary").await, RingState::Waiting);
+    assert!(lab.newest().await.rollout.words.is_empty(), "nobody agreed to this");
+
+    // The next commit of main brings it along.
+    lets_in(&lab, "m2", "entered").await;
+    lab.head_of("c4", Some("m2"), &[("drone", &[("a", content("p4", "w1"))])]).await;
+    assert_eq!(lab.ring(4, "canary").await, RingState::Waiting);
+    lab.say(4, Say::Approve { ring: None }).await.unwrap();
+    for ring in ["canary", "rest"] {
+        lab.pass().await;
+        lab.through(ring, "a", &content("p4", "w1"), 1).await;
+    }
+    assert!(matches!(lab.newest().await.rollout.phase, Phase::Complete { .. }));
+
+    // It has passed: whatever comes is another change, also where nobody knows any more who wrote it.
+    lets_in(&lab, "m2", "passed").await;
+    lab.head_of("c5", Some("m2"), &[("drone", &[("a", content("p5", "w1"))])]).await;
+    assert_eq!(lab.ring(5, "canary").await, RingState::Waiting);
+    assert!(lab.newest().await.rollout.words.is_empty());
 }
 
 #[tokio::test]

@@ -69,7 +69,8 @@ impl Tx {
         Ok(id)
     }
 
-    /// Content that went back or was aborted may be started again, where it fits. How much of it there was.
+    /// Content that went back or was aborted may be started again, where it fits. How much of it there was. A rollout that a word is
+    /// on its way to is left to that.
     pub async fn unblock(
         &mut self,
         environment: &str,
@@ -78,7 +79,8 @@ impl Tx {
     ) -> Result<u64, StoreError> {
         let gone = sqlx::query(
             "DELETE FROM rollout_blocked WHERE environment = $1 AND ($2 = '' OR cluster_type = $2) \
-             AND ($3 = '' OR workload = $3)",
+             AND ($3 = '' OR workload = $3) AND NOT EXISTS (SELECT 1 FROM rollout_words AS w \
+             WHERE w.rollout = rollout_blocked.rollout AND w.taken_at IS NULL)",
         );
         let gone = gone
             .bind(environment)

@@ -165,3 +165,46 @@ fn of_commits_with_the_same_content_the_newest_that_passed_runs_until_something_
     assert_eq!(told(&[old()], std::slice::from_ref(&broken), "bad", &both), "more[]");
     assert_eq!(told(&[old()], &[broken], "later", &overridden), "more[]");
 }
+
+/// Names what runs in an environment whose commits are promoted; the newest rollout comes first.
+fn promoted(passages: &[Passage], blocked: &[u64], content: &str, base: &str, stood: &[Stood]) -> String {
+    let rings: Vec<String> = RINGS.map(str::to_owned).to_vec();
+    let blocked: BTreeSet<RolloutId> = blocked.iter().map(|id| RolloutId(*id)).collect();
+    let rows = RINGS.map(|ring| Row { deviates: true, ..row(ring, "x", content, 2) });
+    let (base, stood) = (Some(base), Some(stood));
+    names(&Picture { passages, blocked: &blocked, rows: &rows, broken: &[], rings: &rings, base, stood })
+}
+
+#[test]
+fn a_commit_that_found_content_which_went_back_since_does_not_run() {
+    use RingState::{Passed, Returned};
+    let back = |id: u64, main: &str, at: i64| {
+        let phase = Phase::RolledBack { why: "no".to_owned(), at: Timestamp(at * 1000) };
+        rollout(id, main, [Returned, Returned], phase)
+    };
+    let first = || rollout(1, "first", [Passed, Passed], complete());
+    let second = || rollout(2, "second", [Passed, Passed], complete());
+    let stood_all = [stood("again", 5), stood("second", 2), Stood { passed: Timestamp(1500), ..stood("first", 0) }];
+    // Of the third nothing is left; Git has the second's value again, which begins no rollout.
+    let before = [back(6, "fourth", 7), back(3, "third", 4), second(), first()];
+    assert_eq!(promoted(&before, &[6], "second", "fourth", &stood_all), "again[]");
+    // Then the second goes back, too.
+    let after = [back(6, "fourth", 7), back(3, "third", 4), back(2, "second", 8), first()];
+    assert_eq!(promoted(&after, &[6], "first", "fourth", &stood_all), "first[]");
+    let unknown = &after[..3];
+    assert_eq!(promoted(unknown, &[6], "first", "fourth", &stood_all), "[]", "nobody knows what brought it");
+}
+
+#[test]
+fn a_change_of_the_environments_own_branch_that_went_back_leaves_the_commit_below_it() {
+    use RingState::{Passed, Returned};
+    let first = rollout(1, "first", [Passed, Passed], complete());
+    let stood = [stood("readme", 2), Stood { passed: Timestamp(1500), ..stood("first", 0) }];
+    // It rolled on top of a commit of main that had changed nothing.
+    let phase = Phase::RolledBack { why: "1 failed".to_owned(), at: Timestamp(6000) };
+    let mut own = rollout(5, "readme", [Returned, Passed], phase);
+    own.items = [(place("x"), change("own"))].into();
+    let passages = [own, first];
+    assert_eq!(promoted(&passages, &[5], "first", "readme", &stood), "readme[]", "Git asks for the change still");
+    assert_eq!(promoted(&passages, &[], "first", "readme", &stood), "readme[]", "and no more");
+}
