@@ -139,9 +139,9 @@ mod tests {
         assert_eq!(
             heads,
             [
-                "goal.rs:4: `goal` names `plan`",
                 "goal/kind.rs:2: `goal` names `plan`",
-                "goal/kind.rs:3: `goal` names `run`"
+                "goal/kind.rs:3: `goal` names `run`",
+                "goal.rs:4: `goal` names `plan`"
             ]
         );
     }
