@@ -8,9 +8,9 @@ use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
 use kedge_api::conditions::Reality;
 use kedge_api::drift::{DriftGroup, DriftSummary, RealityCounts, RunningPackages, WantedPackages};
+use kedge_hub_types::status::tally::Word;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use kedge_hub_types::status::tally::Word;
 
 use super::ApiState;
 use super::answer::ApiError;

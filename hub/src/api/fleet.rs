@@ -19,9 +19,9 @@ use kedge_api::fleet::{
     RepositoryCounts,
 };
 use kedge_api::repositories::RepositorySummary;
+use kedge_hub_types::status::tally::{Presence, Word};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use kedge_hub_types::status::tally::{Presence, Word};
 
 use super::ApiState;
 use super::answer::ApiError;

@@ -13,7 +13,6 @@ use kedge_hub_types::rollout::running::Place;
 use kedge_model::wire::{Digest, Timestamp};
 use kedge_rollout::{Phase, RingState, RolloutId};
 
-
 /// A rollout of platform files, as far as it says what clusters run.
 #[derive(Clone, Debug)]
 pub(super) struct Passage {
