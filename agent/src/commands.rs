@@ -33,8 +33,8 @@ use error::{CommandError, Exit};
 
 /// Run what the fleet's hub assigned to this host.
 ///
-/// The agent joins a hub, pulls what should run here, applies it in transactions that survive a power cut, and tells the truth about
-/// what really runs. What runs depends on nothing but the disk.
+/// The agent joins a hub, pulls what should run here, applies it in transactions that survive a power cut, and reports what runs.
+/// What runs depends on nothing but the disk.
 #[derive(Debug, Parser)]
 #[command(
     name = "kedge-agent",
@@ -44,31 +44,31 @@ use error::{CommandError, Exit};
     arg_required_else_help = true,
     after_help = "\
 Examples:
-  Join a hub with a token that the platform team made:
+  Join a hub with a token from the platform team:
     kedge-agent join --token-file token
 
-  Look at what runs, and read how the last change went:
+  See what runs, and how the last change went:
     kedge-agent status
     kedge-agent why hello-prod
 
-  Join, and take in what should run, where there is no network:
+  Join and import content without a network:
     kedge-agent request -o /media/stick/request.kedge
     kedge-agent import /media/stick
 
-  Work on the machine undisturbed:
+  Prevent changes while you work on the machine:
     kedge-agent hold hello-prod --reason 'new sensor'
     kedge-agent unhold hello-prod
 
   Find out what is wrong:
     kedge-agent doctor
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, and something needs attention (status, doctor, import)."
+Exit codes: 0 success, 1 failed, 2 wrong usage, 3 done, but something needs attention (status, doctor, import)."
 )]
 pub struct Cli {
     /// Keep everything below this folder, without root: files and folders only, no debs, units and users [also: $KEDGE_ROOT]
     #[arg(long, global = true, value_name = "DIR")]
     root: Option<PathBuf>,
-    /// The settings [default: /etc/kedge/agent.toml, if it is there]
+    /// The configuration file [default: /etc/kedge/agent.toml, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(subcommand)]

@@ -302,7 +302,11 @@ impl fmt::Display for Unheld {
             (None, true) => write!(f, "{assignment} is no longer held"),
             (None, false) => write!(f, "{assignment} wasn't held"),
             (Some(still), removed) => {
-                let here = if removed { "the hold on the spot is gone, but" } else { "there was no hold on the spot;" };
+                let here = if removed {
+                    "the hold made on this host is gone, but"
+                } else {
+                    "there was no hold made on this host;"
+                };
                 let why = if still.reason.is_empty() { String::new() } else { format!(" ({})", still.reason) };
                 let by = &still.by;
                 if still.writer == Writer::Hub {

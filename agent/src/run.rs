@@ -225,7 +225,7 @@ async fn wait_for_identity(agent: &mut AgentRuntime, context: &AgentContext) -> 
             }
             Err(error) => tracing::error!(
                 error = chain(&error),
-                "the identity can't be read: join again with a new token; what runs goes on"
+                "the identity can't be read: join again with a new token; what runs continues"
             ),
         }
         if alone(agent, context, tokio::time::sleep(BROKEN_RETRY)).await?.is_none() {

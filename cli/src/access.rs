@@ -13,21 +13,21 @@ use crate::hub::HubArgs;
 use crate::output::{Table, print_json, print_text, print_yaml, say};
 use crate::token::print_made;
 
-/// Make, list and revoke access tokens for people and programs.
+/// Create, list and revoke access tokens for people and programs.
 ///
-/// A viewer reads everything but secrets, an application team what belongs to its workspaces, the platform team does
-/// everything but tokens, an administrator makes people and tokens. A token is good for a year unless you give it another time.
-/// Tokens for new clusters are made with `kedge token`.
+/// A viewer reads everything but secrets, an application team what belongs to its workspaces, the platform team does everything
+/// but tokens, an administrator makes people and tokens. A token is valid for a year, unless you set another time. `kedge token`
+/// creates tokens for new clusters.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  For a dashboard; it is good for a year:
+  For a dashboard, valid for a year:
     kedge access create --person anna --name dashboard --role viewer > dashboard.token
 
   For an application team, for three months:
     kedge access create --person 'team harbour' --role application --workspace harbour --expires 90d
 
-  Who has one? Take one back:
+  List the tokens, and revoke one:
     kedge access list
     kedge access revoke 1f0e0d0c0b0a0908")]
 pub struct AccessArgs {
@@ -40,7 +40,7 @@ pub struct AccessArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum AccessCommand {
-    /// Make an access token and print it
+    /// Create an access token and print it
     Create(CreateArgs),
     /// List access tokens
     #[command(after_help = "\
@@ -48,9 +48,9 @@ Examples:
   kedge access list
   kedge access list -o json")]
     List(ListArgs),
-    /// Take an access token back, at once
+    /// Revoke an access token at once
     Revoke(RevokeArgs),
-    /// Say whose token this is
+    /// Show whose token this is
     #[command(after_help = "\
 Examples:
   kedge access whoami")]
@@ -63,11 +63,11 @@ Examples:
   kedge access create --person anna --role platform > anna.token
   kedge access create --person anna --name ci --role application --workspace harbour --expires 90d")]
 struct CreateArgs {
-    /// Whose it is: a person's name or id, from `kedge person list`
+    /// The owner: a person's name or id, from `kedge person list`
     #[arg(long, value_name = "PERSON")]
     person: String,
 
-    /// Tells the person's tokens apart [default: the person's name]
+    /// A name for the token [default: the person's name]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -79,7 +79,7 @@ struct CreateArgs {
     #[arg(long, value_name = "NAME")]
     workspace: Vec<String>,
 
-    /// How long it is good for, such as 90d, or never [default: 365d]
+    /// How long it is valid, such as 90d, or never [default: 365d]
     #[arg(long, value_name = "DURATION")]
     expires: Option<String>,
 }
@@ -92,7 +92,7 @@ enum RoleName {
     Application,
     /// Everything but people and their tokens
     Platform,
-    /// People and their tokens; approves and moves nothing
+    /// People and their tokens; can't approve or move anything
     Administrator,
 }
 
@@ -133,7 +133,7 @@ pub fn run(args: &AccessArgs) -> Result<Exit> {
             let made = hub.create_access_token(&request)?.read()?;
             print_made(&made.id, &made.token, made.expires_at.as_deref())?;
             if made.expires_at.is_none() {
-                say("it doesn't expire: revoke it when nobody needs it any more");
+                say("it doesn't expire: revoke it when it is no longer needed");
             }
             Ok(Exit::Success)
         }

@@ -12,7 +12,7 @@ use crate::output::{Table, print_json, print_text, print_yaml};
 
 /// Show who changed what on the hub, newest first.
 ///
-/// Every write is here: who, when, what, from where, and whether it was done or refused. Application teams see their own.
+/// Lists every write: who, when, what, from where, and whether it was done or refused. Application teams see their own.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ pub struct AuditArgs {
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
 
-    /// Only actions that begin so: `cluster.`, `join-token.create`
+    /// Only actions with this prefix: `cluster.`, `join-token.create`
     #[arg(long, value_name = "PREFIX")]
     action: Option<String>,
 

@@ -18,10 +18,10 @@ use crate::output::{counted, say};
 use progress::{Progress, bytes};
 use show::ShowArgs;
 
-/// Make and look at bundles for clusters without a network.
+/// Create and inspect bundles for clusters without a network.
 ///
-/// A bundle is one signed file with everything that a cluster would get from the hub: keys, memberships, desired states,
-/// packages and artifacts. `kedge-agent import` takes it on the host, with the same checks as online.
+/// A bundle is one signed file with everything that a cluster would get from the hub: keys, memberships, desired states, packages
+/// and artifacts. `kedge-agent import` imports it on the host, with the same checks as online.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,7 +31,7 @@ Examples:
   Only what one of them doesn't run already:
     kedge bundle export -e prod --cluster press-7 --since reported -o press-7.kedge
 
-  Only what came since the last one, in parts that FAT32 can hold:
+  Only what is new since the last bundle, in parts that fit on FAT32:
     kedge bundle export -e prod -t press --since last.kedge --split 4GB -o press.kedge
 
   What is in it?
@@ -66,7 +66,7 @@ struct ExportArgs {
     #[arg(long, value_name = "CLUSTER")]
     cluster: Option<String>,
 
-    /// Leave out what is there: `reported` to run, named by a GENERATION, or in an earlier bundle's FILE
+    /// Leave out content that is already there: `reported` as running, named by a GENERATION, or in an earlier bundle's FILE
     #[arg(long, value_name = "WHAT")]
     since: Option<String>,
 

@@ -17,19 +17,19 @@ use crate::token::{parse_label, print_made};
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  Let a drone follow another cluster type:
+  Move a drone to another cluster type:
     kedge cluster move drone-17 --cluster-type drone-large
 
-  Give it labels, and take one away:
+  Set a label, and remove another one:
     kedge cluster relabel drone-17 region=west size-
 
-  It stands at a site, and fetches for the other cluster types there:
+  Assign it to a site, and let it fetch for the other cluster types there:
     kedge cluster set drone-17 --site harbour --relay on
 
-  A new machine takes a broken one's place; the token is for the new one:
+  Replace a broken machine; the token is for the new one:
     kedge cluster replace drone-17 > drone-17.token
 
-  Take it out of service; what it runs stays:
+  Retire it; what it runs stays:
     kedge cluster retire drone-17
 
   It was stolen: refuse its key at once:
@@ -44,21 +44,21 @@ pub struct ClusterArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum ClusterCommand {
-    /// Let it follow another environment, cluster type or ring
+    /// Move it to another environment, cluster type or ring
     Move(MoveArgs),
-    /// Set labels (KEY=VALUE) and take labels away (KEY-)
+    /// Set labels (KEY=VALUE) and remove labels (KEY-)
     #[command(alias = "label")]
     Relabel(RelabelArgs),
-    /// Say at which site it stands, and whether it fetches for the others there
+    /// Set its site, and whether it fetches for the others there
     Set(SetArgs),
-    /// Make a join token with which a new machine takes its place
+    /// Create a join token for a new machine that replaces it
     Replace(ReplaceArgs),
-    /// Take it out of service: it counts nowhere, and what it runs stays
+    /// Retire it: it is no longer counted, and what it runs stays
     #[command(after_help = "\
 Examples:
   kedge cluster retire drone-7")]
     Retire(NamedArgs),
-    /// Let it in again after it has been silent for too long
+    /// Readmit it after it was offline for too long
     #[command(after_help = "\
 Examples:
   kedge cluster readmit drone-7")]
@@ -80,15 +80,15 @@ struct MoveArgs {
     #[arg(value_name = "CLUSTER")]
     name: String,
 
-    /// The environment to go to [default: it stays]
+    /// The new environment [default: unchanged]
     #[arg(short, long, value_name = "NAME")]
     environment: Option<String>,
 
-    /// The cluster type to become [default: it stays]
+    /// The new cluster type [default: unchanged]
     #[arg(short = 't', long, value_name = "NAME")]
     cluster_type: Option<String>,
 
-    /// The ring to go to [default: it stays, or follows the environment's policy]
+    /// The new ring [default: unchanged, or from the environment's policy]
     #[arg(long, value_name = "NAME")]
     ring: Option<String>,
 }
@@ -102,7 +102,7 @@ struct RelabelArgs {
     #[arg(value_name = "CLUSTER")]
     name: String,
 
-    /// KEY=VALUE sets a label, KEY- takes it away
+    /// KEY=VALUE sets a label, KEY- removes it
     #[arg(value_name = "LABEL", required = true)]
     labels: Vec<String>,
 }
@@ -116,7 +116,7 @@ struct SetArgs {
     #[arg(value_name = "CLUSTER")]
     name: String,
 
-    /// The site that it stands at; an empty name takes it away
+    /// The cluster's site; an empty name removes it
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 
@@ -140,7 +140,7 @@ struct ReplaceArgs {
     #[arg(value_name = "CLUSTER")]
     name: String,
 
-    /// How long the token is good for
+    /// How long the token is valid
     #[arg(long, value_name = "DURATION", default_value = "1d")]
     expires: String,
 }
@@ -176,7 +176,7 @@ pub fn run(args: &ClusterArgs) -> Result<Exit> {
                 match label.strip_suffix('-').filter(|key| !key.is_empty() && !key.contains('=')) {
                     Some(key) => request.labels.insert(key.to_owned(), None),
                     None => {
-                        let hint = "KEY=VALUE sets a label, KEY- takes it away";
+                        let hint = "KEY=VALUE sets a label, KEY- removes it";
                         let (key, value) = parse_label(label).map_err(|error| UsageError::new(error, hint))?;
                         request.labels.insert(key, Some(value))
                     }
@@ -213,7 +213,7 @@ pub fn run(args: &ClusterArgs) -> Result<Exit> {
         }
         ClusterCommand::Readmit(named) => {
             let name = one_line(&hub.readmit_cluster(&named.name)?.read()?.cluster.name);
-            say(&format!("{name} may come back: it renews its certificate and is heard again"));
+            say(&format!("{name} is readmitted: it can renew its certificate and check in again"));
         }
         ClusterCommand::Revoke(named) => {
             let name = one_line(&hub.revoke_cluster(&named.name)?.read()?.cluster.name);

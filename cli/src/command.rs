@@ -32,9 +32,9 @@ use crate::validate::ValidateArgs;
 
 /// Decide what runs where in a fleet, and with which configuration.
 ///
-/// Kedge reads a control plane from Git, a folder or a repository, and writes the GitOps files of its environments.
-/// `up` starts a whole fleet on this machine, to look at. `init` to `render` work offline, on a checkout; `login` to `audit`
-/// ask a hub, which delivers and tells what really runs.
+/// Kedge reads a control plane from Git, a folder or a repository, and writes the GitOps files of its environments. `up` starts a
+/// whole fleet on this machine, to look at. `init` to `render` work offline, on a checkout; `login` to `audit` talk to a hub,
+/// which delivers and reports what runs.
 #[derive(Clone, Debug, Parser)]
 #[command(
     name = "kedge",
@@ -57,7 +57,7 @@ Examples:
   Write the files of an environment:
     kedge render -e dev -c control-plane.git --out gitops
 
-  With a hub: log in, see what is wrong, let a cluster in, follow what runs:
+  With a hub: log in, see what is wrong, add a cluster, follow what runs:
     kedge login https://hub.example:7480 --token-file token
     kedge status
     kedge get problems
@@ -66,15 +66,15 @@ Examples:
     kedge describe assignment drone/hello-functional-test -e dev
     kedge compare stage prod
 
-  Let a change through the rings, and ask whether everybody has it:
+  Follow a change through the rings, and wait until every cluster has it:
     kedge promote
     kedge rollout status -e prod --workload hello --wait
 
-  For hosts without a network: content goes out on a stick, reports come back:
+  For hosts without a network: deliver by file, and import their status:
     kedge bundle export -e prod --cluster-type press -o press.kedge
     kedge status import press-7.kedge
 
-Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined, left
+Exit codes: 0 success, 1 failed or invalid, 2 wrong usage, 3 done, but something was quarantined, left
 out or isn't complete yet."
 )]
 pub struct Cli {
@@ -112,7 +112,7 @@ pub enum Command {
     Evidence(EvidenceArgs),
     /// Restart a workload on every cluster that the selectors name
     Restart(OperationArgs),
-    /// Try again what failed, on every cluster that the selectors name
+    /// Retry failed content on every cluster that the selectors name
     Reapply(OperationArgs),
     History(HistoryArgs),
     Audit(AuditArgs),

@@ -12,13 +12,13 @@ use crate::get::columns::one_line;
 use crate::hub::HubArgs;
 use crate::output::{Format, Table, counted, print_json, print_text, print_yaml};
 
-/// Show what differs between two environments, two cluster types, or one at two times
+/// Compare two environments, two cluster types, or one of them at two times
 ///
-/// By workload: which side has it, in which version, with which configuration. Targets have other names in each environment,
-/// so their names don't count. Values that look secret are shown to the platform team only; that they differ is said to all.
+/// By workload: which side has it, in which version, with which configuration. Targets have other names in each environment, so
+/// their names don't count. Values that look secret are shown to the platform team only; everyone sees that they differ.
 ///
 /// A side is an environment (stage), a cluster type of it (prod/drone), or either at a time: prod@2026-11-01T08:00:00Z,
-/// prod@2026-11-01 (the beginning of that day, UTC), prod@2d (so long ago). At an earlier time the configuration is what was
+/// prod@2026-11-01 (the start of that day, UTC), prod@2d (two days ago). At an earlier time the configuration is what was
 /// published then.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\

@@ -29,7 +29,7 @@ pub struct EnvironmentArgs {
 /// Where the repositories are that a platform names.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct RepositoryArgs {
-    /// A file that says where each repository is; nothing is fetched then
+    /// A file that lists where each repository is; nothing is fetched then
     #[arg(short, long, value_name = "FILE")]
     pub sources: Option<PathBuf>,
 

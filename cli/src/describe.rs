@@ -11,7 +11,7 @@ use crate::error::{Exit, NotFound, UsageError};
 use crate::hub::HubArgs;
 use crate::output::{Format, print_json, print_text, print_yaml};
 
-/// Show one object with everything the hub knows of it.
+/// Show one object in full detail.
 ///
 /// An assignment shows which policies chose it, every configuration value with the file, line and commit it comes from,
 /// what each ring should run, and on how many clusters it does. A cluster shows the condition of each assignment. Values

@@ -12,11 +12,11 @@ use crate::get::columns::one_line;
 use crate::hub::HubArgs;
 use crate::output::{Format, Table, print_json, print_text, print_yaml};
 
-/// Show what should run against what does, over the whole fleet
+/// Compare what should run with what runs, over the whole fleet
 ///
 /// What runs is compared with the newest desired state of each cluster's ring. A cluster that runs something else differs, for
-/// example because a rollout hasn't reached it or failed; one that tells of changes by hand has drifted; of one that is silent
-/// nothing is known. Assignments that are as desired everywhere are left out, except with --all.
+/// example because a rollout hasn't reached it or failed; one that reports drift has drifted; the state of an offline cluster is
+/// unknown. Assignments that are as desired everywhere are left out, except with --all.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ pub struct DriftArgs {
     #[arg(long, value_name = "NAME")]
     cluster_type: Option<String>,
 
-    /// Also what is as desired everywhere
+    /// Include assignments that run as desired everywhere
     #[arg(long)]
     all: bool,
 

@@ -32,7 +32,7 @@ pub struct EvidenceArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum EvidenceCommand {
-    /// List it, the newest first
+    /// List statements, newest first
     List(ListArgs),
     /// Show one statement; as JSON with its signed envelope
     Show(ShowArgs),

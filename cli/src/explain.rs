@@ -12,11 +12,11 @@ use crate::control_plane::EnvironmentArgs;
 use crate::error::Exit;
 use crate::output::{Format, counted, print_json, print_text, print_yaml, say};
 
-/// Show why an assignment is as it is.
+/// Explain why an assignment exists and where its values come from.
 ///
-/// Shows which policies chose it and by which labels, where each label comes from, and for every configuration key all
-/// ConfigMaps that set it, in the order they apply, with file and line. For a pair that isn't assigned it shows which
-/// label is missing. With KEY it shows that key alone, and the ConfigMaps that have it but don't apply.
+/// Shows which policies selected it and by which labels, where each label comes from, and for every configuration key all
+/// ConfigMaps that set it, in the order they apply, with file and line. For a pair that isn't assigned it shows which label is
+/// missing. With KEY it shows that key alone, and the ConfigMaps that have it but don't apply.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

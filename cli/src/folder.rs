@@ -74,9 +74,9 @@ impl FolderError {
             FolderError::Symlink { .. } => {
                 Some("put a real folder or file there, or write to another folder".to_owned())
             }
-            FolderError::InTheWay { .. } => Some("move it away, or write to another folder".to_owned()),
+            FolderError::InTheWay { .. } => Some("move it elsewhere, or write to another folder".to_owned()),
             FolderError::Busy { .. } => Some("wait until it is done".to_owned()),
-            FolderError::Unreadable { .. } => Some("make it readable for you, or move it away".to_owned()),
+            FolderError::Unreadable { .. } => Some("give yourself read access, or move it elsewhere".to_owned()),
             FolderError::Staging { source, .. } => Some(mend(source).to_owned()),
             FolderError::Replace { source, .. } | FolderError::Delete { source, .. } => {
                 Some(format!("{}; until then each file is whole, the old one or the new one", mend(source)))
@@ -294,7 +294,7 @@ fn folded(path: &str) -> String {
 fn mend(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "make room on that disk and run it again",
-        _ => "mend that and run it again",
+        _ => "fix that and run the command again",
     }
 }
 

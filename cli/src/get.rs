@@ -15,13 +15,14 @@ use crate::output::{Table, print_json, print_text, print_yaml, say};
 
 /// Show what the hub knows: clusters, assignments, problems and more.
 ///
-/// `problems` is everything that needs attention, each with its way out: approvals, rollouts, clusters and what their agents warn of,
-/// delivery, Git. It exits with 3 when there is any. `findings` lists what is wrong with files in Git one by one. Application teams see what belongs to their
-/// workspaces. With --watch the list is printed, then every change as it happens; a line that begins with `-` says what went.
+/// `problems` lists everything that needs attention, each with what to do: approvals, rollouts, clusters and the warnings of
+/// their agents, delivery, Git. It exits with 3 when there is any. `findings` lists what is wrong with files in Git one by one.
+/// Application teams see what belongs to their workspaces. With --watch, the list is printed, and then every change; a line that
+/// begins with `-` is an item that was removed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  Does anything need me? Exits with 0 only if nothing does.
+  Does anything need attention? Exits with 0 only if nothing does.
     kedge get problems
     kedge get problems -e prod --state error
 
@@ -30,7 +31,7 @@ Examples:
     kedge get clusters -l region=west --condition Unknown
     kedge get clusters -e prod --warning DiskLow
 
-  Who has failed, and why? Where was something changed by hand?
+  What has failed, and why? Where is drift?
     kedge get conditions -e prod --condition Failed
     kedge get conditions --drift
 
@@ -81,7 +82,7 @@ pub struct GetArgs {
     #[arg(long, value_name = "CODE")]
     warning: Option<String>,
 
-    /// Only conditions of clusters that tell of changes by hand
+    /// Only conditions with drift
     #[arg(long)]
     drift: bool,
 
@@ -97,7 +98,7 @@ pub struct GetArgs {
     #[arg(long, value_name = "COUNT")]
     limit: Option<usize>,
 
-    /// Go on printing changes
+    /// Keep printing changes
     #[arg(short, long)]
     watch: bool,
 
@@ -124,7 +125,7 @@ pub enum Shape {
 pub enum Listing {
     #[value(alias = "cluster")]
     Clusters,
-    /// What is true of assignments on clusters
+    /// Conditions of assignments on clusters
     #[value(alias = "condition")]
     Conditions,
     #[value(alias = "cluster-type")]
@@ -140,7 +141,7 @@ pub enum Listing {
     /// Everything that needs attention
     #[value(alias = "problem")]
     Problems,
-    /// What is wrong with what Git describes, one by one
+    /// Single mistakes in files in Git
     #[value(alias = "finding")]
     Findings,
     #[value(alias = "repository")]

@@ -15,8 +15,8 @@ use crate::output::{Table, print_json, print_text, print_yaml};
 /// Show what happened, newest first.
 ///
 /// Conditions, generations, publishes, promotions, rollouts, approvals, clusters, writes and problems, each with its reason.
-/// Times are those at which things happened: a cluster that was offline tells its past afterwards, and such an entry is marked
-/// `late`; one whose clock was wrong is marked `corrected`. Application teams see what is of their workspaces.
+/// Times are those at which things happened. A cluster that was offline reports its past later; such an entry is marked `late`,
+/// or `corrected` if its clock was wrong. Application teams see their own workspaces.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -61,14 +61,14 @@ enum HistoryCommand {
     Commit(CommitArgs),
 }
 
-/// Show the way of one commit, from Git to converged clusters, environment by environment.
+/// Show the timeline of one commit, from Git to converged clusters, by environment.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  Where is it, and what took how long?
+  Where is the commit, and how long did each step take?
     kedge history commit 3f2a91c")]
 struct CommitArgs {
-    /// The commit, of main or of an application's source; its first digits will do
+    /// The commit, of main or of an application's source; its first digits are enough
     #[arg(value_name = "SHA")]
     commit: String,
 
@@ -108,7 +108,7 @@ struct Filter {
     #[arg(long, value_name = "NAME")]
     who: Option<String>,
 
-    /// Only what is about this commit; its first digits will do
+    /// Only entries about this commit; its first digits are enough
     #[arg(long, value_name = "SHA")]
     commit: Option<String>,
 

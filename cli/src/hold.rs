@@ -8,10 +8,10 @@ use crate::get::columns::one_line;
 use crate::hub::HubArgs;
 use crate::output::say;
 
-/// Let nothing change an assignment on a cluster.
+/// Hold an assignment on a cluster: nothing changes it there.
 ///
-/// No new version, no repair, no removal reaches it there until `kedge unhold`; what runs goes on, and its condition is
-/// still told. A technician's hold on the spot (`kedge-agent hold`) and this one are in force together.
+/// Until `kedge unhold`, the assignment isn't updated, repaired or removed there. What runs continues, and its condition is still
+/// reported. A technician's hold on the host (`kedge-agent hold`) applies in addition to this one.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -32,7 +32,7 @@ pub struct HoldArgs {
     #[arg(value_name = "ASSIGNMENT")]
     assignment: String,
 
-    /// Why, for whoever wonders
+    /// The reason, shown with the hold
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
 
@@ -40,10 +40,10 @@ pub struct HoldArgs {
     hub: HubArgs,
 }
 
-/// Let Kedge change an assignment on a cluster again.
+/// Release a hold of an assignment on a cluster.
 ///
-/// It ends the hub's hold, or with --peers what other clusters of the site hold there. A technician's own is ended on the host with
-/// `kedge-agent unhold`.
+/// Without --peers it releases the hub's hold, with --peers the holds of other clusters of the site. A technician's hold is
+/// released on the host with `kedge-agent unhold`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -61,11 +61,11 @@ pub struct UnholdArgs {
     #[arg(value_name = "ASSIGNMENT")]
     assignment: String,
 
-    /// What other clusters of the site hold there, instead of the hub's own hold
+    /// Release the holds of other clusters of the site instead of the hub's own
     #[arg(long)]
     peers: bool,
 
-    /// With --peers: why, for whoever wonders
+    /// With --peers: the reason
     #[arg(long, value_name = "TEXT", requires = "peers", default_value = "", hide_default_value = true)]
     reason: String,
 

@@ -23,7 +23,7 @@ pub struct HubArgs {
     #[arg(long, value_name = "FILE", global = true, help_heading = "Hub")]
     token_file: Option<PathBuf>,
 
-    /// A file with the certificates that the hub's certificate may come from (PEM)
+    /// A PEM file with the authorities that may have issued the hub's certificate
     #[arg(long, value_name = "FILE", global = true, help_heading = "Hub")]
     ca: Option<PathBuf>,
 }

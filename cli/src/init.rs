@@ -19,7 +19,7 @@ use repository::{Content, NewRepository};
 pub use sample::Flavour;
 use sample::{ENVIRONMENTS, SampleFile, Words};
 
-/// Make a sample platform to try Kedge on.
+/// Create a sample platform to try Kedge.
 ///
 /// Writes local Git repositories into DIR: a control plane with the branches main, dev, stage and prod, an application
 /// with a target for Kubernetes and one for Debian hosts in each environment, and their GitOps repositories. No network
@@ -41,7 +41,7 @@ pub struct InitArgs {
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
 
-    /// Plain hosts with files only, which agents below folders play without root; `kedge up` runs this one
+    /// Plain hosts with files only, so that agents can run below folders without root; `kedge up` uses this sample
     #[arg(long)]
     pub files_only: bool,
 }

@@ -11,8 +11,8 @@ use crate::output::say;
 
 /// Remember a hub and an access token.
 ///
-/// Asks the hub whose token it is and stores both for the commands that follow, readable by you alone. The token is read
-/// from a file or from stdin, never from the command line. A hub names two files with tokens at its first start: the
+/// Asks the hub whose token it is and stores both for the commands that follow, readable by you alone. The token is read from a
+/// file or from stdin, never from the command line. At its first start, a hub prints the paths of two files with tokens: the
 /// platform team's first token is in `platform-token`, the first administrator's in `admin-token`.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
@@ -20,7 +20,7 @@ Examples:
   With the platform team's first token, on the hub's machine:
     sudo cat /var/lib/kedge-hub/platform-token | kedge login http://127.0.0.1:7480
 
-  To make people and their tokens, with the first administrator's:
+  As the first administrator, to add people and create their tokens:
     sudo cat /var/lib/kedge-hub/admin-token | kedge login http://127.0.0.1:7480
 
   With a token in a file, and a private authority:
@@ -34,7 +34,7 @@ pub struct LoginArgs {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
-    /// A file with the certificates that the hub's certificate may come from (PEM)
+    /// A PEM file with the authorities that may have issued the hub's certificate
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 }

@@ -21,7 +21,7 @@ Examples:
   On a machine without a browser, print the link for another one:
     kedge open --print")]
 pub struct OpenArgs {
-    /// Print the link and open nothing
+    /// Print the link instead of opening it
     #[arg(long)]
     print: bool,
 

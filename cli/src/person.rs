@@ -14,23 +14,23 @@ use crate::output::{Table, print_json, print_text, print_yaml, say};
 
 /// Add, list, change and remove people.
 ///
-/// An access token belongs to a person, and approvals count persons: one with several tokens counts once. Addresses are
-/// compared with the authors of commits, because who approves mustn't have written the change. People are added by an
-/// administrator; the first one's token is in the hub's data folder.
+/// An access token belongs to a person, and approvals count people: a person with several tokens counts once. Addresses are
+/// compared with the authors of commits, because the author of a change can't approve it. People are added by an administrator;
+/// the first one's token is in the hub's data folder.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  Let Anna in, with a token for a year:
+  Add Anna, with a token for a year:
     kedge person add anna --email anna@example.com
     kedge access create --person anna --role platform > anna.token
 
-  Who is there?
+  List all people:
     kedge person list
 
   Anna has married, and writes commits under another address:
     kedge person set anna --name 'anna berg' --email anna@example.com --email berg@example.com
 
-  Anna has left: all her tokens end at once:
+  Anna has left; this revokes all her tokens at once:
     kedge person remove anna")]
 pub struct PersonArgs {
     #[command(subcommand)]
@@ -48,7 +48,7 @@ enum PersonCommand {
     List(ListArgs),
     /// Change a person's name or addresses
     Set(SetArgs),
-    /// Remove a person and end all its tokens, at once
+    /// Remove a person, and revoke all of that person's tokens at once
     Remove(RemoveArgs),
 }
 

@@ -26,9 +26,9 @@ use sides::{Side, Sides};
 /// that look secret.
 ///
 /// With --hub the hub plans: against what is in force there, with the last good version of what is broken, the names that are
-/// published, and the clusters that the change would reach, online and offline. It reads what was pushed (--to), or files
-/// over it (--file), and shows values as the token's role may see them. Without --hub nobody is asked: two revisions or folders
-/// are compared as they are, also before a push.
+/// published, and the clusters that the change would reach, online and offline. It reads what was pushed (--to), or files over it
+/// (--file), and shows values as the token's role may see them. Without --hub, two revisions or folders are compared offline,
+/// even before a push.
 ///
 /// Exits with 0, with 3 when the new side has something quarantined or left out.
 #[derive(Clone, Debug, clap::Args)]
@@ -55,11 +55,11 @@ pub struct PlanArgs {
     #[command(flatten)]
     environment: EnvironmentArgs,
 
-    /// What is in force: a revision of the control plane, or a folder
+    /// The old side: a revision of the control plane, or a folder
     #[arg(long, value_name = "REV|DIR", conflicts_with = "hub")]
     from: Option<PathBuf>,
 
-    /// What would be: a revision of the control plane, or a folder
+    /// The new side: a revision of the control plane, or a folder
     #[arg(long, value_name = "REV|DIR")]
     to: Option<PathBuf>,
 

@@ -11,27 +11,27 @@ use crate::get::columns::{one_line, to_the_second};
 use crate::hub::HubArgs;
 use crate::output::{Format, Table, print_json, print_text, print_yaml, say};
 
-/// Show where commits of main are, and let one into an environment
+/// Show promotions, and start, approve or override one
 ///
-/// `kedge promote` shows the whole chain, `kedge promote ENVIRONMENT` one environment; neither changes anything. `approve` agrees to
-/// the commit that waits, where the policy asks people. `start` lets it begin now, although its window is closed. `override` lets it
-/// in although the environments before it haven't passed, with a reason that stays in the evidence for ever.
+/// `kedge promote` shows the whole chain, `kedge promote ENVIRONMENT` one environment; neither changes anything. `approve`
+/// approves the commit that waits, where the policy requires it. `start` lets it enter now, outside its window. `override` lets
+/// it enter although the environments before it haven't passed; the reason stays in the evidence for ever.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     after_help = "\
 Examples:
-  Where is everything, and what waits for what?
+  Which commit is where, and what does it wait for?
     kedge promote
     kedge promote prod
 
-  Agree to what waits:
+  Approve the commit that waits:
     kedge promote approve prod --reason \"release meeting\"
 
-  Let it begin now, outside its window:
+  Let it enter now, outside its window:
     kedge promote start prod --reason \"agreed with the line\"
 
-  Let a commit in, whatever the environments before it say:
+  Let a commit enter, whatever the state of the environments before it:
     kedge promote override prod --commit 4f2a91c --reason \"fire at the customer's, agreed with Ada\""
 )]
 pub struct PromoteArgs {
@@ -42,7 +42,7 @@ pub struct PromoteArgs {
     #[arg(value_name = "ENVIRONMENT")]
     environment: Option<String>,
 
-    /// Options of the form that acted without saying so: refused with the command that does it now.
+    /// Options of an earlier form: refused, with the command to use instead.
     #[command(flatten)]
     before: BeforeArgs,
 
@@ -56,17 +56,17 @@ pub struct PromoteArgs {
 
 #[derive(Clone, Debug, clap::Subcommand)]
 enum PromoteAction {
-    /// Let the commit that waits begin now, outside its window
+    /// Let the waiting commit enter now, outside its window
     #[command(after_help = "\
 Examples:
   kedge promote start prod")]
     Start(ActionArgs),
-    /// Agree to the commit that waits, where the policy asks people
+    /// Approve the commit that waits, where the policy requires it
     #[command(after_help = "\
 Examples:
   kedge promote approve prod --reason \"seen in stage\"")]
     Approve(ActionArgs),
-    /// Let a commit in although the environments before it haven't passed
+    /// Let a commit enter although the environments before it haven't passed
     #[command(after_help = "\
 Examples:
   kedge promote override prod --reason \"stage is down, the fix is urgent\"")]
@@ -83,7 +83,7 @@ struct ActionArgs {
     #[arg(long, value_name = "SHA")]
     commit: Option<String>,
 
-    /// Why; it stays in the evidence, and an override needs it
+    /// The reason; it stays in the evidence, and is required for an override
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
 }
@@ -102,20 +102,20 @@ struct BeforeArgs {
     reason: Option<String>,
 }
 
-/// Show the promotion policy in force, or agree to a looser one
+/// Show the promotion policy in force, or approve a looser one
 ///
-/// A policy can't loosen its own gate: one that is looser than the one in force waits here for an approval, and this says why.
+/// A looser policy than the one in force waits for an approval; this command shows in which ways it is looser.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   kedge policy
   kedge policy --approve --reason \"the lab has no night shift any more\"")]
 pub struct PolicyArgs {
-    /// Agree to the looser policy that waits
+    /// Approve the looser policy that waits
     #[arg(long)]
     approve: bool,
 
-    /// Why; it stays with the policy
+    /// The reason; it stays with the policy
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
 

@@ -7,10 +7,10 @@ use crate::error::Exit;
 use crate::hub::HubArgs;
 use crate::output::say;
 
-/// Confirm a publish that waits because it removes much.
+/// Confirm a publish that waits because it removes most of a cluster type.
 ///
-/// A publish that would take away more than half of a cluster type's assignments since the last confirmed set waits
-/// before it reaches Git. `kedge describe environment` shows what would go.
+/// A publish that would remove more than half of a cluster type's assignments since the last confirmed set waits before it
+/// reaches Git. `kedge describe environment` shows what would be removed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -18,7 +18,7 @@ Examples:
     kedge get environments
     kedge describe environment dev
 
-  It is meant so:
+  Confirm the removals:
     kedge publish confirm dev drone")]
 pub struct PublishArgs {
     #[command(subcommand)]
@@ -30,7 +30,7 @@ pub struct PublishArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum PublishCommand {
-    /// Say that the removals are meant
+    /// Confirm that the removals are intended
     Confirm(ConfirmArgs),
 }
 

@@ -17,10 +17,10 @@ use kedge_scheduler::Redaction;
 
 /// Write the GitOps files of an environment to a folder.
 ///
-/// Only files that differ are written; files of ours that are gone are deleted, all others are left alone. An assignment
-/// that can't be rendered keeps the files it has. While an input of the platform fails to load nothing is deleted.
+/// Only files that differ are written; Kedge's own files that are no longer needed are deleted, all others are left alone. An
+/// assignment that can't be rendered keeps the files it has. While an input of the platform fails to load nothing is deleted.
 ///
-/// Exits with 0, with 3 when something was quarantined or left out, with 1 when nothing could be done.
+/// Exits with 0, with 3 when something was quarantined or left out, and with 1 when the command failed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,7 +43,7 @@ pub struct RenderArgs {
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
 
-    /// Say what would be written and deleted, and change nothing
+    /// Print what would be written and deleted, and change nothing
     #[arg(long)]
     dry_run: bool,
 

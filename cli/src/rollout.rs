@@ -15,30 +15,30 @@ use crate::hub::HubArgs;
 pub use bulk::{OperationArgs, reapply, restart};
 pub use list::{commit, rings};
 
-/// Follow and steer changes on their way through the rings.
+/// Follow and control rollouts.
 ///
-/// `show` takes a rollout's number, `list` and `start` take selectors, every other command takes either: --environment,
+/// `show` takes a rollout's number, `list` and `start` take selectors, and every other command takes either: --environment,
 /// --workload, --cluster-type. `status`, `watch`, `start`, `approve` and `override` take a --ring too; the other commands are about
 /// the whole rollout. Selectors name whole streams, never single clusters; what doesn't fit is listed with the reason.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  Has everybody got it? One question, one answer, and its exit code: 0 only when it is complete
+  Does every cluster have it? The exit code is 0 only when it is complete:
     kedge rollout status -e prod --workload shop
 
   In an application's pipeline, after the push:
     kedge rollout status -e prod --source-commit $(git rev-parse HEAD) --wait --timeout 1h
 
-  What is on its way, and what does it wait for?
+  Which rollouts are active, and what do they wait for?
     kedge rollout list --unfinished
     kedge rollout show 12
 
-  Let it go on, hold it, take it back:
+  Approve it, pause it, roll it back:
     kedge rollout approve 12 --reason \"seen on the canary\"
     kedge rollout pause -e prod --workload shop --reason \"line 4 is being serviced\"
     kedge rollout rollback 12 --reason \"orders are lost\"
 
-  Put a version on a part of the fleet, until a day; it is written to Git:
+  Pin a version on a part of the fleet until a date; the Pin is written to Git:
     kedge rollout start -e prod --workload shop --cluster-type factory-line --version 1.4.2 --until 2026-12-01 --reason \"driver\"")]
 pub struct RolloutArgs {
     #[command(subcommand)]
@@ -55,13 +55,13 @@ enum RolloutCommand {
     Status(status::StatusArgs),
     Watch(status::WatchArgs),
     Start(bulk::StartArgs),
-    /// Let nothing further begin until it is resumed; what has begun on a cluster is finished there
+    /// Pause: nothing further begins; what has begun on a cluster is finished
     #[command(after_help = "\
 Examples:
   kedge rollout pause 12 --reason \"line 4 is being serviced\"
   kedge rollout pause -e prod --workload shop")]
     Pause(words::WordArgs),
-    /// Go on after a pause or a stop, and forgive what has failed until now
+    /// Continue after a pause or a stop; earlier failures no longer count
     #[command(after_help = "\
 Examples:
   kedge rollout resume 12
@@ -73,23 +73,23 @@ Examples:
   kedge rollout approve 12 --reason \"seen on the canary\"
   kedge rollout approve -e prod --workload shop")]
     Approve(words::RingWordArgs),
-    /// Count the gate of the ring that waits now, or of the one that is named, as passed; needs a reason
+    /// Override the gate of the waiting ring, or of the named one; requires a reason
     #[command(after_help = "\
 Examples:
   kedge rollout override 12 --ring canary --reason \"the failing cluster is being scrapped\"")]
     Override(words::RingWordArgs),
-    /// Go on outside time windows and during freezes; gates and approvals still count
+    /// Ignore windows and freezes; gates and approvals still apply
     #[command(after_help = "\
 Examples:
   kedge rollout now -e prod --workload shop --reason \"a security fix\"")]
     Now(words::WordArgs),
-    /// End it: no further ring begins, and clusters that were reached keep what they have
+    /// Abort: no further ring begins, and clusters that were reached keep what they have
     #[command(after_help = "\
 Examples:
   kedge rollout abort 12 --reason \"the wrong branch\"
   kedge rollout abort -e prod --cluster-type drone")]
     Abort(words::WordArgs),
-    /// Put what ran before back on the clusters that were reached, also when it is complete; needs a reason
+    /// Roll back the clusters that were reached, even if the rollout is complete; requires a reason
     ///
     /// With selectors: all unfinished rollouts that they name; if there is none, the newest that is complete or aborted.
     #[command(after_help = "\
@@ -105,7 +105,7 @@ pub struct SelectorArgs {
     #[arg(short, long, value_name = "NAME")]
     pub environment: Option<String>,
 
-    /// Only what moves this workload
+    /// Only rollouts of this workload
     #[arg(short, long, value_name = "NAME")]
     pub workload: Option<String>,
 

@@ -21,9 +21,9 @@ use import::ImportArgs;
 
 /// Show the fleet at a glance: what runs, what moves, what is wrong
 ///
-/// Environments stand along the promotion chain, with the commit of main that each is at, and how many assignments on clusters
-/// are in which condition. Below is what moves and what needs somebody, each with the command that shows more. A cluster that missed
-/// its check-in is Unknown, whatever it reported before. Application teams see their own.
+/// Environments are listed in the order of promotion, each with its commit of main, and how many assignments on clusters are in
+/// which condition. Active rollouts and problems follow, each with the command that shows more. A cluster that missed its
+/// check-in is Unknown, whatever it reported before. Application teams see their own.
 #[derive(Clone, Debug, clap::Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -39,7 +39,7 @@ Examples:
   Who has failed, and why?
     kedge get conditions -e prod --condition Failed
 
-  What an agent without a network sent back on a stick:
+  Import the status of an agent without a network:
     kedge status import press-7.kedge
 
   For programs:
@@ -57,7 +57,7 @@ pub struct StatusArgs {
     #[arg(long, value_name = "NAME")]
     workload: Option<String>,
 
-    /// Show it again whenever it changes
+    /// Print it again whenever it changes
     #[arg(short, long)]
     watch: bool,
 

@@ -15,14 +15,14 @@ use crate::output::{print_text, say};
 use manifest::{Manifest, Mode, parse_image, parse_name};
 use sign::SignArgs;
 
-/// Make, list and revoke join tokens for new clusters, and let hosts in by file.
+/// Create, list and revoke join tokens for new clusters, and sign join requests from files.
 ///
-/// A join token carries the hub's address and the fingerprint of its authority, and lets clusters into one cluster type
-/// of one environment. Tokens for people and programs are made with `kedge access`.
+/// A join token contains the hub's address and the fingerprint of its authority. Clusters can use it to join one cluster type of
+/// one environment. `kedge access` creates tokens for people and programs.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  A token for one drone, good for a day:
+  A token for one drone, valid for a day:
     kedge token create --environment dev --cluster-type drone
 
   A token for a factory's worth of machines:
@@ -37,7 +37,7 @@ Examples:
   A host that no network reaches wrote a request; the answer goes back to it on a stick:
     kedge token sign press-7.request -e prod --cluster-type press --site north -o press-7.kedge
 
-  Which are there? Take one back:
+  List the tokens, and revoke one:
     kedge token list
     kedge token revoke 1f0e0d0c0b0a")]
 pub struct TokenArgs {
@@ -50,12 +50,12 @@ pub struct TokenArgs {
 
 #[derive(Clone, Debug, Subcommand)]
 enum TokenCommand {
-    /// Make a join token and print it
+    /// Create a join token and print it
     Create(CreateArgs),
     Sign(SignArgs),
     /// List join tokens, newest first
     List(ListArgs),
-    /// Take a join token back; clusters that came in with it stay
+    /// Revoke a join token; clusters that joined with it stay
     Revoke(RevokeArgs),
 }
 
@@ -69,7 +69,7 @@ struct CreateArgs {
     #[arg(short, long, value_name = "NAME")]
     environment: String,
 
-    /// The cluster type that they are of
+    /// The cluster type of the clusters
     #[arg(short = 't', long, value_name = "NAME")]
     cluster_type: String,
 
@@ -77,15 +77,15 @@ struct CreateArgs {
     #[arg(long, value_name = "LABELS", value_parser = parse_label, value_delimiter = ',')]
     labels: Vec<(String, String)>,
 
-    /// The site that they stand at
+    /// The site of the clusters
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 
-    /// How many clusters may come in with it
+    /// How many clusters may join with it
     #[arg(long, value_name = "COUNT", default_value_t = 1)]
     uses: u64,
 
-    /// How long it is good for
+    /// How long it is valid
     #[arg(long, value_name = "DURATION", default_value = "1d")]
     expires: String,
 
@@ -104,11 +104,11 @@ struct CreateArgs {
     )]
     mode: Mode,
 
-    /// Where its nodes find the agent's image [default: kedge-agent:VERSION]
+    /// The agent's image [default: kedge-agent:VERSION]
     #[arg(long, value_name = "NAME", requires = "manifest", value_parser = parse_image, help_heading = "Manifest")]
     image: Option<String>,
 
-    /// What the cluster calls itself [default: a name made from its id]
+    /// The cluster's name [default: derived from its id]
     #[arg(long, value_name = "NAME", requires = "manifest", value_parser = parse_name, help_heading = "Manifest")]
     name: Option<String>,
 }

@@ -29,22 +29,22 @@ use place::Place;
 use screen::Screen;
 use signals::Signals;
 
-/// Start a whole fleet on this machine, to look at.
+/// Start a whole fleet on this machine to try Kedge.
 ///
-/// A hub on loopback with its page, the sample platform of `kedge init --files-only` in local Git repositories, and a dozen
-/// real agents of three cluster types in dev, stage and prod, each below a folder of its own. No rights of root and no network are
-/// needed; ports are chosen freely. It ends with Ctrl-C, and takes away what it made unless told to keep it.
+/// A hub on loopback with its page, the sample platform of `kedge init --files-only` in local Git repositories, and a dozen real
+/// agents of three cluster types in dev, stage and prod, each below a folder of its own. It needs neither root nor a network, and
+/// picks free ports. Ctrl-C stops it and removes its files, unless you use --keep.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  A fleet to look at, gone with Ctrl-C:
+  Start a fleet, and remove it with Ctrl-C:
     kedge up --open
 
-  In a folder that stays, and again the next day:
+  Use a folder that is kept, and continue it the next day:
     kedge up demo --keep
     kedge up demo")]
 pub struct UpArgs {
-    /// The folder for everything; one that `kedge up --keep` left is continued, and stays [default: a new temporary one]
+    /// The folder for everything; a folder that `kedge up --keep` left is continued and kept [default: a new temporary one]
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
 
@@ -60,7 +60,7 @@ pub struct UpArgs {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u16).range(1..=200))]
     agents: Option<u16>,
 
-    /// How to tell what happens: `text`, or `json` with a document on each line
+    /// How to print progress: `text`, or `json` with one document per line
     #[arg(short, long, value_enum, default_value = "text", value_name = "FORMAT")]
     output: Form,
 

@@ -24,14 +24,14 @@ use delivered::Contents;
 
 /// Show every problem of a control plane.
 ///
-/// A folder or a checkout is read as the branch of one environment, with its files as they are now. A bare repository is
-/// read whole: every environment that `.environments/` on main names, each problem once. Main's PromotionPolicy is checked with
-/// them: environments that don't exist, rings that a cluster type's reconciler can't follow, Pins that name what isn't there.
-/// A Delivery whose source its workspace wasn't granted is an error, because the hub would refuse it.
+/// A folder or a checkout is read as the branch of one environment, with its files as they are now. In a bare repository, all
+/// environments that `.environments/` on main declares are checked, and each problem is reported once. Main's PromotionPolicy is
+/// checked with them: environments that don't exist, rings that a cluster type's reconciler can't follow, Pins that name what
+/// isn't there. A Delivery whose source its workspace wasn't granted is an error, because the hub would refuse it.
 ///
-/// What Kedge itself delivers is read too, where the Delivery names it. An error says what the agents would refuse of it: files, debs and
-/// units that the HostNamespace doesn't allow, objects outside of the workload's Kubernetes namespace. A warning names rights that
-/// depend on the cluster. What can't be fetched, or needs kustomize or helm, isn't judged; a note says so.
+/// What Kedge itself delivers is read too, where the Delivery names it. An error reports what the agents would refuse: files,
+/// debs and units that the HostNamespace doesn't allow, objects outside of the workload's Kubernetes namespace. A warning names
+/// rights that depend on the cluster. What can't be fetched, or needs kustomize or helm, isn't checked; a note lists it.
 ///
 /// Exits with 1 when there are errors, with 0 when there are only warnings.
 #[derive(Clone, Debug, clap::Args)]

@@ -26,8 +26,8 @@ use crate::run::data::DataError;
 
 /// Run the control plane of a fleet.
 ///
-/// The hub reads Git, schedules, publishes, packs, signs and serves desired states, and takes in what agents report. It
-/// needs no Kubernetes and, to begin with, no configuration.
+/// The hub reads Git, schedules, publishes, packs, signs and serves desired states, and collects the status of agents. It needs
+/// no Kubernetes and, to start with, no configuration.
 #[derive(Debug, Parser)]
 #[command(
     name = "kedge-hub",
@@ -38,20 +38,20 @@ Examples:
   Try it, with everything below one folder:
     kedge-hub serve --data ./hub --control-plane ./demo/control-plane.git
 
-  Run it with a configuration, after looking whether it is right:
+  Check a configuration, and run with it:
     kedge-hub check-config --config /etc/kedge/hub.toml
     kedge-hub serve --config /etc/kedge/hub.toml
 
-  Back up a running hub, and begin again from the file:
+  Back up a running hub, and restore it:
     kedge-hub backup --config /etc/kedge/hub.toml -o hub.backup
     kedge-hub restore --data /var/lib/kedge-hub hub.backup
 
-  Change the signing key: announce it, wait until the agents know it, use it, end the old one:
+  Rotate the signing key: announce a new one, wait until the agents know it, activate it, retire the old one:
     kedge-hub keys announce
     kedge-hub keys activate ID
     kedge-hub keys retire ID
 
-  Nobody can make access tokens? Add an administrator:
+  Add an administrator if nobody can create access tokens:
     kedge-hub administrator --name anna > anna.token
 
 Exit codes: 0 done, 1 failed, 2 wrong usage."
@@ -90,7 +90,7 @@ enum Command {
 /// Where the settings come from.
 #[derive(Clone, Debug, Args)]
 struct Settings {
-    /// The configuration file (TOML); without it the defaults hold
+    /// The configuration file (TOML) [default: the built-in defaults]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The folder for keys, database, mirrors and packages [default: /var/lib/kedge-hub for root, else the user's own]

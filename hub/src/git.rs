@@ -116,7 +116,7 @@ impl MirrorError {
         match self {
             MirrorError::Refused(refused) => Some(refused.hint.clone()),
             MirrorError::Failing { failure, .. } => Some(failure.hint.clone()).filter(|hint| !hint.is_empty()),
-            MirrorError::Pending { .. } => Some("it goes on by itself".to_owned()),
+            MirrorError::Pending { .. } => Some("it continues by itself".to_owned()),
         }
     }
 }

@@ -263,19 +263,19 @@ impl Metrics {
             "Connections refused because there are too many",
             self.connections_refused.clone(),
         );
-        registry.register("http_requests", "Requests by what they were for", self.requests.clone());
+        registry.register("http_requests", "Requests by route", self.requests.clone());
         registry.register("polls_held", "Polls of agents that wait for news", self.polls_held.clone());
         registry.register("polls", "Polls answered", self.polls.clone());
         registry.register("joins", "Attempts to join or to renew a certificate", self.joins.clone());
-        registry.register("status_documents", "Status documents taken in or refused", self.documents.clone());
+        registry.register("status_documents", "Status documents accepted or refused", self.documents.clone());
         registry.register("states_issued", "Desired states signed by this hub", self.states_issued.clone());
         registry.register_with_unit(
             "walk_step",
-            "How long a step of the way of a change took",
+            "Duration of a step of a reconciliation",
             Unit::Seconds,
             self.steps.clone(),
         );
-        registry.register("walks", "Walks through all steps of an environment", self.reconciles.clone());
+        registry.register("walks", "Reconciliations of environments, by outcome", self.reconciles.clone());
         registry.register("repositories", "Repositories that this hub follows", self.repositories.clone());
         registry.register(
             "repositories_failing",

@@ -98,7 +98,7 @@ impl Hub {
         let first_tokens = data.first_tokens(&store).await?;
         if !store.has_administrator().await? {
             tracing::warn!(
-                "nobody can make access tokens: `kedge-hub administrator` on this host makes an administrator"
+                "there is no administrator, so nobody can create access tokens: run `kedge-hub administrator` on this host"
             );
         }
         let api = listener::bind(config.api.listen).await?;

@@ -352,10 +352,10 @@ impl ImportError {
             ImportError::Bundle(error) => return error.hint().map(str::to_owned),
             ImportError::GoesUp(_) => "on a machine that reaches the hub: kedge status import FILE".to_owned(),
             ImportError::NoRoom { .. } => {
-                "make room on the disk (kedge-agent doctor says what is free), then import again".to_owned()
+                "make room on the disk (kedge-agent doctor shows the free space), then import again".to_owned()
             }
             ImportError::Objects(_) => "what was copied whole stays; import again".to_owned(),
-            ImportError::Inbox(_) => "systemctl status kedge-agent says whether the agent runs".to_owned(),
+            ImportError::Inbox(_) => "check with systemctl status kedge-agent whether the agent runs".to_owned(),
             ImportError::Memory(_) => return None,
         })
     }

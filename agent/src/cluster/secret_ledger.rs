@@ -44,10 +44,10 @@ pub enum SecretLedgerError {
     SecretStore(#[from] SecretStoreError),
     #[error("the node's folder can't be made equal to what is kept in Secrets")]
     Disk(#[from] io::Error),
-    #[error("the Secret {name} doesn't hold what it says: {why}")]
+    #[error("the Secret {name} is damaged: {why}")]
     Broken { name: String, why: &'static str },
     /// It is written faster than it can be claimed.
-    #[error("another agent goes on writing the Secrets")]
+    #[error("another agent is writing the Secrets")]
     Contested,
 }
 

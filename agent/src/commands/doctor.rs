@@ -20,10 +20,10 @@ use crate::config::Config;
 use crate::overview::Overview;
 use crate::paths::Paths;
 
-/// Look for what is wrong with this host, and say the way out.
+/// Check this host for problems, and show how to fix them.
 ///
-/// Checks the clock, the disk, the hub, the certificate, the agent's own files and service, apt's sources and leftover locks. Works
-/// without the daemon; without a network the hub is one more finding. Nothing is changed.
+/// Checks the clock, the disk, the hub, the certificate, the agent's own files and service, apt's sources and leftover locks.
+/// Works without the daemon; without a network, the unreachable hub is one of the problems. Nothing is changed.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -82,7 +82,7 @@ fn joined(overview: &Overview) -> Finding {
 
 fn settings(paths: &Paths) -> Option<Finding> {
     let error = Config::load(None, paths).err()?;
-    let way_out = "mend the file; the agent doesn't start with it, and what runs goes on";
+    let way_out = "fix the file: the agent doesn't start with it, while what runs continues";
     Some(Finding::problem("settings", error.to_string(), way_out))
 }
 

@@ -39,7 +39,7 @@ pub fn find(overview: &Overview, shown: Option<&Shown>, text: &str) -> Result<Ta
     }
     if own.site.as_ref().is_none_or(String::is_empty) {
         let hint = "a platform team names the site of a cluster when it joins or is labelled; without one only the hub reaches others";
-        return Err(CommandError::refused("this cluster belongs to no site, so nobody would carry the hold", hint));
+        return Err(CommandError::refused("this cluster belongs to no site, so no agent can carry the hold", hint));
     }
     let other = |cluster| Target::Other(Other { cluster, name: text.to_owned() });
     if let Ok(cluster) = text.parse() {
@@ -50,7 +50,7 @@ pub fn find(overview: &Overview, shown: Option<&Shown>, text: &str) -> Result<Ta
     match named[..] {
         [cluster] => Ok(other(cluster)),
         [] => {
-            let hint = "kedge-agent peers shows who is known; the id (32 digits) of one that is away works too";
+            let hint = "kedge-agent peers lists the known names; the id (32 digits) of an offline cluster works too";
             Err(CommandError::refused(format!("no cluster of the site is known as `{text}`"), hint))
         }
         [..] => {
@@ -87,7 +87,7 @@ pub fn unhold(target: &Other, identity: &Identity, paths: &Paths, assignment: &s
     let holds = Holds::of(paths);
     let removed = holds.unhold_on(identity.signing_key(), target.cluster, name, now(paths)).map_err(failed)?;
     print(&match removed {
-        true => format!("{name} on {on} is no longer held from here, as soon as the agents of the site have told it\n"),
+        true => format!("{name} on {on} is released from here as soon as the agents of the site have delivered it\n"),
         false => format!("{name} on {on} wasn't held from here\n"),
     })?;
     Ok(Exit::Success)

@@ -92,7 +92,7 @@ impl CommandError {
             CommandError::Join(error) => error.hint(),
             CommandError::Run(error) => error.hint(),
             CommandError::Ledger(LedgerError::Broken { .. }) => {
-                Some("the disk may be failing; kedge-agent doctor says which files are concerned".to_owned())
+                Some("the disk may be failing; kedge-agent doctor lists the damaged files".to_owned())
             }
             _ => None,
         }

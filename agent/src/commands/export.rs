@@ -13,11 +13,11 @@ use crate::clock::{Clock as _, SystemClock};
 use crate::daemon;
 use crate::paths::Paths;
 
-/// Write what runs here to a file for the hub.
+/// Write this host's status to a file for the hub.
 ///
-/// The file has this host's status document with its history, the holds of technicians and a sign of life with the time of now, all signed
-/// by the host; and what the host carries for others of its site. On a machine that reaches the hub, `kedge status import` brings
-/// it in. The hub shows it with the time at which it was written here.
+/// The file contains this host's status document with its history, the holds of technicians and a check-in with the current time,
+/// all signed by the host, and what the host carries for others of its site. On a machine that reaches the hub, import it with
+/// `kedge status import`. The hub shows it with the time at which it was written here.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -44,10 +44,10 @@ pub fn run(args: &ExportArgs, paths: &Paths) -> Result<Exit, CommandError> {
 fn text(exported: &Exported, file: &str, runs: bool) -> String {
     let mut text = match exported.status {
         true => format!("{file} has the status of this host"),
-        false => format!("{file} has no status yet: nothing was ever told here"),
+        false => format!("{file} contains no status yet: this host hasn't reported anything"),
     };
     if exported.others > 0 {
-        text.push_str(&format!(" and what {} others of its site told", exported.others));
+        text.push_str(&format!(" and the status of {} other clusters of its site", exported.others));
     }
     text.push_str(". Bring it in: kedge status import\n");
     if !exported.presence {
@@ -73,6 +73,6 @@ mod tests {
         sample::join(&paths, &Authority::new(), "https://127.0.0.1:1");
         assert_eq!(run(&args, &paths).unwrap(), Exit::Success);
         let said = text(&Exported { status: true, presence: false, others: 2 }, "x", false);
-        assert!(said.contains("2 others") && said.contains("The agent doesn't run"), "{said}");
+        assert!(said.contains("2 other clusters") && said.contains("The agent doesn't run"), "{said}");
     }
 }

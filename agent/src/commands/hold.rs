@@ -15,36 +15,36 @@ use crate::overview::Overview;
 use crate::paths::Paths;
 use crate::peers::shown::Shown;
 
-/// Keep an assignment as it is.
+/// Hold an assignment: the agent doesn't change it.
 ///
-/// While it is held the agent neither changes nor repairs nor removes it; what is true of it is still reported, and the hold is shown
-/// on the hub with your name. It works without a network, and the hub learns of it later. With --cluster it is held on another cluster
-/// of the same site: the agents there carry it from one to the next, with or without a hub. A hold made on the host itself lasts until
-/// it is taken back; one made elsewhere ends by itself, and people at the hub can lift it.
+/// While an assignment is held, the agent doesn't change, repair or remove it. Its status is still reported, and the hub shows
+/// the hold with your name. It works without a network; the hub learns of it later. With --cluster, the assignment is held on
+/// another cluster of the same site: the agents of the site carry the hold, with or without a hub. A hold made on the host itself
+/// lasts until it is released. A hold made elsewhere ends by itself, and people at the hub can lift it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  Work on the camera without being disturbed:
+  Prevent changes while you work on the camera:
     sudo kedge-agent hold camera-line --reason 'new lens, until noon'
 
-  The same on another cluster of the site, typed here:
+  Hold it on another cluster of the site:
     sudo kedge-agent hold --cluster press-3 camera-line --reason 'new lens, until noon'
 
   See who holds what:
     sudo kedge-agent status
 
-  Let the agent go on:
+  Release it:
     sudo kedge-agent unhold camera-line")]
 pub struct HoldArgs {
     /// Its name, as status shows it
     assignment: String,
-    /// Why, for those who see the hold on the hub
+    /// The reason, shown with the hold on the hub
     #[arg(long, value_name = "TEXT", default_value = "")]
     reason: String,
     /// On another cluster of the site: its name, or its id
     #[arg(long, value_name = "NAME|ID")]
     cluster: Option<String>,
-    /// With --cluster: how long it is obeyed there, at most 90d [default: 7d]
+    /// With --cluster: how long it is in force, at most 90d [default: 7d]
     #[arg(long = "for", value_name = "DURATION", requires = "cluster", value_parser = lasts)]
     lasts: Option<Duration>,
 }

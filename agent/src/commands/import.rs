@@ -25,24 +25,24 @@ use crate::config::Config;
 use crate::daemon;
 use crate::paths::Paths;
 
-/// Take in what a file or a stick brings.
+/// Import a bundle or a hub's answer from a file or a stick.
 ///
-/// That is a hub's answer to this host's request, which makes it a member, and bundles with what should run. Everything is checked as if it
-/// came over the network from a stranger; what is here already isn't copied, and a stick that is pulled out in the middle leaves nothing
-/// half done. Of a folder all files that end in .kedge are taken, and what is for other hosts is passed over.
+/// Imports a hub's answer to this host's join request, and bundles with what should run. Everything is checked as if it came over
+/// the network from a stranger. Content that is already here isn't copied, and nothing is left half done if the stick is pulled
+/// out. From a folder, all files that end in .kedge are imported, and those for other hosts are skipped.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  Everything on a stick that is for this host:
+  Import everything on a stick that is for this host:
     kedge-agent import /media/stick
 
-  Become a member by a hub's answer, if it is this authority's:
+  Join with a hub's answer, if it comes from this authority:
     kedge-agent import line-7-answer.kedge --authority sha256:4f…
 
-  A bundle in parts; any of them, or the name without the number:
+  Import a bundle in parts; name any part, or the file without the number:
     kedge-agent import /media/stick/plant.kedge.001
 
-Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 done, and something was refused or is missing.")]
+Exit codes: 0 success, 1 refused or failed, 2 wrong usage, 3 done, but something was refused or is missing.")]
 pub struct ImportArgs {
     /// A bundle, one of its parts, a hub's answer, or a folder with them
     path: PathBuf,

@@ -14,15 +14,16 @@ use crate::paths::Paths;
 
 /// Join a hub with a token.
 ///
-/// The platform team makes a token with `kedge token create`. It says where the hub is, how to know it, and what this host will be.
-/// The host makes its own key; the hub answers with a certificate for it. If the answer is lost, the same token works again.
+/// The platform team creates a token with `kedge token create`. It contains the hub's address and fingerprint, and what this host
+/// will be. The host generates its own key, and the hub issues a certificate for it. If the answer is lost, run the command again
+/// with the same token.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   Join with a token that was copied to the host (it stays out of the shell's history):
     kedge-agent join --token-file token
 
-  The same, piped in:
+  The same, from stdin:
     kedge token create -e prod -t line | ssh host kedge-agent join --token-file -
 
   Prepare an image: its first boot joins by itself, and then removes the file:
@@ -31,13 +32,13 @@ pub struct JoinArgs {
     /// The token itself
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
     token: Option<String>,
-    /// A file that holds it, or - for what is piped in [default: /etc/kedge/join-token]
+    /// A file with the token, or - for stdin [default: /etc/kedge/join-token]
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// What this cluster is called [default: the host's name]
+    /// The name of this cluster [default: the host's name]
     #[arg(long)]
     name: Option<String>,
-    /// Leave the cluster that this host is, and join as a new one; what runs stays until the new hub says otherwise
+    /// Give up this host's cluster, and join as a new one; what runs stays until the new hub changes it
     #[arg(long)]
     again: bool,
 }

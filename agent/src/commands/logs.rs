@@ -30,7 +30,7 @@ Examples:
 pub struct LogsArgs {
     /// Its name, as status shows it
     assignment: String,
-    /// Go on with new lines as they come
+    /// Follow new lines
     #[arg(short, long)]
     follow: bool,
     /// How many of the last lines

@@ -8,7 +8,7 @@ const LISTED: usize = 12;
 /// What to type instead.
 pub fn hint(name: &str, known: &[String]) -> String {
     if known.is_empty() {
-        return "nothing is assigned to this host yet; kedge-agent status says what the hub last told".to_owned();
+        return "nothing is assigned to this host yet; kedge-agent status shows the last answer of the hub".to_owned();
     }
     let near: Vec<&str> = nearest(name, known);
     if let [first, rest @ ..] = &near[..] {

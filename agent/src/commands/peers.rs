@@ -20,17 +20,17 @@ use pods::PodsDocument;
 
 /// Show the other agents of this host's site.
 ///
-/// Agents that the hub placed in one site find each other on the network, fetch content from each other, and one that reaches the hub
-/// carries for all: the uplink. Nothing is believed for having come from a peer; one that lied is left alone for a while and shown with
-/// what it did. In a pod of a Kubernetes cluster the cluster's other pods are shown too: who asked the one that works for content, or what
-/// one that stands by still lacks.
+/// Agents that the hub placed in one site find each other on the network, fetch content from each other, and one that reaches the
+/// hub carries for all: the uplink. Nothing is trusted because it came from a peer. A peer that misbehaved is ignored for a
+/// while, and shown with what it did. In a Kubernetes cluster the other pods are shown too: those that fetched content from the
+/// working pod, or what a standby pod still lacks.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  Who is there, and who carries?
+  Which peers are there, and which one carries?
     kedge-agent peers
 
-  Who was caught lying, as JSON:
+  Which peers misbehaved, as JSON:
     kedge-agent peers -o json | jq '.peers[] | select(.lies != [])'")]
 pub struct PeersArgs {
     /// How to show it
@@ -123,9 +123,9 @@ impl From<&Shown> for SiteDocument {
 }
 
 fn text(shown: &Shown, now: Timestamp) -> String {
-    let mut text = format!("Site {}, peers are let in at port {}\n", shown.site, shown.port);
+    let mut text = format!("Site {}, peers connect at port {}\n", shown.site, shown.port);
     let uplink = match (shown.uplink, shown.via()) {
-        (None, _) => "nobody reaches the hub".to_owned(),
+        (None, _) => "no agent reaches the hub".to_owned(),
         (Some(_), Some(peer)) => peer.title(),
         (Some(_), None) => "this agent".to_owned(),
     };
@@ -198,7 +198,7 @@ mod tests {
             written_at: Timestamp(0),
         };
         insta::assert_snapshot!(text(&shown, Timestamp(1_000_000_060_000)), @r"
-        Site berlin, peers are let in at port 7443
+        Site berlin, peers connect at port 7443
         Uplink: press-2
 
         NAME     STREAM          ADDRESS        SINCE                 HEARD     CARRIES

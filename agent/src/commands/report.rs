@@ -8,10 +8,10 @@ use crate::external::External;
 use crate::overview::Overview;
 use crate::paths::Paths;
 
-/// Tell what another reconciler did here.
+/// Report the result of another reconciler.
 ///
 /// For assignments that Kedge schedules and somebody else applies, such as an Ansible playbook: the result goes into this host's
-/// status, and from there to the hub with the next contact. It is kept on disk first, so it works without a network.
+/// status, and to the hub at the next check-in. It is kept on disk first, so it works without a network.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,7 +30,7 @@ pub struct ReportArgs {
     /// How it went
     #[arg(long, value_enum)]
     result: Outcome,
-    /// What to tell people, above all of a failure
+    /// A message for people, mainly for failures
     #[arg(long, value_name = "TEXT", default_value = "")]
     message: String,
 }

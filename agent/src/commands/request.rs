@@ -11,11 +11,11 @@ use crate::airgap::enrol::{self, EnrolError};
 use crate::causes::chain;
 use crate::paths::Paths;
 
-/// Ask to join by file, without a network.
+/// Write a join request to a file, for hosts without a network.
 ///
-/// The host makes its key and writes a request that is signed by it; there is no secret in the file. Carry it to a machine that reaches the
-/// hub, have it signed with `kedge token sign`, and bring the answer back to `kedge-agent import`. Asked again, the host gives the same
-/// request.
+/// The host generates its key and writes a request that is signed with it. The file contains no secret. Carry it to a machine
+/// that reaches the hub, sign it with `kedge token sign`, and import the answer here with `kedge-agent import`. Running the
+/// command again writes the same request.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,13 +28,13 @@ Examples:
   On the host again:
     kedge-agent import /media/stick/line-7-answer.kedge")]
 pub struct RequestArgs {
-    /// What this cluster is called [default: the host's name]
+    /// The name of this cluster [default: the host's name]
     #[arg(long)]
     name: Option<String>,
     /// Where the request is written
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Ask to become a new cluster; the host stays the one that it is until the answer is imported
+    /// Request to become a new cluster; the host stays the current one until the answer is imported
     #[arg(long)]
     again: bool,
 }

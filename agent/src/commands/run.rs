@@ -14,15 +14,15 @@ use crate::run::mode::{ClusterSettings, LEASE, Mode};
 
 /// Run the agent until it is stopped.
 ///
-/// The Debian package's service does this. SIGTERM ends the step under way and stops; the journal keeps the rest for the next
-/// start. SIGHUP looks at everything at once.
+/// The Debian package's service runs this command. SIGTERM finishes the current step and stops; the journal keeps the rest for
+/// the next start. SIGHUP starts a full check at once.
 ///
-/// With --kubernetes it is the agent of a cluster: of all that run in it the one that holds the Lease works, and what it remembers is
-/// in Secrets of the agent's namespace. With --cache-of it only keeps that agent's content on a node, and needs no rights.
+/// With --kubernetes it is the agent of a cluster. Of all agents in the cluster, the one that holds the Lease works, and it keeps
+/// its state in Secrets of its namespace. With --cache-of it only caches that agent's content on a node, and needs no rights.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  As the package's service does:
+  As a service:
     systemctl enable --now kedge-agent
 
   By hand, below a folder, without root:
@@ -38,11 +38,11 @@ pub struct RunArgs {
     #[arg(long)]
     kubernetes: bool,
 
-    /// How to reach the cluster [default: the pod's service account]
+    /// The kubeconfig file for the cluster [default: the pod's service account]
     #[arg(long, value_name = "FILE", requires = "kubernetes")]
     kubeconfig: Option<PathBuf>,
 
-    /// Where the Lease and the agent's Secrets are [default: the pod's own, or kedge-system]
+    /// The namespace of the Lease and the agent's Secrets [default: the pod's own, or kedge-system]
     #[arg(long, value_name = "NAME", requires = "kubernetes")]
     namespace: Option<String>,
 
@@ -50,11 +50,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "NAME", requires = "kubernetes", default_value = LEASE)]
     lease_name: String,
 
-    /// Keep what the agents at this address apply on this node, and do nothing else
+    /// Only cache the content of the agents at this address on this node
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "kubernetes")]
     cache_of: Option<String>,
 
-    /// What this agent is called as the Lease's holder [default: $POD_NAME, or the host's name]
+    /// The name of this agent as holder of the Lease [default: $POD_NAME, or the host's name]
     #[arg(long, value_name = "NAME", requires = "kubernetes")]
     holder: Option<String>,
 }

@@ -16,17 +16,17 @@ use crate::paths::Paths;
 /// Show what runs on this host, and whether it is what should run.
 ///
 /// Each assignment has a condition (Converged, Converging, Failed, Unknown), since when, the version that runs, and the reason.
-/// It is read from this host's disk: neither the hub nor the daemon is asked.
+/// The command reads only this host's disk; it works without the hub and the daemon.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  Is everything as it should be?
+  Is everything Converged?
     kedge-agent status
 
   For a script: exit code 0 only when the agent runs and all is Converged:
     kedge-agent status > /dev/null && echo fine
 
-  What isn't, as JSON:
+  List what isn't, as JSON:
     kedge-agent status -o json | jq '.assignments[] | select(.condition != \"Converged\")'
 
 Exit codes: 0 all Converged, 1 the command failed, 2 wrong usage, 3 the agent isn't running, something isn't Converged or needs
@@ -36,7 +36,7 @@ pub struct StatusArgs {
     #[arg(short, long, value_enum, default_value_t)]
     output: Format,
 
-    /// Say only whether the agent runs and shows signs of life: for the probe of a pod
+    /// Only check whether the agent is alive; for the probe of a pod
     #[arg(long)]
     alive: bool,
 }
@@ -48,7 +48,7 @@ pub fn run(args: &StatusArgs, paths: &Paths) -> Result<Exit, CommandError> {
     if args.alive {
         return match daemon::holder(paths).is_some() && alive::is_shown(paths) {
             true => Ok(Exit::Success),
-            false => Err(CommandError::refused("the agent shows no sign of life", "kubectl logs says why")),
+            false => Err(CommandError::refused("the agent doesn't respond", "see kubectl logs for the reason")),
         };
     }
     let overview = Overview::read(paths)?;
@@ -143,7 +143,7 @@ fn head(overview: &Overview, now: Timestamp) -> String {
             _ = writeln!(text, "Cluster {}{stream}, hub {}", cluster.name, cluster.hub);
             _ = writeln!(text, "Hub: {}", hub(overview, now));
             if let Some(generation) = overview.waits {
-                _ = writeln!(text, "Next: generation {generation} is here and waits for this cluster's turn");
+                _ = writeln!(text, "Next: generation {generation} is here and waits for the hub's permit to change");
             }
         }
     }
@@ -155,7 +155,7 @@ fn hub(overview: &Overview, now: Timestamp) -> String {
     let via = hub.via.as_ref().map(|name| format!("; reached via {name}")).unwrap_or_default();
     let Some(last) = hub.last_contact else {
         let why = hub.error.as_ref().map(|why| format!(" ({why})")).unwrap_or_default();
-        return format!("not heard yet{why}{via}");
+        return format!("no answer yet{why}{via}");
     };
     let mut text = format!("heard {} ({})", time(last.0), ago(last.0, now));
     match &hub.error {

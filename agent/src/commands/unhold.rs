@@ -11,20 +11,21 @@ use crate::overview::Overview;
 use crate::paths::Paths;
 use crate::peers::shown::Shown;
 
-/// Let the agent change an assignment again.
+/// Release a hold of an assignment.
 ///
-/// Takes back the hold that was made on this host, with --cluster the one that was made here on another cluster of the site. One that
-/// was made at the hub stays until it is taken back there, and so does one that was made at another agent, unless --peers sets it aside.
+/// Releases the hold that was made on this host, or with --cluster the one that was made here for another cluster of the site. A
+/// hold that was made at the hub must be released there. So must one that was made at another agent, unless you override it with
+/// --peers.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   The work is done:
     sudo kedge-agent unhold camera-line
 
-  The one on another cluster, that was made here:
+  Release a hold for another cluster that was made here:
     sudo kedge-agent unhold --cluster press-3 camera-line
 
-  Whoever held it from another agent can't be asked any more:
+  Override a hold of another agent whose owner can't be reached:
     sudo kedge-agent unhold camera-line --peers
 
   See what it does then:
@@ -37,7 +38,7 @@ pub struct UnholdArgs {
     /// On another cluster of the site: its name, or its id
     #[arg(long, value_name = "NAME|ID", conflicts_with = "peers")]
     pub(super) cluster: Option<String>,
-    /// Also set aside what people at other agents of the site hold here
+    /// Also override holds of people at other agents of the site
     #[arg(long)]
     pub(super) peers: bool,
 }

@@ -15,20 +15,20 @@ use crate::paths::Paths;
 use crate::record::{Cause, Failure, Outcome, Phase, Record, Running, Traced, Transaction};
 use crate::tasks;
 
-/// Tell how an assignment came to be as it is.
+/// Explain the state of an assignment, step by step.
 ///
-/// Shows what is desired, what runs, and the transaction that is under way or was the last: why it began, each step with its time
-/// and what the commands said, how it ended, and when it is tried again. A power cut in the middle shows as well.
+/// Shows what is desired, what runs, and the current or last transaction: why it began, each step with its time and the output of
+/// commands, how it ended, and when the next try is. It also shows power cuts.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  It failed; what did it do, and what did the commands say?
+  It failed: which steps ran, and what was their output?
     kedge-agent why camera-line
 
   The steps alone, as JSON:
     kedge-agent why camera-line -o json | jq '.transaction.trace[].what'
 
-Exit codes: 0 told, 1 the command failed or there is no such assignment, 2 wrong usage.")]
+Exit codes: 0 success, 1 the command failed or there is no such assignment, 2 wrong usage.")]
 pub struct WhyArgs {
     /// Its name, as status shows it
     assignment: String,
@@ -85,7 +85,7 @@ fn next(overview: &Overview, assignment: &Assignment, record: Option<&Record>, n
     if record.is_some_and(|record| record.transaction.is_some()) {
         return match overview.daemon {
             Some(_) => "a transaction is under way".to_owned(),
-            None => "a transaction was interrupted: it goes on when the agent starts".to_owned(),
+            None => "a transaction was interrupted: it continues when the agent starts".to_owned(),
         };
     }
     // A repair or a removal that failed is what comes next, whatever was tried before.
@@ -200,7 +200,7 @@ fn outcome(transaction: &Transaction) -> String {
             format!("rolled back, what was there before is there again; {}", why(failure))
         }
         (Some(Outcome::RollbackFailed { first, back }), _) => {
-            format!("the way back failed too, a person is needed\nfirst {}\nthen {}", why(first), why(back))
+            format!("the rollback failed too; a person must fix the host\nfirst {}\nthen {}", why(first), why(back))
         }
         (Some(Outcome::Left(failure)), _) => format!("left as it is (rollback: never); {}", why(failure)),
         (Some(Outcome::Refused(failure)), _) => format!("refused before any change; {}", why(failure)),

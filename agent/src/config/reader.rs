@@ -119,8 +119,7 @@ impl<'t> Reader<'t> {
         let text = self.text("metrics", "an address", "127.0.0.1:7481")?;
         let endpoint = Endpoint::of(&text.value);
         if endpoint.is_none() {
-            let hint =
-                "write \"127.0.0.1:7481\" or \"unix:/run/kedge-agent/metrics.sock\"; other hosts can't be let in";
+            let hint = "write \"127.0.0.1:7481\" or \"unix:/run/kedge-agent/metrics.sock\"; other hosts can't connect";
             self.wrong(text.span, "`metrics` is no place on this host", hint);
         }
         endpoint

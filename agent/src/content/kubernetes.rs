@@ -101,7 +101,7 @@ impl Making<'_> {
         let Some(info) = self.known.find(&document)? else {
             let (version, kind, place) = (&document.version, &document.kind, document.place());
             let message = format!(
-                "{place}: the cluster has no kind {kind} of {version}; install its CustomResourceDefinition, or mend `apiVersion` and `kind`"
+                "{place}: the cluster has no kind {kind} of {version}; install its CustomResourceDefinition, or fix `apiVersion` and `kind`"
             );
             // Somebody may install it: another assignment, or a person.
             self.failures.push(Failure::passing("UnknownKind", message));

@@ -71,6 +71,6 @@ pub(super) fn interruption(transaction: &Transaction) -> String {
     match &transaction.phase {
         Phase::Forward => format!("{}; going on forward", at(&transaction.forward)),
         Phase::Health => format!("{cut} during the health checks; going on with them"),
-        Phase::Back(_) => format!("{} on the way back; going on back", at(&transaction.back)),
+        Phase::Back(_) => format!("{} during the rollback; continuing it", at(&transaction.back)),
     }
 }

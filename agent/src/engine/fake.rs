@@ -146,7 +146,7 @@ impl Host for FakeHost {
     fn prepare_debs(&mut self, wish: &DebWish, _: &mut Tracer<'_>) -> Result<DebPlan, Failure> {
         self.inner().powered()?;
         if self.inner().world.lib_needed && wish.give_back.contains_key("lib") {
-            return Err(Failure::new("AptRefused", "other would be removed, which nobody asked for"));
+            return Err(Failure::new("AptRefused", "other would be removed, and the workload doesn't ask for that"));
         }
         Ok(self.inner().world.prepare_debs(wish))
     }

@@ -60,7 +60,7 @@ fn conclude(record: &mut Record, mut transaction: Transaction, outcome: &Outcome
         }
         Outcome::RollbackFailed { first, back } => {
             let message = format!(
-                "{} ({}); the way back failed too: {} ({})",
+                "{} ({}); the rollback failed too: {} ({})",
                 first.message, first.reason, back.message, back.reason
             );
             let failure = Failure { passes: first.passes && back.passes, ..Failure::new("RollbackFailed", message) };

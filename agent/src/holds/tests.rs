@@ -62,10 +62,12 @@ fn unhold_says_that_the_hub_still_holds() {
     let told = holds.unhold(&key(1), "db-prod", NOON).unwrap();
     assert_eq!(
         told.to_string(),
-        "db-prod stays held: the hold on the spot is gone, but ada@example.com holds it at the hub (audit); \
+        "db-prod stays held: the hold made on this host is gone, but ada@example.com holds it at the hub (audit); \
          only `kedge unhold` takes that back"
     );
-    assert!(holds.unhold(&key(1), "db-prod", NOON).unwrap().to_string().contains("there was no hold on the spot"));
+    assert!(
+        holds.unhold(&key(1), "db-prod", NOON).unwrap().to_string().contains("there was no hold made on this host")
+    );
     assert_eq!(holds.unhold(&key(1), "shop-prod", NOON).unwrap().to_string(), "shop-prod is no longer held");
     assert_eq!(holds.unhold(&key(1), "shop-prod", NOON).unwrap().to_string(), "shop-prod wasn't held");
     assert_eq!(names(&holds), ["hub:db-prod"]);

@@ -112,7 +112,7 @@ impl LinkError {
     pub fn hint(&self) -> Option<String> {
         Some(match self {
             LinkError::Unreachable { .. } | LinkError::Slow { .. } => {
-                "check the network, the name and the port; what runs here goes on meanwhile".to_owned()
+                "check the network, the name and the port; what runs here continues meanwhile".to_owned()
             }
             LinkError::WrongHub { .. } => {
                 "a proxy that opens TLS, a name that leads elsewhere, or a hub that was set up anew: \

@@ -58,20 +58,20 @@ const ASSIGNMENTS: Family = gauge("kedge_agent_assignments", "", "condition", "A
 const DRIFTED: Family =
     gauge("kedge_agent_drifted_assignments", "", "", "Assignments that differ from what was applied");
 const HELD: Family = gauge("kedge_agent_held_assignments", "", "", "Assignments that somebody holds");
-const WARNINGS: Family = gauge("kedge_agent_warnings", "", "severity", "What a person should know of this host");
+const WARNINGS: Family = gauge("kedge_agent_warnings", "", "severity", "Warnings of this host, by severity");
 const CONTACT: Family = gauge(
     "kedge_agent_contact_age_seconds",
     "seconds",
     "",
-    "How long ago the hub was last heard; there is none before the first time",
+    "Time since the hub last answered; absent before the first answer",
 );
 const CERTIFICATE: Family = gauge(
     "kedge_agent_certificate_left_seconds",
     "seconds",
     "",
-    "How long this host's certificate is still good; negative: it ended, and is renewed with the next contact",
+    "Remaining lifetime of this host's certificate; negative: it expired, and is renewed at the next check-in",
 );
-const FREE: Family = gauge("kedge_agent_disk_free_bytes", "bytes", "", "Room that is left on the disk of packages");
+const FREE: Family = gauge("kedge_agent_disk_free_bytes", "bytes", "", "Free space on the disk of packages");
 const SIZE: Family = gauge("kedge_agent_disk_size_bytes", "bytes", "", "Size of the disk of packages");
 const POLLS: Family = counter("kedge_agent_polls", "", "outcome", "Polls of the hub since the agent began");
 const TRANSACTIONS: Family =

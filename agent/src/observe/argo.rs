@@ -116,7 +116,7 @@ fn application_set(subject: &Subject<'_>) -> Judged {
         (Some(error), _) if error.status == Status::True => error.tell(&mut judged, Standing::Failed),
         (_, Some(done)) if done.status == Status::True => done.tell(&mut judged, Standing::Ready),
         (_, Some(done)) => done.tell(&mut judged, Standing::Progressing),
-        _ => judged.message = "its controller hasn't told of it yet".to_owned(),
+        _ => judged.message = "its controller hasn't reported on it yet".to_owned(),
     }
     judged
 }

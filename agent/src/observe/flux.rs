@@ -37,7 +37,7 @@ fn stand(subject: &Subject<'_>) -> Judged {
     let conditions = Conditions::of(subject);
     let mut judged = Judged::default();
     let Some(ready) = conditions.get("Ready") else {
-        judged.message = "its controller hasn't told of it yet".to_owned();
+        judged.message = "its controller hasn't reported on it yet".to_owned();
         return judged;
     };
     let stalled = conditions.get("Stalled").filter(|_| conditions.is_true("Stalled"));

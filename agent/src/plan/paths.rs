@@ -227,5 +227,8 @@ fn in_the_way(path: &str, now: &PathState) -> Failure {
         PathState::File { .. } => "a file",
         PathState::Other | PathState::Absent => "a device, a socket, a pipe, or behind a symlink that isn't root's",
     };
-    Failure::new("ConflictingFile", format!("{path} is {what}, and something else is wanted there; move it away first"))
+    Failure::new(
+        "ConflictingFile",
+        format!("{path} is {what}, but the workload needs something else there; move it elsewhere first"),
+    )
 }

@@ -62,7 +62,7 @@ pub(super) fn check(question: &Question<'_>) -> Result<(), Failure> {
     match state.account {
         None if state.has_group && !is_known(question, goal, user, namespace) => Err(refused(
             &format!("the group `{user}` is on this host already, and it isn't the namespace's"),
-            &format!("if nobody needs it, `groupdel {user}` removes it"),
+            &format!("if it isn't needed, remove it with `groupdel {user}`"),
         )),
         None => Ok(()),
         Some(account) => check_account(question, goal, user, namespace, &account),

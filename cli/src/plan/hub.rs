@@ -20,12 +20,12 @@ use crate::output::{Table, counted, print_json, print_text, print_yaml, say};
 /// Let the hub plan.
 #[derive(Clone, Debug, clap::Args)]
 pub struct HubPlanArgs {
-    /// Ask the hub instead; without a URL the one of KEDGE_HUB or `kedge login`
+    /// Let the hub plan; default URL: KEDGE_HUB, then the one of `kedge login`
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", help_heading = "Hub",
         conflicts_with_all = ["control_plane", "sources", "cache"])]
     pub hub: Option<String>,
 
-    /// A file as it would be, by its path in the control plane; nothing behind the `=` takes it away
+    /// A changed file, by its path in the control plane; nothing after the `=` deletes it
     #[arg(long, value_name = "PATH=FILE", requires = "hub", help_heading = "Hub")]
     file: Vec<String>,
 
@@ -37,7 +37,7 @@ pub struct HubPlanArgs {
     #[arg(long, value_name = "FILE", requires = "hub", help_heading = "Hub")]
     token_file: Option<PathBuf>,
 
-    /// A file with the certificates that the hub's certificate may come from (PEM)
+    /// A PEM file with the authorities that may have issued the hub's certificate
     #[arg(long, value_name = "FILE", requires = "hub", help_heading = "Hub")]
     ca: Option<PathBuf>,
 }

@@ -9,18 +9,18 @@ use crate::get::columns::one_line;
 use crate::hub::HubArgs;
 use crate::output::{Format, counted, print_json, print_yaml, say};
 
-/// Start a workload's content again, or put a version of it somewhere
+/// Restart the rollout of a workload's content, or pin a version
 ///
-/// Without a version: what was stopped, aborted or rolled back starts again with the content of today. With --version or
-/// --commit: the hub commits a Pin to the environment's branch, because what should last is in Git; it ends on its day, or when
-/// the file is deleted.
+/// Without a version, content that was stopped, aborted or rolled back starts again, as it is in Git now. With --version or
+/// --commit, the hub commits a Pin to the environment's branch, because lasting settings belong in Git. The Pin ends on its date,
+/// or when the file is deleted.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  The failing machines are mended, go on with it:
+  The failing machines are repaired; start it again:
     kedge rollout start -e prod --workload shop --reason \"power supplies replaced\"
 
-  This version at that location, until a day:
+  Pin this version on that cluster type, until a date:
     kedge rollout start -e prod --workload shop --cluster-type factory-line --version 1.4.2 --until 2026-12-01 --reason \"driver\"")]
 pub struct StartArgs {
     /// The environment
@@ -47,11 +47,11 @@ pub struct StartArgs {
     #[arg(long, value_name = "SHA")]
     commit: Option<String>,
 
-    /// Until the beginning of this day in UTC (2026-12-01), or a moment [default: until the Pin is deleted]
+    /// Until the start of this day in UTC (2026-12-01), or a time [default: until the Pin is deleted]
     #[arg(long, value_name = "DATE")]
     until: Option<String>,
 
-    /// Why; it is in the audit log and in the commit
+    /// The reason, for the audit log and the commit
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
@@ -86,11 +86,11 @@ pub struct OperationArgs {
     #[arg(long, value_name = "NAME")]
     ring: Option<String>,
 
-    /// Windows and freezes of rollouts on their way don't hold it up
+    /// Ignore windows and freezes of active rollouts
     #[arg(long)]
     now: bool,
 
-    /// Why, for the audit log
+    /// The reason, for the audit log
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
 

@@ -10,7 +10,7 @@ use crate::error::Exit;
 use crate::get::columns::{one_line, to_the_second};
 use crate::output::{Format, Table, print_json, print_text, print_yaml, say};
 
-/// List rollouts, the newest first
+/// List rollouts, newest first
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,11 +28,11 @@ pub struct ListArgs {
     #[arg(long)]
     unfinished: bool,
 
-    /// Only those that bring this commit of an application's source
+    /// Only those with this commit of an application's source
     #[arg(long, value_name = "SHA")]
     source_commit: Option<String>,
 
-    /// Only those that bring this commit of the control plane's main
+    /// Only those with this commit of the control plane's main
     #[arg(long, value_name = "SHA")]
     main_commit: Option<String>,
 
@@ -45,7 +45,7 @@ pub struct ListArgs {
     output: Format,
 }
 
-/// Show one rollout: what moves, where it is in each ring, what people said
+/// Show one rollout: its contents, its state in each ring, and decisions
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -13,11 +13,11 @@ use crate::error::{Exit, UsageError};
 use crate::get::columns::one_line;
 use crate::output::{Format, Table, harmless, print_json, print_text, print_yaml, say};
 
-/// Show how many of the targeted clusters have it
+/// Show how many of the targeted clusters have a change
 ///
-/// One line answers, from counts of the exact packages: how many converged, are on the way, failed and why, are offline since
-/// when, and how many it isn't for. It exits with 0 only when that is complete, else with 3. Whether offline clusters leave it
-/// complete is set in the policy, and the answer says so.
+/// Prints one line, from counts of the exact packages: how many clusters are converged, converging, failed (with the reason),
+/// offline (since when) or not targeted. It exits with 0 only when the rollout is complete, otherwise with 3. The policy sets
+/// whether offline clusters leave it complete, and the line states it.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +25,7 @@ Examples:
   kedge rollout status -e prod --workload shop --ring canary
   kedge rollout status 12 -o json
 
-  In a pipeline: wait until everybody has this commit, at most an hour:
+  In a pipeline: wait until every cluster has this commit, at most an hour:
     kedge rollout status -e prod --source-commit $(git rev-parse HEAD) --wait --timeout 1h")]
 pub struct StatusArgs {
     #[command(flatten)]
@@ -35,7 +35,7 @@ pub struct StatusArgs {
     #[arg(long)]
     wait: bool,
 
-    /// With --wait: give up after so long, and exit with 3
+    /// With --wait: give up after this time, and exit with 3
     #[arg(long, value_name = "DURATION", requires = "wait")]
     timeout: Option<String>,
 
@@ -44,7 +44,7 @@ pub struct StatusArgs {
     output: Format,
 }
 
-/// Follow it: print the answer each time it changes, until it is complete
+/// Print the status each time it changes, until the rollout is complete
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -71,11 +71,11 @@ struct QuestionArgs {
     #[arg(long, value_name = "NAME")]
     ring: Option<String>,
 
-    /// What brings this commit of an application's source
+    /// The rollout of this commit of an application's source
     #[arg(long, value_name = "SHA")]
     source_commit: Option<String>,
 
-    /// What brings this commit of the control plane's main
+    /// The rollout of this commit of the control plane's main
     #[arg(long, value_name = "SHA", conflicts_with = "source_commit")]
     main_commit: Option<String>,
 }

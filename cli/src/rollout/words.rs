@@ -15,7 +15,7 @@ pub struct WordArgs {
     #[command(flatten)]
     which: WhichArgs,
 
-    /// Why; it stays with the rollout and in the evidence
+    /// The reason; it stays with the rollout and in the evidence
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
 }
@@ -25,11 +25,11 @@ pub struct RingWordArgs {
     #[command(flatten)]
     which: WhichArgs,
 
-    /// The ring that it is about [default: the one that waits now]
+    /// The ring [default: the one that waits now]
     #[arg(long, value_name = "NAME")]
     ring: Option<String>,
 
-    /// Why; an override needs it, and it stays in the evidence for ever
+    /// The reason, required for an override; it stays in the evidence for ever
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
 }
@@ -94,7 +94,7 @@ impl WhichArgs {
             _ => found,
         };
         if found.is_empty() {
-            return Err(NotFound::new("no rollout that the selectors name is on its way", "kedge rollout list").into());
+            return Err(NotFound::new("no active rollout matches the selectors", "kedge rollout list").into());
         }
         Ok(found.iter().map(|rollout| rollout.id).collect())
     }

@@ -12,9 +12,9 @@ use crate::get::columns::{one_line, to_the_second};
 use crate::hub::HubArgs;
 use crate::output::{Format, Table, counted, print_json, print_text, print_yaml, say};
 
-/// Bring what an agent exported to the hub
+/// Import a status file that an agent exported
 ///
-/// Every document counts from the time at which its cluster wrote it. The same file again changes nothing.
+/// Each document counts from the time at which its cluster wrote it. Importing the same file again changes nothing.
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -22,9 +22,9 @@ Examples:
     kedge-agent export -o /media/KEDGE/press-7.kedge
     kedge status import /media/KEDGE/press-7.kedge
 
-Exit codes: 0 everything was taken or known, 1 the file was refused, 3 something in it was.")]
+Exit codes: 0 everything was imported or already known, 1 the file was refused, 3 something in it was refused.")]
 pub struct ImportArgs {
-    /// What `kedge-agent export` wrote; several in one go
+    /// One or more files that `kedge-agent export` wrote
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 

@@ -198,7 +198,7 @@ fn silent(environment: &FleetEnvironment) -> Vec<String> {
     let told = match environment.clusters.unknown {
         0 => return Vec::new(),
         1 => format!("1 cluster has been offline since {since}"),
-        count => format!("{count} clusters are silent, the first since {since}"),
+        count => format!("{count} clusters have been offline, the first since {since}"),
     };
     let command = Command::new("kedge get clusters").option("-e", &name).then("--condition Unknown");
     vec![format!("○ {name}: {told}  > {command}")]
@@ -213,9 +213,9 @@ fn troubles(environment: &FleetEnvironment) -> Vec<String> {
         lines.push(format!("! {name}: {quarantined} quarantined  > {command}"));
     }
     if environment.drifted > 0 {
-        let drifted = plural(environment.drifted, "assignment was", "assignments were");
+        let drifted = plural(environment.drifted, "assignment", "assignments");
         let command = Command::new("kedge get conditions").option("-e", &name).then("--drift");
-        lines.push(format!("▲ {name}: {drifted} changed by hand  > {command}"));
+        lines.push(format!("▲ {name}: {drifted} drifted  > {command}"));
     }
     if environment.problems.errors > 0 {
         let told = plural(environment.problems.errors, "finding", "findings");
@@ -348,10 +348,7 @@ mod tests {
     #[test]
     fn what_was_changed_by_hand_is_wrong() {
         let told = of(&glance(vec![FleetEnvironment { drifted: 1, ..environment("prod", 1, 1) }]));
-        assert!(
-            told.ends_with("▲ prod: 1 assignment was changed by hand  > kedge get conditions -e prod --drift\n"),
-            "{told}"
-        );
+        assert!(told.ends_with("▲ prod: 1 assignment drifted  > kedge get conditions -e prod --drift\n"), "{told}");
     }
 
     #[test]

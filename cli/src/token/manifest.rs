@@ -21,7 +21,7 @@ const IMAGE: &str = concat!("kedge-agent:", env!("CARGO_PKG_VERSION"));
 pub enum Mode {
     /// Apply what is assigned to the cluster
     Apply,
-    /// Only tell what Flux or Argo CD did
+    /// Only report what Flux or Argo CD did
     Observe,
 }
 

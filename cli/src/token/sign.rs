@@ -15,7 +15,7 @@ use crate::get::columns::one_line;
 use crate::hub::HubArgs;
 use crate::output::say;
 
-/// Let a host in by the request that it wrote
+/// Sign the join request that a host wrote to a file
 #[derive(Clone, Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -29,7 +29,7 @@ pub struct SignArgs {
     #[arg(short, long, value_name = "NAME")]
     environment: String,
 
-    /// The cluster type that it is of
+    /// The cluster's type
     #[arg(short = 't', long, value_name = "NAME")]
     cluster_type: String,
 
@@ -41,7 +41,7 @@ pub struct SignArgs {
     #[arg(long, value_name = "NAME")]
     site: Option<String>,
 
-    /// What it is called [default: as it calls itself]
+    /// The cluster's name [default: the name in the request]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
 
@@ -64,7 +64,7 @@ pub fn run(args: &SignArgs, hub: &HubArgs) -> Result<Exit> {
     let (_, keys, _) = JoinAnswerFile::open(&answer).context("the hub's answer isn't what a host would believe")?;
     write(&args.output, &answer)?;
     let again = if again { " was a member already" } else { " is a member" };
-    say(&format!("{} ({}){again}; bring {} back to it", one_line(&name), one_line(&cluster), args.output.display()));
+    say(&format!("{} ({}){again}; carry {} back to it", one_line(&name), one_line(&cluster), args.output.display()));
     if let Some(authority) = fingerprints(&keys).last() {
         say(&format!("on the host: kedge-agent import {} --authority {authority}", file_name(&args.output)));
     }

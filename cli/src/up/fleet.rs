@@ -235,7 +235,7 @@ fn running(environment: &FleetEnvironment) -> Vec<Runs> {
 /// Why a commit failed; the first of the reasons that are told of it.
 fn failed(promotion: &PromotionSummary) -> Option<String> {
     let failed = matches!(promotion.state.as_str(), "Failed" | "Reopened");
-    let why = if promotion.why.is_empty() { "no reason told" } else { &promotion.why };
+    let why = if promotion.why.is_empty() { "no reason reported" } else { &promotion.why };
     failed.then(|| why.to_owned())
 }
 

@@ -66,7 +66,7 @@ impl Screen {
                 "Ctrl-C ends it; the folder stays. Again: kedge up {}",
                 quote(&place.path().display().to_string())
             ),
-            false => "Ctrl-C ends it and takes the folder away (--keep keeps it)".to_owned(),
+            false => "Ctrl-C stops it and removes the folder (use --keep to keep it)".to_owned(),
         };
         print(&format!("  {end}\n\n"));
     }

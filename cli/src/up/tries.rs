@@ -33,7 +33,7 @@ pub(super) fn list(agents: &Agents) -> Vec<Try> {
     vec![
         Try {
             title: "Change a value and push it",
-            then: "it moves to dev, then to stage, each after its gate; prod asks for a yes: by a click on the page, or with the last line.",
+            then: "it moves to dev, then to stage, each after its gate. prod needs an approval: on the page, or with the last command.",
             commands: vec![
                 format!("sed -i 's/GREETING: .*/GREETING: Ahoy/' work/{GREETING}"),
                 "git -C work commit -qam 'Say ahoy' && git -C work push -q".to_owned(),
@@ -48,7 +48,7 @@ pub(super) fn list(agents: &Agents) -> Vec<Try> {
         },
         Try {
             title: "Break a health check",
-            then: "dev fails its check and keeps what ran before; stage and prod never see it. The last line mends it.",
+            then: "dev fails its check and keeps what ran before; stage and prod never see it. The last command fixes it.",
             commands: vec![
                 format!("sed -i 's/GREETING: .*/GREETING: \"\"/' work/{GREETING}"),
                 "git -C work commit -qam 'Greet nobody' && git -C work push -q".to_owned(),

@@ -212,7 +212,7 @@ fn a_signed_request_becomes_a_file_for_the_host() {
     ];
     let hub = FakeHub::start(&[("POST /clusters/sign", signed(&good))]);
     let done = hub.kedge(&stage, &args).exits(0);
-    done.says(&["press-7 (", "is a member; bring out.kedge back", "kedge-agent import out.kedge --authority sha256:"]);
+    done.says(&["press-7 (", "is a member; carry out.kedge back", "kedge-agent import out.kedge --authority sha256:"]);
     assert_eq!(Envelope::from_json(&std::fs::read(stage.file("out.kedge")).unwrap()).unwrap(), good);
     let asked = hub.asked().remove(0);
     assert!(asked.contains(r#""labels":{"a":"b"}"#) && asked.contains(r#""site":"north""#), "{asked}");

@@ -47,33 +47,34 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
     Usage: kedge <COMMAND>
 
     Commands:
-      up           Start a whole fleet on this machine, to look at
-      init         Make a sample platform to try Kedge on
+      up           Start a whole fleet on this machine to try Kedge
+      init         Create a sample platform to try Kedge
       validate     Show every problem of a control plane
       plan         Show what a change would do: assignments, configuration keys and files
-      explain      Show why an assignment is as it is
+      explain      Explain why an assignment exists and where its values come from
       render       Write the GitOps files of an environment to a folder
       login        Remember a hub and an access token
       open         Open the hub's page in a browser
       status       Show the fleet at a glance: what runs, what moves, what is wrong
-      drift        Show what should run against what does, over the whole fleet
+      drift        Compare what should run with what runs, over the whole fleet
       get          Show what the hub knows: clusters, assignments, problems and more
-      describe     Show one object with everything the hub knows of it
-      compare      Show what differs between two environments, two cluster types, or one at two times
-      token        Make, list and revoke join tokens for new clusters, and let hosts in by file
-      bundle       Make and look at bundles for clusters without a network
+      describe     Show one object in full detail
+      compare      Compare two environments, two cluster types, or one of them at two times
+      token        Create, list and revoke join tokens for new clusters, and sign join requests from
+                   files
+      bundle       Create and inspect bundles for clusters without a network
       person       Add, list, change and remove people
-      access       Make, list and revoke access tokens for people and programs
+      access       Create, list and revoke access tokens for people and programs
       cluster      Move, relabel, set, replace, retire or revoke a cluster
-      hold         Let nothing change an assignment on a cluster
-      unhold       Let Kedge change an assignment on a cluster again
-      publish      Confirm a publish that waits because it removes much
-      rollout      Follow and steer changes on their way through the rings
-      promote      Show where commits of main are, and let one into an environment
-      policy       Show the promotion policy in force, or agree to a looser one
+      hold         Hold an assignment on a cluster: nothing changes it there
+      unhold       Release a hold of an assignment on a cluster
+      publish      Confirm a publish that waits because it removes most of a cluster type
+      rollout      Follow and control rollouts
+      promote      Show promotions, and start, approve or override one
+      policy       Show the promotion policy in force, or approve a looser one
       evidence     List and export the evidence of promotions and rollouts
       restart      Restart a workload on every cluster that the selectors name
-      reapply      Try again what failed, on every cluster that the selectors name
+      reapply      Retry failed content on every cluster that the selectors name
       history      Show what happened, newest first
       audit        Show who changed what on the hub, newest first
       completions  Print a completion script for a shell
@@ -99,7 +100,7 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
       Write the files of an environment:
         kedge render -e dev -c control-plane.git --out gitops
 
-      With a hub: log in, see what is wrong, let a cluster in, follow what runs:
+      With a hub: log in, see what is wrong, add a cluster, follow what runs:
         kedge login https://hub.example:7480 --token-file token
         kedge status
         kedge get problems
@@ -108,15 +109,16 @@ fn the_overview_lists_the_commands_in_the_order_of_a_day() {
         kedge describe assignment drone/hello-functional-test -e dev
         kedge compare stage prod
 
-      Let a change through the rings, and ask whether everybody has it:
+      Follow a change through the rings, and wait until every cluster has it:
         kedge promote
         kedge rollout status -e prod --workload hello --wait
 
-      For hosts without a network: content goes out on a stick, reports come back:
+      For hosts without a network: deliver by file, and import their status:
         kedge bundle export -e prod --cluster-type press -o press.kedge
         kedge status import press-7.kedge
 
-    Exit codes: 0 done, 1 failed or invalid, 2 wrong usage, 3 done but something was quarantined, left
+    Exit codes: 0 success, 1 failed or invalid, 2 wrong usage, 3 done, but something was quarantined,
+    left
     out or isn't complete yet.
     ");
 }
@@ -136,11 +138,11 @@ fn the_help_of_render_is_stable() {
     insta::assert_snapshot!(Stage::empty().kedge(["render", "--help"]).exits(0).stdout, @r"
     Write the GitOps files of an environment to a folder.
 
-    Only files that differ are written; files of ours that are gone are deleted, all others are left
-    alone. An assignment that can't be rendered keeps the files it has. While an input of the platform
-    fails to load nothing is deleted.
+    Only files that differ are written; Kedge's own files that are no longer needed are deleted, all
+    others are left alone. An assignment that can't be rendered keeps the files it has. While an input
+    of the platform fails to load nothing is deleted.
 
-    Exits with 0, with 3 when something was quarantined or left out, with 1 when nothing could be done.
+    Exits with 0, with 3 when something was quarantined or left out, and with 1 when the command failed.
 
     Usage: kedge render [OPTIONS] --environment <NAME> --out <DIR>
 
@@ -155,7 +157,7 @@ fn the_help_of_render_is_stable() {
               [default: .]
 
       -s, --sources <FILE>
-              A file that says where each repository is; nothing is fetched then
+              A file that lists where each repository is; nothing is fetched then
 
           --cache <DIR>
               Where fetched repositories are kept [default: kedge/git in the user's cache folder]
@@ -164,7 +166,7 @@ fn the_help_of_render_is_stable() {
               The folder to write to: new, empty, or one that kedge wrote
 
           --dry-run
-              Say what would be written and deleted, and change nothing
+              Print what would be written and deleted, and change nothing
 
       -o, --output <FORMAT>
               How to print what was done

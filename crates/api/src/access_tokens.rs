@@ -17,7 +17,7 @@ pub struct AccessTokenRequest {
     /// Of an application team: the workspaces it sees and acts on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub workspaces: Vec<String>,
-    /// How long it is good for, `90d`, or `never`; default: a year (`365d`).
+    /// How long it is valid, `90d`, or `never`; default: a year (`365d`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }
@@ -49,7 +49,7 @@ pub struct AccessTokenSummary {
     /// `good`, `expired` or `revoked`
     pub state: String,
     pub created_at: String,
-    /// The id of the person who made it; left out: on the hub's host, or before there were persons.
+    /// The id of the person who created it. Absent: it was created on the hub's host, or before the hub knew people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub created_by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -19,7 +19,7 @@ pub struct AssignmentDetail {
     #[serde(flatten)]
     pub assignment: AssignmentSummary,
     pub provenance: Provenance,
-    /// What Git says, with where each value comes from. What runs is in `running` and `configurations`.
+    /// Git's values, with the origin of each. What runs is in `running` and `configurations`.
     pub configuration: Vec<ValueSummary>,
     /// What each ring should run.
     pub desired: Vec<DesiredAssignment>,
@@ -100,7 +100,7 @@ pub struct RunningConfiguration {
     /// The commit of the environment's GitOps branch that it came from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
-    /// Whether it is what Git says now.
+    /// Whether it is what Git contains now.
     pub as_in_git: bool,
     /// By key. Values that a cluster binds itself (`${cluster.name}`) are shown unbound.
     pub values: Vec<ConfigurationValue>,
@@ -120,9 +120,9 @@ pub struct ConfigurationValue {
     pub value: Option<Value>,
     /// It, or a part of it, is shown to the platform team only.
     pub secret: bool,
-    /// Git says something else now.
+    /// Git contains something else now.
     pub differs: bool,
-    /// What Git says, where it differs; absent there: Git doesn't set it any more.
+    /// Git's value, where it differs. Absent there: Git no longer sets it.
     #[serde(default, deserialize_with = "crate::present", skip_serializing_if = "Option::is_none")]
     pub git: Option<Value>,
 }
@@ -149,7 +149,7 @@ pub struct AssignmentSummary {
     pub quarantine: Vec<Finding>,
 }
 
-/// What one assignment's own page says besides.
+/// Further details of a single assignment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -81,7 +81,7 @@ pub struct IssueCounts {
     pub drifted: u64,
 }
 
-/// What the host says of itself.
+/// Facts that the host reported about itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -107,7 +107,7 @@ pub struct ClusterDetail {
     pub holds: Vec<HoldSummary>,
     /// What the cluster warns of, as a whole.
     pub warnings: Vec<WarningSummary>,
-    /// It has one of its ring's slots since then: it changes now.
+    /// Since when it has permission to change, within its ring's `maxUnavailable`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changing_since: Option<String>,
     /// Rollouts that haven't ended and move something here.
@@ -133,7 +133,7 @@ pub struct ChangeClusterRequest {
     /// Labels to set; `null` takes a label away.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, Option<String>>,
-    /// The site that it stands at; empty: none.
+    /// Its site; empty: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
     /// Whether it may fetch for the other streams of its site.
@@ -150,7 +150,7 @@ pub struct WarningSummary {
     /// `Warning` or `Error`
     pub severity: String,
     pub message: String,
-    /// The way out, as a sentence.
+    /// What to do, as a sentence.
     pub hint: String,
     /// RFC 3339
     pub since: String,

@@ -14,7 +14,7 @@ pub struct Comparison {
     pub totals: ComparisonTotals,
     /// By name.
     pub workloads: Vec<WorkloadComparison>,
-    /// Where clusters report changes by hand: the values there aren't known, and aren't compared.
+    /// Clusters with drift: the values there aren't known, and aren't compared.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
     /// More workloads: ask again with `cursor` set to it.
@@ -82,14 +82,14 @@ pub struct SideSummary {
     /// Set when everything runs the same version.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
-    /// Set when everything comes from the same commit of the workload's source.
+    /// Present if everything is from the same commit of the workload's source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// The packages, as `counts` names them.
     pub packages: Vec<String>,
     /// Every version with where it runs.
     pub versions: Vec<RunningVersion>,
-    /// Assignments that nothing was delivered of yet: their configuration is what Git says.
+    /// Assignments of which nothing was delivered yet: their configuration is Git's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only_in_git: Vec<String>,
     /// Assignments that keep what is published because they can't be rendered or packed.

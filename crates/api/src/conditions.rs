@@ -15,7 +15,7 @@ pub struct ConditionSummary {
     pub ring: String,
     /// `<workload>-<target>`
     pub assignment: String,
-    /// Absent when Git doesn't describe the target any more and no rollout tells whose it was.
+    /// Absent if the target is no longer in Git and no rollout records its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// `Converged`, `Converging`, `Failed` or `Unknown`
@@ -27,7 +27,7 @@ pub struct ConditionSummary {
     pub reason: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What should run as the cluster last heard, and what runs, as digests.
+    /// The desired state that the cluster last received, and what runs, as digests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub desired: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct ConditionSummary {
     pub observed_at: Option<String>,
 }
 
-/// What runs against what should, in one word.
+/// What runs compared with what should run, as one code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

@@ -11,7 +11,7 @@ pub struct DesiredStateSummary {
     pub cluster_type: String,
     pub ring: String,
     pub generation: u64,
-    /// Digest of what it says: equal for generations with the same content.
+    /// Digest of its content: equal for generations with the same content.
     pub content: String,
     pub created_at: String,
     /// How many assignments the last confirmed set has.

@@ -38,7 +38,7 @@ pub struct DriftGroup {
     /// `<cluster type>/<workload>-<target>`
     pub assignment: String,
     pub cluster_type: String,
-    /// Absent when Git doesn't describe the target any more and no rollout tells whose it was.
+    /// Absent if the target is no longer in Git and no rollout records its owner.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workload: Option<String>,
     /// What most rings should run; empty: nothing.
@@ -83,7 +83,7 @@ pub struct RunningPackages {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     pub count: u64,
-    /// Of these: it was last heard, and the cluster is silent since.
+    /// Of these: last reported by clusters that are offline now.
     #[serde(default, skip_serializing_if = "crate::is_zero")]
     pub unknown: u64,
 }

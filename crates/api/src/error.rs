@@ -25,7 +25,7 @@ pub struct ErrorDetail {
     /// What to do about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// With `UnknownName`: the name that was probably meant.
+    /// With `UnknownName`: the nearest known name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
 }

@@ -12,7 +12,7 @@ use crate::source::SourceLocation;
 pub struct Finding {
     /// `error` or `warning`
     pub severity: String,
-    /// A stable word for programs.
+    /// A stable code for programs.
     pub code: String,
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

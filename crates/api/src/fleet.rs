@@ -30,7 +30,7 @@ pub struct FleetEnvironment {
     /// clusters are held or offline. Not for application teams.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub running: Vec<RunningCommit>,
-    /// Why it doesn't run what Git says, or might not: what needs somebody most comes first.
+    /// Why it doesn't run what Git contains, or might not; the most urgent first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<StandingNotice>,
     /// The commit of `main` that Git names for it; not for application teams.
@@ -40,16 +40,16 @@ pub struct FleetEnvironment {
     pub promoted_subject: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted_author: Option<String>,
-    /// RFC 3339: when it was let in.
+    /// RFC 3339: when it entered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted_at: Option<String>,
     /// `Waiting`, `Entered`, `Passed`, … of that commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promotion: Option<String>,
-    /// A newer commit that waits to come in, and what it waits for.
+    /// A newer commit that waits to enter, and what it waits for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextCommit>,
-    /// Why its branch doesn't name the commit that was let in.
+    /// Why its branch doesn't name the promoted commit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
     /// Position along the promotion chain.
@@ -66,7 +66,7 @@ pub struct FleetEnvironment {
     pub rollouts: RolloutCounts,
     /// Assignments that can't be rendered or packed.
     pub quarantined: u64,
-    /// Assignments on clusters in contact that report changes that nobody asked for.
+    /// Assignments on online clusters that report drift.
     pub drifted: u64,
     pub problems: ProblemCounts,
     /// In the order of the policy.
@@ -178,7 +178,7 @@ pub struct RunningCommit {
     pub offline: u64,
 }
 
-/// Why an environment doesn't run what Git says, or might not.
+/// Why an environment doesn't run what Git contains, or might not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

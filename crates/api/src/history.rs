@@ -13,13 +13,13 @@ pub struct HistoryEntry {
     /// When it happened, in the hub's time.
     pub at: String,
     pub recorded_at: String,
-    /// It was told long after it happened: a cluster was away.
+    /// It was reported long after it happened, because a cluster was offline.
     pub late: bool,
     /// The cluster's clock was wrong, and the time is corrected.
     pub corrected: bool,
     /// `condition`, `drift`, `generation`, `publish`, `promotion`, `rollout`, `approval`, `cluster`, `audit` or `problem`
     pub kind: String,
-    /// A stable word: `Failed`, `passed`, `joined`, …
+    /// A stable code: `Failed`, `passed`, `joined`, …
     pub event: String,
     pub environment: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ pub struct HistoryEntry {
     pub who: Option<String>,
     /// One sentence.
     pub title: String,
-    /// What it says beside that; `type` tells its shape.
+    /// Further details; `type` is their schema.
     pub detail: Value,
 }
 

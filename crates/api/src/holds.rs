@@ -19,7 +19,7 @@ pub struct HoldRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReleaseRequest {
     pub assignment: String,
-    /// What other clusters of the site hold there, instead of the hub's own hold; for the platform team.
+    /// Release the holds of other clusters of the site instead of the hub's own; for the platform team.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub peers: bool,
     /// With `peers`: why.
@@ -33,7 +33,7 @@ pub struct ReleaseRequest {
 #[serde(rename_all = "camelCase")]
 pub struct HoldSummary {
     pub assignment: String,
-    /// The person at the hub, the user on the spot, or `USER@HOST` at another cluster of the site.
+    /// The person at the hub, the user on the host, or `USER@HOST` at another cluster of the site.
     pub by: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -41,6 +41,6 @@ pub struct HoldSummary {
     pub since: String,
     /// `hub`, `cluster`, or `peer`: another cluster of the site
     pub writer: String,
-    /// Whether the cluster has told that it obeys.
+    /// Whether the cluster has reported that the hold is in force.
     pub obeyed: bool,
 }

@@ -61,7 +61,7 @@ pub struct ImportedItem {
     pub name: Option<String>,
     /// `status`, `hold` or `presence`
     pub what: String,
-    /// When it was said.
+    /// When it was decided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_at: Option<String>,
     /// `taken`, `known`, `older` or `refused`

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What the token should let in.
+/// What may join with the token.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -15,10 +15,10 @@ pub struct JoinTokenRequest {
     pub labels: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub site: Option<String>,
-    /// How many clusters may come in with it; default 1.
+    /// How many clusters may join with it; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uses: Option<u64>,
-    /// How long it is good for, `7d`; default a day.
+    /// How long it is valid, `7d`; default a day.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<String>,
 }

@@ -29,7 +29,7 @@ pub struct NotApplicable {
     pub why: String,
 }
 
-/// A cluster that keeps what it has, because a person said so.
+/// A cluster that keeps what it has, because a person held it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -115,7 +115,7 @@ pub struct OperationResult {
     pub not_applicable: Vec<NotApplicable>,
     /// Clusters that keep what they have, because a person holds it.
     pub held: Vec<HeldAssignment>,
-    /// Rollouts that were told to go on.
+    /// Rollouts that were resumed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rollouts: Vec<u64>,
     /// The file and commit that were written to the environment's branch.
@@ -131,7 +131,7 @@ pub struct WrittenFile {
     pub repo: String,
     pub branch: String,
     pub file: String,
-    /// None: the branch says it already.
+    /// None: the branch already contains it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
 }

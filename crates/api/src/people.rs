@@ -38,9 +38,9 @@ pub struct LoginLink {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewPersonRequest {
-    /// As the audit log and approvals show it; nobody else has it.
+    /// As the audit log and approvals show it; unique.
     pub name: String,
-    /// The addresses under which this person writes commits: who approves mustn't have written the change.
+    /// The addresses under which this person writes commits: the author of a change can't approve it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub emails: Vec<String>,
 }
@@ -67,7 +67,7 @@ pub struct PersonSummary {
     pub name: String,
     pub emails: Vec<String>,
     pub created_at: String,
-    /// The id of who added this person; left out: on the hub's host.
+    /// The id of the person who added this person. Absent: added on the hub's host.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub created_by: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -20,7 +20,7 @@ pub struct PlanRequest {
     /// files' paths say; the answer names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub of: Option<String>,
-    /// Text by path, over the revision or what is in force; null takes a file away. For the platform team.
+    /// Text by path, over the revision or what is in force; null deletes a file. For the platform team.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub pasted: BTreeMap<String, Option<String>>,
 }
@@ -102,7 +102,7 @@ pub struct PastedFile {
 pub struct PlannedClusters {
     /// In touch with the hub.
     pub online: u64,
-    /// Unknown: they get it when they come back.
+    /// Unknown: they get it when they return.
     pub offline: u64,
     pub total: u64,
     /// Of all, those that get nothing of their type before a person confirms its removals.

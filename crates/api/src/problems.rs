@@ -9,7 +9,7 @@ use crate::source::SourceLocation;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProblemList {
-    /// How many there are, with these filters. None: nobody is needed.
+    /// The number of problems with these filters. 0: nothing needs attention.
     pub total: u64,
     pub errors: u64,
     pub warnings: u64,
@@ -23,7 +23,7 @@ pub struct ProblemList {
     pub at: String,
 }
 
-/// Something that needs somebody: one cause, with what it does and the way out.
+/// Something that needs a person: one cause, with its effects and what to do.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
@@ -32,7 +32,7 @@ pub struct ProblemSummary {
     pub id: String,
     pub kind: ProblemKind,
     pub severity: ProblemSeverity,
-    /// A stable word for programs, such as `RolloutStopped`.
+    /// A stable code for programs, such as `RolloutStopped`.
     pub code: String,
     /// Empty: it concerns the hub as a whole.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -43,10 +43,10 @@ pub struct ProblemSummary {
     /// What it brings with it; those are no problems of their own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub brings: Vec<String>,
-    /// The way out, as a sentence.
+    /// What to do, as a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The command that shows more or is the way out.
+    /// The command that shows more or fixes it.
     pub command: String,
     /// The page of the hub that shows more.
     pub link: String,

@@ -55,9 +55,9 @@ pub struct EnvironmentPromotion {
     /// Those that must have passed before it.
     pub after: Vec<String>,
     pub rings: Vec<String>,
-    /// Whether clusters that are away leave a rollout complete.
+    /// Whether offline clusters leave a rollout complete.
     pub offline_leaves_complete: bool,
-    /// The commit of `main` that was let in last.
+    /// The commit of `main` that entered last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub current: Option<String>,
     /// The one that the environment is read at: its branch has named it.
@@ -66,7 +66,7 @@ pub struct EnvironmentPromotion {
     /// Why the branch doesn't name the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
-    /// The branch names a commit that wasn't let in.
+    /// The branch names a commit that wasn't promoted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<RefusedCommit>,
     /// The newest first.

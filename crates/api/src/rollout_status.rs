@@ -11,7 +11,7 @@ use crate::rollouts::{MemberCounts, RingProgress, RolloutCause};
 pub struct RolloutStatus {
     /// One sentence.
     pub headline: String,
-    /// Everybody who should have it has it, and every ring's gate has passed.
+    /// Every cluster that should have it has it, and every ring's gate has passed.
     pub complete: bool,
     /// It will not become complete by itself: stopped, rolled back, aborted, superseded, failed, or no longer on `main`.
     pub ended: bool,
@@ -71,7 +71,7 @@ pub struct StatusLine {
     pub targeted: u64,
     #[serde(flatten)]
     pub counts: MemberCounts,
-    /// In rings that wait for their turn.
+    /// In rings that the change hasn't reached.
     pub not_yet: u64,
     /// Rings that a Pin holds on other content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

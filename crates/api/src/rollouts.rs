@@ -41,7 +41,7 @@ pub struct PinnedAssignment {
     /// Its file on the environment's branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<String>,
-    /// What comes back when the Pin ends: a version, a commit, or nothing.
+    /// What returns when the Pin ends: a version, a commit, or nothing.
     pub below: String,
 }
 
@@ -79,7 +79,7 @@ pub struct RolloutSummary {
     pub cause: RolloutCause,
     /// How many assignments of cluster types it moves, as far as the caller may see.
     pub moves: usize,
-    /// It moves other teams' assignments too: what its gates count isn't told.
+    /// It contains other teams' assignments too, so the counts of its gates are hidden.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub partial: bool,
     pub rings: Vec<RingProgress>,

@@ -12,7 +12,7 @@ pub struct SearchResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<String>,
     pub name: String,
-    /// A few words that tell it from its namesakes.
+    /// A short text that distinguishes it from others of the same name.
     pub detail: String,
     /// The page that shows it.
     pub link: String,

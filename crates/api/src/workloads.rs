@@ -35,7 +35,7 @@ pub struct WorkloadEnvironment {
     pub rollouts: Vec<RolloutReference>,
 }
 
-/// What Git says of it there.
+/// Git's value there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]

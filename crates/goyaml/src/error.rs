@@ -53,7 +53,7 @@ impl ParseError {
 
     pub(crate) fn too_deep(mark: Mark, limit: usize) -> ParseError {
         ParseError::at(mark, format!("nested deeper than {limit} levels"))
-            .with_hint("no object that people write is this deep: is it meant to be read?")
+            .with_hint("no object should be nested this deeply: check that the file belongs here")
     }
 
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> ParseError {

@@ -42,7 +42,7 @@ impl TextError {
                 "write it on one line, without tabs and escapes such as `\\n`"
             }
             TextError::Hidden(_) => "type the text again, without what an editor or a web page put into it",
-            TextError::Template => "write what is meant; values of the platform reach the workload as configuration",
+            TextError::Template => "write the value itself; values of the platform reach the workload as configuration",
             TextError::Key(_) | TextError::KeyEdge => "choose another key, such as `release-channel`",
             TextError::Name(_) | TextError::NameEdge => "choose another name, such as `web-shop`",
             TextError::Address(_) | TextError::AddressStart(_) => {

@@ -73,7 +73,7 @@ impl Fetch {
         if !fs::metadata(&path).is_ok_and(|found| found.is_dir()) {
             return Err(RepoError::Refused {
                 reason: format!("there is no repository at `{}`", path.display()),
-                hint: "mend the address, or say in a sources file where the repository is".to_owned(),
+                hint: "fix the address, or list the repository in a sources file".to_owned(),
             });
         }
         if let Some(commit) = &request.commit {

@@ -144,7 +144,7 @@ fn open_git(
                 at.repo
             );
             let problem = Problem::warning("OtherRepository", message).at(object.origin.clone());
-            problems.push(problem.hint("name that repository instead, or mend `controlPlane.repo`"));
+            problems.push(problem.hint("name that repository instead, or fix `controlPlane.repo`"));
         }
         step = Some(Step::environment(environment, RepoKey::new(&at.repo), revision.unwrap_or(branch), &folder));
     }

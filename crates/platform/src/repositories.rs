@@ -115,7 +115,7 @@ impl RepoError {
         match self {
             RepoError::NoSource { hint, .. } | RepoError::Refused { hint, .. } => Some(hint.clone()),
             RepoError::SourceMissing { .. } => {
-                Some("mend `path` in the sources file; it is relative to that file".to_owned())
+                Some("fix `path` in the sources file; it is relative to that file".to_owned())
             }
             RepoError::Fetch { hint, .. } => hint.clone(),
             RepoError::Cache { .. } => {

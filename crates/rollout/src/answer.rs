@@ -91,7 +91,7 @@ impl Answer {
             };
         }
         if self.targeted == 0 && self.pinned > 0 {
-            return "not complete: nobody else should have it".to_owned();
+            return "not complete: no other cluster is targeted".to_owned();
         }
         if self.targeted == 0 {
             return "not complete: nothing to observe".to_owned();
@@ -109,7 +109,7 @@ impl Answer {
             }
         }
         if open.is_empty() {
-            open.push("nobody was reached".to_owned());
+            open.push("no cluster was reached".to_owned());
         }
         format!("not complete: {}", open.join(", "))
     }
@@ -198,7 +198,7 @@ mod tests {
         assert!(!all.complete);
         assert_eq!(
             all.to_string(),
-            "0 of 2: 0 converged; 2 pinned to other content; not complete: nobody else should have it"
+            "0 of 2: 0 converged; 2 pinned to other content; not complete: no other cluster is targeted"
         );
     }
 
@@ -206,6 +206,6 @@ mod tests {
     fn nobody_to_ask_is_never_complete() {
         assert!(!Answer::new(0, Counts::default(), Offline::Complete).complete);
         let away = Answer::new(3, Counts { offline: 3, ..Counts::default() }, Offline::Complete);
-        assert_eq!(away.completeness(), "not complete: nobody was reached");
+        assert_eq!(away.completeness(), "not complete: no cluster was reached");
     }
 }

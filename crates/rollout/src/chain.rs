@@ -37,7 +37,7 @@ pub struct Standing {
     /// The newest first, at most `KEPT`; evidence keeps the rest.
     #[serde(default)]
     pub promotions: Vec<Promotion>,
-    /// The branch names a commit that wasn't let in.
+    /// The branch names a commit that wasn't promoted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<Named>,
 }

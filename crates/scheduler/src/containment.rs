@@ -299,7 +299,7 @@ impl Case<'_> {
                  digits and `._/:@%+,=-`"
             )
         } else if mismatch.why == compare::UNKNOWN_LANGUAGE {
-            "the file isn't YAML, so nobody knows which quotes would help: change the text to letters, digits and `._-/@+`"
+            "the file isn't YAML, so quotes can't be checked: change the text to letters, digits and `._-/@+`"
                 .to_owned()
         } else {
             format!("write `{{{{ {read} | quote }}}}` in the template, or change the text")

@@ -95,7 +95,7 @@ fn reason_to_keep(
         return Some(format!("an input of the platform failed to load: {}", failing.problem.message));
     }
     if schedule.cluster_types.is_empty() {
-        return Some("the environment has no ClusterType, which can't be what is meant".to_owned());
+        return Some("the environment has no ClusterType, which is probably a mistake".to_owned());
     }
     if schedule.targets_elsewhere {
         return Some(format!("no workload has a target in environment {}", schedule.environment));

@@ -64,7 +64,7 @@ impl Refusal {
     }
 
     pub fn internal() -> Refusal {
-        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal", "the hub failed; its log says why")
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal", "the hub failed; see its log for the reason")
     }
 
     pub fn answer(self) -> Answer {
@@ -85,7 +85,7 @@ impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Refusal {
         match error {
             StoreError::Unavailable(why) => {
-                tracing::warn!(error = %why, "the database is away");
+                tracing::warn!(error = %why, "the database can't be reached");
                 Refusal::unavailable()
             }
             other => {

@@ -69,6 +69,6 @@ impl Proofs for Prover {
 pub enum ProofRefusal {
     #[error("{0}")]
     Refused(String),
-    #[error("the database is away")]
+    #[error("the database can't be reached")]
     Unavailable,
 }

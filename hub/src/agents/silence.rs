@@ -46,9 +46,9 @@ impl Silence {
             true => Err(Refusal::new(
                 StatusCode::FORBIDDEN,
                 REASON,
-                "this cluster has been silent for too long: a person has to let it in again",
+                "this cluster was offline for too long: a person must readmit it",
             )
-            .hint("the platform team lets it in with `kedge cluster readmit NAME`; what runs here goes on")),
+            .hint("the platform team readmits it with `kedge cluster readmit NAME`; what runs here continues")),
         }
     }
 

@@ -127,7 +127,7 @@ impl From<StoreError> for ApiError {
                 ApiError::new(
                     StatusCode::INTERNAL_SERVER_ERROR,
                     "Internal",
-                    "the hub couldn't do this; its log says why",
+                    "the hub failed to do this; see its log for the reason",
                 )
             }
         }

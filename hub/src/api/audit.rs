@@ -29,7 +29,7 @@ pub struct AuditQuery {
     pub environment: Option<String>,
     /// Actions that begin so: `cluster.`
     pub action: Option<String>,
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,

@@ -263,7 +263,7 @@ fn settled(seen: &ClusterSeen, site: Option<String>, relay: Option<bool>) -> Res
     let relay = relay.unwrap_or(seen.relay);
     if given && relay && site.is_none() {
         let error =
-            ApiError::conflict("NoSite", format!("cluster {} stands at no site: it relays to nobody", seen.name));
+            ApiError::conflict("NoSite", format!("cluster {} belongs to no site, so it can't be a relay", seen.name));
         return Err(error.hint("name the site too: `kedge cluster set NAME --site SITE --relay on`"));
     }
     Ok((site, relay))
@@ -317,7 +317,7 @@ pub async fn retire_cluster(
     changed(&state, &caller, id).await
 }
 
-/// Let a cluster in again that has been silent for too long.
+/// Readmit a cluster that was offline for too long.
 #[utoipa::path(post, path = "/clusters/{cluster}/readmit", tag = "clusters", params(("cluster" = String, Path)),
     responses((status = OK, body = ClusterDetail, description = "it may renew its certificate")))]
 pub async fn readmit_cluster(
@@ -328,7 +328,8 @@ pub async fn readmit_cluster(
     caller.platform("letting clusters in again")?;
     let (id, seen) = find_active(&state, &name?.0).await?;
     if !needs_readmission(&state, &seen) {
-        let message = format!("cluster {} hasn't been silent for too long: it may come back by itself", seen.name);
+        let message =
+            format!("cluster {} wasn't offline for too long: it can come back without readmission", seen.name);
         return Err(ApiError::conflict("NotSilent", message));
     }
     let mut tx = state.store.write().await?;

@@ -36,7 +36,7 @@ pub struct CompareQuery {
     pub workload: Option<String>,
     /// Leave out workloads that are the same on both sides.
     pub differing: Option<bool>,
-    /// At most so many workloads are looked at, up to 500.
+    /// The maximum number of workloads to compare, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,

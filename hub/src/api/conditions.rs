@@ -42,13 +42,13 @@ pub struct ConditionsQuery {
     pub cluster: Option<String>,
     /// `Converged`, `Converging`, `Failed` or `Unknown`
     pub condition: Option<String>,
-    /// Whether the cluster tells of drift.
+    /// Whether the cluster reports drift.
     pub drift: Option<bool>,
     /// `HealthCheck`, … or `Silent`
     pub reason: Option<String>,
     /// `asDesired`, `differs`, `drifted` or `unknown`
     pub reality: Option<Reality>,
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,
@@ -84,7 +84,7 @@ const STRIDE: usize = 64;
 
 pub(crate) const SILENT: &str = "Silent";
 
-/// What is true of assignments on clusters: along the promotion chain, then by stream and name of the cluster.
+/// Conditions of assignments on clusters: along the promotion chain, then by stream and name of the cluster.
 #[utoipa::path(get, path = "/conditions", tag = "fleet", params(ConditionsQuery),
     responses((status = OK, body = Page<ConditionSummary>)))]
 pub async fn conditions(

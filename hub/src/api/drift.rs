@@ -34,7 +34,7 @@ pub struct DriftQuery {
     pub cluster_type: Option<String>,
     pub ring: Option<String>,
     pub workload: Option<String>,
-    /// At most so many groups, up to 500.
+    /// The maximum number of groups, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,

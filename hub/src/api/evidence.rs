@@ -26,9 +26,9 @@ use crate::store::promotion::evidence::{EvidenceFilter, EvidenceRow};
 #[into_params(parameter_in = Query)]
 pub struct EvidenceQuery {
     pub environment: Option<String>,
-    /// Of `main`, or of an application's source; its first digits will do.
+    /// Of `main`, or of an application's source; its first digits are enough.
     pub commit: Option<String>,
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,

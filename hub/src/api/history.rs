@@ -45,12 +45,12 @@ pub struct HistoryQuery {
     /// `Failed`, `passed`, …
     pub event: Option<String>,
     pub who: Option<String>,
-    /// Of main or of an application's source; its first digits will do.
+    /// Of main or of an application's source; its first digits are enough.
     pub commit: Option<String>,
     /// A time (`2026-11-01T00:00:00Z`), a date, or how long ago (`7d`).
     pub since: Option<String>,
     pub until: Option<String>,
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,

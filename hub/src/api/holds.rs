@@ -19,7 +19,7 @@ use crate::store::now;
 /// A sentence, not a story.
 const MAX_REASON: usize = 500;
 
-/// Let nothing change an assignment on a cluster, until it is released.
+/// Hold an assignment on a cluster: nothing changes it there, until it is released.
 #[utoipa::path(post, path = "/clusters/{cluster}/hold", tag = "clusters", params(("cluster" = String, Path)),
     request_body = HoldRequest, responses((status = OK, body = ClusterDetail)))]
 pub async fn hold(
@@ -41,7 +41,7 @@ pub async fn hold(
     changed(&state, &caller, id).await
 }
 
-/// Let Kedge change an assignment on a cluster again. A technician's own hold stays.
+/// Release a hold of an assignment on a cluster. A technician's own hold stays.
 #[utoipa::path(post, path = "/clusters/{cluster}/release", tag = "clusters", params(("cluster" = String, Path)),
     request_body = ReleaseRequest, responses((status = OK, body = ClusterDetail)))]
 pub async fn release(
@@ -60,7 +60,7 @@ pub async fn release(
     if !state.services.release(&mut tx, &id, &assignment).await? {
         let message = format!("the hub doesn't hold {assignment} on {}", seen.name);
         return Err(ApiError::conflict("NotHeld", message)
-            .hint("a hold from another cluster of the site is lifted with `kedge unhold --peers`; a technician's on the spot is released there: `kedge-agent unhold`"));
+            .hint("lift a hold of another cluster of the site with `kedge unhold --peers`; release a technician's hold on the host with `kedge-agent unhold`"));
     }
     let detail = json!({"assignment": assignment});
     tx.audit(&caller.did("cluster.release", &label(&seen), &seen.environment, detail)).await?;
@@ -83,7 +83,7 @@ async fn lift(
     if ended.is_empty() {
         let message = format!("no other cluster of the site holds {assignment} on {}", seen.name);
         return Err(ApiError::conflict("NotHeld", message)
-            .hint("a technician's hold on the spot is released there: `kedge-agent unhold`"));
+            .hint("release a technician's hold on the host with `kedge-agent unhold`"));
     }
     let detail = json!({"assignment": assignment, "reason": reason, "ended": ended});
     tx.audit(&caller.did("cluster.lift-hold", &label(seen), &seen.environment, detail)).await?;

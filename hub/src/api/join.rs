@@ -102,7 +102,7 @@ pub async fn join_tokens(
     Ok(Listed { page: Page { items: found.into_iter().map(view).collect(), removed: Vec::new(), next }, tick })
 }
 
-/// Revoke a join token: nobody else comes in with it, those who did stay.
+/// Revoke a join token: no further cluster can join with it; clusters that joined stay.
 #[utoipa::path(delete, path = "/join-tokens/{id}", tag = "clusters", params(("id" = String, Path)),
     responses((status = NO_CONTENT, description = "it is revoked")))]
 pub async fn revoke_join_token(

@@ -57,7 +57,7 @@ pub struct ObjectQuery {
     pub name_prefix: Option<String>,
     /// `region=west,size in (a,b),!edge`
     pub label_selector: Option<String>,
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,
@@ -376,7 +376,7 @@ pub(crate) async fn running_of(
     Ok((running, shown.collect()))
 }
 
-/// What is wrong with what Git describes, one by one; `/problems` tells everything that needs attention.
+/// Single mistakes in files in Git; `/problems` lists everything that needs attention.
 #[utoipa::path(get, path = "/findings", tag = "objects", params(ObjectQuery),
     responses((status = OK, body = Page<Stored<FindingSummary>>)))]
 pub async fn findings(
@@ -435,7 +435,7 @@ pub async fn repositories(
     .await
 }
 
-/// Fetch a repository now instead of at its next turn.
+/// Fetch a repository now instead of at the next poll.
 #[utoipa::path(post, path = "/repositories/fetch", tag = "objects", request_body = FetchRequest,
     responses((status = ACCEPTED, description = "it is being fetched")))]
 pub async fn fetch_repository(

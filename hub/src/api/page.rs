@@ -31,7 +31,7 @@ pub struct Listed<T> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct PageQuery {
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,
@@ -46,7 +46,7 @@ pub struct PageQuery {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub struct ListQuery {
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,
@@ -88,7 +88,7 @@ impl PageQuery {
         let Some(cursor) = &self.cursor else { return Ok(None) };
         let wrong = || {
             ApiError::invalid("BadCursor", "this cursor isn't one that the hub gave for such a list")
-                .hint("begin again without a cursor")
+                .hint("start again without a cursor")
         };
         if cursor.len() > MAX_CURSOR {
             return Err(wrong());

@@ -106,7 +106,7 @@ pub async fn set_person(
     Ok(Json(view(person)))
 }
 
-/// Remove a person: all its tokens end at once. What it said and did stays.
+/// Remove a person and revoke all of that person's tokens at once. Decisions and history stay.
 #[utoipa::path(delete, path = "/people/{person}", tag = "access", params(("person" = String, Path)),
     responses((status = NO_CONTENT, description = "it is removed")))]
 pub async fn remove_person(

@@ -37,7 +37,7 @@ pub struct ProblemsQuery {
     pub kind: Option<String>,
     /// `error`, `waiting` or `warning`
     pub state: Option<String>,
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,

@@ -53,7 +53,7 @@ pub struct RolloutsQuery {
     /// A commit of the control plane's `main`.
     #[serde(alias = "main-commit")]
     pub main_commit: Option<String>,
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,
@@ -119,7 +119,7 @@ async fn check_workload(state: &ApiState, caller: &Caller, workload: Option<&str
     }
 }
 
-/// One rollout with what moves, where it is in each ring, and what people said.
+/// One rollout with its contents, its state in each ring, and decisions.
 #[utoipa::path(get, path = "/rollouts/{id}", tag = "rollouts", params(("id" = u64, Path)),
     responses((status = OK, body = RolloutDetail)))]
 pub async fn rollout(

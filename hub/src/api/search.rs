@@ -27,7 +27,7 @@ pub struct SearchQuery {
     /// A part of a name, the first digits of a commit or an id.
     #[serde(default)]
     pub q: String,
-    /// At most so many, up to 100.
+    /// The maximum number, up to 100.
     pub limit: Option<usize>,
 }
 

@@ -31,7 +31,7 @@ pub struct StateQuery {
     pub environment: Option<String>,
     pub cluster_type: Option<String>,
     pub ring: Option<String>,
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,

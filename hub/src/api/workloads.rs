@@ -32,7 +32,7 @@ pub struct WorkloadsQuery {
     pub workspace: Option<String>,
     /// Names that begin so.
     pub name_prefix: Option<String>,
-    /// At most so many items, up to 500.
+    /// The maximum number of items, up to 500.
     pub limit: Option<usize>,
     /// `next` of the page before.
     pub cursor: Option<String>,

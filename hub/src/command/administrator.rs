@@ -15,10 +15,10 @@ use crate::store::people::{PersonRow, Shared};
 use crate::store::tokens::{Grant, NewToken, Role};
 use crate::store::{Store, now};
 
-/// Add an administrator, who makes people and their tokens, and print the token
+/// Add an administrator, who can add people and create tokens, and print the token
 ///
-/// An administrator makes persons and access tokens and reads as a viewer does. It approves nothing and moves nothing. The
-/// audit log says that the token was made on the hub's host.
+/// An administrator adds people, creates access tokens and reads as a viewer, but can't approve or move anything. The audit log
+/// records that the token was created on the hub's host.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,7 +26,7 @@ Examples:
 pub(super) struct AdministratorArgs {
     #[command(flatten)]
     settings: Settings,
-    /// The new person's name; nobody else has it
+    /// The new person's name; it must be unique
     #[arg(long, value_name = "NAME", default_value = "administrator")]
     name: String,
 }

@@ -13,8 +13,9 @@ use crate::run::{database_url, join_store};
 
 /// Write the hub's database, keys and configuration to one file
 ///
-/// Works while the hub runs and is of one moment. The file holds the private keys: keep it where only you can read it. Make
-/// one after each change of keys. Mirrors and packages are made again and aren't in it.
+/// It works while the hub runs, and captures a single point in time. The file contains the private keys: keep it where only you
+/// can read it. Make a new backup after each change of keys. Mirrors and packages aren't included, because the hub can create
+/// them again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,10 +28,11 @@ pub(super) struct BackupArgs {
     output: PathBuf,
 }
 
-/// Bring a hub back from a backup, into an empty data folder and database
+/// Restore a hub from a backup, into an empty data folder and database
 ///
-/// Everything issued from then on has higher numbers than the lost hub can have given, so agents accept it. What happened
-/// after the backup is unknown: clusters that joined since join again, tokens that were revoked since must be revoked again.
+/// Everything that is issued afterwards has higher numbers than the lost hub can have issued, so agents accept it. Changes after
+/// the backup are lost: clusters that joined since then must join again, and tokens that were revoked since then must be revoked
+/// again.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

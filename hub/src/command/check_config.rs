@@ -11,7 +11,7 @@ use crate::config::show;
 use crate::pack::Sandbox;
 use crate::pack::renderer::{Answering, Renderer};
 
-/// Say what is wrong in the configuration, all at once, or show the settings in force
+/// Check the configuration, and show all errors or the settings in force
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:

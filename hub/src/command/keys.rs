@@ -16,17 +16,17 @@ use crate::store::Store;
 pub(super) enum KeysCommand {
     /// Show all keys, their state, and whether their private half is on this host
     List(KeysArgs),
-    /// Make a new one that agents learn of and that does nothing yet
+    /// Create a new key and announce it to agents; it isn't used yet
     ///
-    /// Wait until the agents know it before you activate it; one that is offline meanwhile follows later, through the
-    /// chain of signed key sets. Several hubs: copy the keys folder to all of them before you activate.
+    /// Wait until the agents know the key before you activate it. Agents that are offline follow later, through the chain of
+    /// signed key sets. With several hubs, copy the keys folder to all of them before you activate the key.
     Announce(AnnounceArgs),
-    /// Use an announced one from now on
+    /// Start using an announced key
     #[command(after_help = "\
 Examples:
   kedge-hub keys activate --config /etc/kedge/hub.toml 1f0e0d0c")]
     Activate(ChosenArgs),
-    /// End an old one: it signs or issues nothing any more
+    /// Retire an old key: it no longer signs or issues anything
     #[command(after_help = "\
 Examples:
   kedge-hub keys retire --config /etc/kedge/hub.toml 1f0e0d0c")]
@@ -50,7 +50,7 @@ Examples:
 pub(super) struct AnnounceArgs {
     #[command(flatten)]
     settings: Settings,
-    /// A certificate authority rather than a signing key
+    /// Create a certificate authority instead of a signing key
     #[arg(long)]
     authority: bool,
 }

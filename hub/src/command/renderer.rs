@@ -13,11 +13,11 @@ use crate::pack::installed::Installed;
 use crate::pack::renderer::enclosed::Enclosure;
 use crate::pack::renderer::{proof, server};
 
-/// Render charts and kustomizations for a hub, shut off from everything
+/// Render charts and kustomizations for a hub, in isolation
 ///
 /// For a hub in a pod, where bubblewrap can't have its namespaces: run this beside it, in a container without secrets, volumes,
-/// network or service account, and name its socket as `packages.renderer` in hub.toml. Each rendering is shut off by Landlock
-/// and seccomp; where those can't be had, it doesn't start.
+/// network or service account, and name its socket as `packages.renderer` in hub.toml. Landlock and seccomp isolate each
+/// rendering; if they aren't available, the renderer doesn't start.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +27,7 @@ Examples:
   Try it, and see what it has:
     kedge-hub renderer --socket ./renderer.sock --kustomize ./kustomize --helm ./helm")]
 pub(super) struct RendererArgs {
-    /// The Unix socket to serve on; its user and group may ask (mode 0660)
+    /// The Unix socket to serve on; its user and group may connect (mode 0660)
     #[arg(long, value_name = "PATH")]
     socket: PathBuf,
     /// The program kustomize: a path, or a name that is looked for in PATH
@@ -36,7 +36,7 @@ pub(super) struct RendererArgs {
     /// The program helm: a path, or a name that is looked for in PATH
     #[arg(long, value_name = "PATH", default_value = "helm")]
     helm: PathBuf,
-    /// Below it are the files of renderings [default: the folder for temporary files]
+    /// The folder for files of renderings [default: the folder for temporary files]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 }

@@ -9,7 +9,7 @@ use super::output::line;
 use crate::run::{Hub, notify};
 use crate::signal::stopped as told_to_stop;
 
-/// Serve until told to stop (SIGTERM, Ctrl-C)
+/// Run the hub until SIGTERM or Ctrl-C
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -41,7 +41,7 @@ pub(super) async fn run(args: ServeArgs) -> anyhow::Result<()> {
     };
     if let Some(tokens) = &hub.first_tokens {
         line!(
-            "The first administrator's token is in {}: it makes people and their tokens.",
+            "The first administrator's token is in {}: it can add people and create tokens.",
             tokens.administrator.display()
         )?;
         line!("The platform team's first token is in {}", tokens.platform.display())?;

@@ -77,7 +77,7 @@ impl Access {
         let named = format!("`{}`", server.host);
         match server.scheme {
             Scheme::Http => Err(Refused::new(
-                format!("`{server}` is plain http, which anybody on the way can change"),
+                format!("`{server}` is plain http, which anyone on the network can modify"),
                 "write https",
             )),
             Scheme::Ssh => Err(Refused::new(

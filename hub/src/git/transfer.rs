@@ -269,7 +269,7 @@ async fn from_path(
             }
             Fault::passing(
                 format!("there is no Git repository at `{}`: {why}", source.display()),
-                "mend the address, and check who may read the folder",
+                "fix the address, and check that the hub's user may read the folder",
             )
         })?;
         let repo: gix::Repository = repo.into();

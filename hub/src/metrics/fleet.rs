@@ -53,7 +53,7 @@ pub fn series(figures: &Figures, now: Timestamp) -> Vec<Series> {
     let mut all = vec![
         by_place(
             "clusters",
-            "Members of a ring: joined (nothing reported yet), reporting, unknown (no contact as promised)",
+            "Clusters of a ring: joined (nothing reported yet), reporting, unknown (missed check-in)",
             "presence",
             &PRESENCES,
             &figures.clusters,
@@ -70,7 +70,7 @@ pub fn series(figures: &Figures, now: Timestamp) -> Vec<Series> {
     all.push(by_environment(
         "unknown_oldest",
         Measure::Seconds,
-        "For how long the cluster that was silent longest has been unknown",
+        "For how long the cluster that has been offline longest has been Unknown",
         &unknown,
         |aged| age(aged.oldest, now),
     ));
@@ -105,7 +105,9 @@ pub fn series(figures: &Figures, now: Timestamp) -> Vec<Series> {
     all.push(Series::new("history_days", Measure::Count, "Days of which the history is kept").with(&[], days));
     all.push(Series::new("history_entries", Measure::Count, "Entries of the history").with(&[], entries));
     all.push(Series::new("history_size", Measure::Bytes, "About how much room the history takes").with(&[], bytes));
-    all.push(Series::new("leader_term", Measure::Count, "How many times a hub began to lead").with(&[], figures.term));
+    all.push(
+        Series::new("leader_term", Measure::Count, "How many times a hub became the leader").with(&[], figures.term),
+    );
     all
 }
 
@@ -188,7 +190,7 @@ fn problems(figures: &Figures, every: &BTreeSet<String>) -> Series {
     };
     let mut rows: BTreeMap<String, Row<2>> = every.iter().map(|name| (name.clone(), Row::default())).collect();
     rows.extend(figures.problems.iter().map(|(name, counts)| (name.clone(), both(counts))));
-    let mut series = Series::new("problems", Measure::Count, "What is wrong with objects in Git");
+    let mut series = Series::new("problems", Measure::Count, "Findings about objects in Git");
     for (environment, Row([errors, warnings])) in environments(rows) {
         series = series
             .with(&[("environment", &environment), ("severity", "error")], errors.count)

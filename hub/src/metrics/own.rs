@@ -47,7 +47,7 @@ impl Own {
 
 impl Found {
     pub fn series(&self, now: Timestamp) -> Vec<Series> {
-        let mut free = Series::new("disk_free", Measure::Bytes, "Room that is left on the disk of a folder");
+        let mut free = Series::new("disk_free", Measure::Bytes, "Free space on the disk of a folder");
         let mut size = Series::new("disk_size", Measure::Bytes, "Size of the disk of a folder");
         for (folder, room) in &self.disks {
             free = free.with(&[("folder", folder)], room.free);
@@ -56,7 +56,7 @@ impl Found {
         let mut left = Series::new(
             "certificate_left",
             Measure::Seconds,
-            "How long a certificate is still good: the authority of agents, and the API's own; negative: it ended",
+            "Remaining lifetime of a certificate: the agents' authority, and the API's own; negative: it expired",
         );
         for (certificate, ends) in &self.certificates {
             left = left.with(&[("certificate", certificate)], (ends.0 - now.0) / 1000);

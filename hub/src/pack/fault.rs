@@ -69,9 +69,10 @@ impl From<ObjectsError> for Fault {
                 ("FileTooLarge", "put what is big somewhere with a `url` and name it as an artifact")
             }
             ObjectsError::NotACommit(_) => ("CommitInvalid", "write all 40 digits of the commit"),
-            ObjectsError::Mirror { .. } | ObjectsError::Commit { .. } | ObjectsError::Unreadable { .. } => {
-                ("SourceUnreadable", "the mirror is fetched again; if it stays, `git fsck` says what is wrong")
-            }
+            ObjectsError::Mirror { .. } | ObjectsError::Commit { .. } | ObjectsError::Unreadable { .. } => (
+                "SourceUnreadable",
+                "the hub fetches the mirror again; if the error stays, `git fsck` shows what is wrong",
+            ),
         };
         Fault::of(Problem::error(code, chain(&error)).hint(hint))
     }

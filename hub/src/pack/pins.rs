@@ -118,7 +118,7 @@ pub(super) async fn wishes(
         }
         if found == 0 {
             let message =
-                format!("{} speaks of no assignment: nothing of the workload {} runs there", object.id(), pin.workload);
+                format!("{} matches no assignment: the workload {} doesn't run there", object.id(), pin.workload);
             let problem = Problem::warning("PinWithoutEffect", message).at(object.origin.clone());
             problems.push(problem.hint("check its `workload`, `target` and `clusterTypes`, or delete it"));
         }
@@ -174,13 +174,13 @@ async fn commit_of_version(
 pub(super) fn unresolved(object: &Object, why: &str, fault: &SourceFault) -> Problem {
     let message = format!("{} can't be resolved: {why}", object.id());
     let problem = Problem::error("PinUnresolved", message).at(object.origin.clone());
-    let fix = fault.hint.as_deref().unwrap_or("its assignments follow their rings until it is mended");
+    let fix = fault.hint.as_deref().unwrap_or("its assignments follow their rings until it is fixed");
     problem.hint(or_delete(fix, object))
 }
 
 /// How to fix a Pin, or to be rid of it: one that `kedge rollout start` wrote is in a file that nobody else knows of.
 pub(super) fn or_delete(fix: &str, object: &Object) -> String {
-    format!("{fix}; or delete {} if nobody needs it", object.origin.file)
+    format!("{fix}; or delete {} if it is no longer needed", object.origin.file)
 }
 
 fn observed(object: &Object, cluster_type: &str, assignment: &str) -> Problem {

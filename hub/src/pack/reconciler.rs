@@ -44,7 +44,7 @@ pub fn read(bytes: &[u8], file: &Origin) -> Result<Purpose, Vec<Problem>> {
             .at(file.at(error.line, error.column));
         vec![match error.hint {
             Some(hint) => problem.hint(hint),
-            None => problem.hint("mend the reconciler template of the cluster type"),
+            None => problem.hint("fix the reconciler template of the cluster type"),
         }]
     })?;
     if documents.iter().any(is_delivery) {

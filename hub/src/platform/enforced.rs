@@ -176,7 +176,7 @@ impl Enforced {
             );
             problems.push(
                 Problem::warning("PolicyLoosened", message)
-                    .hint("agree with `kedge policy --approve --reason …`, or mend the policy on main"),
+                    .hint("approve it with `kedge policy --approve --reason …`, or fix the policy on main"),
             );
         }
         if let Some(broken) = &self.policies.broken {
@@ -185,7 +185,7 @@ impl Enforced {
                 short(&broken.commit),
                 broken.reasons.join("; ")
             );
-            problems.push(Problem::warning("PolicyBroken", message).hint("mend it on main"));
+            problems.push(Problem::warning("PolicyBroken", message).hint("fix it on main"));
         }
         problems
     }

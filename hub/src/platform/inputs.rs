@@ -112,7 +112,7 @@ impl Inputs {
                 seen.missing.insert(request.clone());
                 Err(RepoError::Refused {
                     reason: format!("{} is being fetched for the first time", request.repo),
-                    hint: "it goes on by itself".to_owned(),
+                    hint: "it continues by itself".to_owned(),
                 })
             }
         }

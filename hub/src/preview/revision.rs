@@ -120,7 +120,7 @@ impl Previews {
             let change = match (&text, known) {
                 (None, true) => "removed",
                 (None, false) => {
-                    let message = format!("there is no file `{path}` to take away");
+                    let message = format!("there is no file `{path}` to delete");
                     return Err(PreviewError::Revision { message, hint: None });
                 }
                 (Some(_), true) => "replaced",

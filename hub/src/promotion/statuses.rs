@@ -181,7 +181,7 @@ impl Wanted {
     ) -> Option<Wanted> {
         let first = |fallback: &str| promotion.waits_for.first().cloned().unwrap_or_else(|| fallback.to_owned());
         let (state, description) = match &promotion.phase {
-            PromotionPhase::Waiting => (CommitState::Pending, first("waits for its turn")),
+            PromotionPhase::Waiting => (CommitState::Pending, first("waits for earlier environments")),
             PromotionPhase::Entered => {
                 (CommitState::Pending, headline.map(str::to_owned).unwrap_or_else(|| first("is being delivered")))
             }

@@ -110,7 +110,7 @@ impl Summary {
             return format!("{environment}: main {} promoted", short(commit));
         }
         let mut text =
-            format!("{environment}: {}", if parts.is_empty() { "files mended".to_owned() } else { parts.join(", ") });
+            format!("{environment}: {}", if parts.is_empty() { "files repaired".to_owned() } else { parts.join(", ") });
         match (self.assignments.keys().next(), self.assignments.len()) {
             (Some(first), 1) => _ = write!(text, " ({first})"),
             (Some(first), _) => _ = write!(text, " ({first}, …)"),
@@ -204,7 +204,7 @@ pub fn body(environment: &str, summary: &Summary, plan: &Plan, causes: &[Cause])
         }
     }
     if !plan.hand_edits.is_empty() {
-        text.push_str("\nEdited by hand on the branch, and left so:\n\n");
+        text.push_str("\nEdited on the branch by people, and kept:\n\n");
         for path in plan.hand_edits.iter().take(GONE) {
             let _ = writeln!(text, "- {}", code(path));
         }
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn a_subject_counts_what_changed() {
         let mut summary = Summary::default();
-        assert_eq!(summary.subject("dev"), "dev: files mended");
+        assert_eq!(summary.subject("dev"), "dev: files repaired");
         summary.promoted = Some("0123456789abcdef".to_owned());
         assert_eq!(summary.subject("dev"), "dev: main 0123456789ab promoted");
         summary.assignments.insert("drone/hello-test".to_owned(), (Kind::Changed, vec!["namespace.yaml".to_owned()]));

@@ -252,14 +252,14 @@ mod tests {
     fn a_branch_that_is_no_longer_read_fails_no_repository() {
         let url = "https://git.example.com/cp";
         let key = RepoKey::new(url);
-        let mut wrong = Tracked::default();
-        wrong.failing = Some(Failure {
+        let failing = Some(Failure {
             error: "the branch mian does not exist".to_owned(),
             hint: String::new(),
             since: Timestamp(0),
             attempts: 1,
             firm: true,
         });
+        let wrong = Tracked { failing, ..Tracked::default() };
         let refs = [("mian", wrong), ("main", Tracked::default())];
         let repo = RepoStatus {
             key: key.clone(),

@@ -60,7 +60,7 @@ pub async fn outcome(store: &Store, environment: &str, main: &str) -> Result<Out
     let blocked = store.rollouts_blocked(environment).await?;
     if let Some(blocked) = blocked.iter().find(|blocked| blocked.lane == lane) {
         let why = format!(
-            "{}/{} of rollout {} isn't started again until it changes or `kedge rollout start` says so",
+            "{}/{} of rollout {} isn't started again until it changes or you run `kedge rollout start`",
             blocked.cluster_type, blocked.assignment, blocked.rollout
         );
         return Ok(said(id.or(Some(blocked.rollout)), OutcomeState::Failed { why }));

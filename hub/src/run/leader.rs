@@ -67,7 +67,9 @@ where
 fn report(error: &StoreError) {
     let shown = error as &dyn std::error::Error;
     match error {
-        StoreError::Unavailable(_) => tracing::warn!(error = shown, "nobody can lead while the database is away"),
+        StoreError::Unavailable(_) => {
+            tracing::warn!(error = shown, "no hub can lead while the database can't be reached")
+        }
         _ => tracing::error!(error = shown, "the database refuses to say who leads"),
     }
 }

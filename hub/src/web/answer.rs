@@ -40,7 +40,7 @@ impl<T: Template> IntoResponse for Show<T> {
             Ok(text) => Html(shown(&text).into_owned()).into_response(),
             Err(error) => {
                 tracing::error!(%error, "a page can't be rendered");
-                (StatusCode::INTERNAL_SERVER_ERROR, "this page can't be rendered; the hub's log says why")
+                (StatusCode::INTERNAL_SERVER_ERROR, "this page can't be rendered; see the hub's log for the reason")
                     .into_response()
             }
         }

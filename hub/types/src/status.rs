@@ -29,7 +29,7 @@ pub enum TakeError {
     TooLarge(String),
     #[error("{0}")]
     Unsupported(String),
-    #[error("cluster {cluster} changes its holds too often: it is heard again in {seconds} seconds")]
+    #[error("cluster {cluster} changes its holds too often: its next change is accepted in {seconds} seconds")]
     TooOften { cluster: ClusterId, seconds: u64 },
     #[error("no cluster {0} has joined this hub")]
     UnknownCluster(ClusterId),

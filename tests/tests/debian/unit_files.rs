@@ -189,7 +189,7 @@ fn what_the_policy_takes_has_no_more_power_in_systemds_own_reading() {
             // What was refused is read without our drop-in: there must be something for the policy to refuse.
             match refused.is_empty() {
                 true => {
-                    host.write(&format!("{UNITS}/{name}.d/{DROP_IN}"), tenant.drop_in(&name, true).unwrap_or_default())
+                    host.write(&format!("{UNITS}/{name}.d/{DROP_IN}"), tenant.drop_in(name, true).unwrap_or_default())
                 }
                 false => drop(std::fs::remove_file(host.path(&format!("{UNITS}/{name}.d/{DROP_IN}")))),
             }

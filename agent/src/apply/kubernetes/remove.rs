@@ -43,7 +43,7 @@ impl ApplyContext {
             Err(error) => return Err(self.failure(goal, Trouble::Api(error))),
         };
         if !self.is_ours(goal, &about) {
-            return Ok(Some("stays: somebody replaced it or took our label away".to_owned()));
+            return Ok(Some("stays: somebody replaced it or removed Kedge's label".to_owned()));
         }
         if about.deletion_timestamp.is_none() {
             if let Some(why) = self.keeps(goal, &about).await? {

@@ -16,12 +16,12 @@ pub fn check(hub: &Hub, now: Timestamp) -> Finding {
     if now < built() {
         return Finding::problem(
             "clock",
-            format!("it says {}, which is before this program was built", time(now)),
+            format!("it shows {}, which is before this program was built", time(now)),
             WAY_OUT,
         );
     }
     match hub.clock_offset_ms {
-        None => Finding::ok("clock", format!("it says {}; the hub's time isn't known yet", time(now))),
+        None => Finding::ok("clock", format!("it shows {}; the hub's time isn't known yet", time(now))),
         Some(offset) if offset.unsigned_abs() > TOLERANCE_MS => {
             let side = if offset > 0 { "behind" } else { "ahead of" };
             let apart = duration(offset.unsigned_abs());

@@ -48,7 +48,7 @@ fn machine(identity: &Identity, paths: &Paths) -> Finding {
 fn certificate(validity: Validity, now: Timestamp) -> Finding {
     let until = time(validity.until);
     if now > validity.until {
-        let message = format!("it ended on {until}, by this host's clock; what runs here goes on");
+        let message = format!("it ended on {until}, by this host's clock; what runs here continues");
         return Finding::problem(
             "certificate",
             message,
@@ -74,7 +74,7 @@ fn reach(paths: &Paths, identity: Identity) -> Finding {
         Ok(()) => Finding::ok("hub", format!("{hub} answers")),
         Err(error) => {
             let way_out = error.hint().unwrap_or_else(|| {
-                "look at the network, at a firewall on the way, and whether the hub runs; workloads go on without it".to_owned()
+                "check the network, firewalls, and whether the hub runs; workloads continue without it".to_owned()
             });
             Finding::problem("hub", format!("{hub}: {}", error.sentence()), way_out)
         }

@@ -34,7 +34,7 @@ fn check_one(ledger: &Path) -> Option<Finding> {
         let way_out = match ledger.file_name().and_then(|name| name.to_str()) {
             Some("identity") => "the identity is lost: ask for a token (kedge cluster replace NAME) and join again",
             _ => {
-                "the disk may be failing; a backup of the file helps, else move both copies away and restart the agent"
+                "the disk may be failing; restore the file from a backup, or move both copies elsewhere and restart the agent"
             }
         };
         return Some(Finding::problem("ledgers", error.to_string(), way_out));

@@ -52,7 +52,7 @@ pub fn text(pods: &Pods, now: Timestamp) -> String {
     let mut text = String::new();
     match pods {
         Pods::Leads { address, asked } => {
-            _ = writeln!(text, "This pod works for the cluster; those that stand by are let in at {address}");
+            _ = writeln!(text, "This pod works for the cluster; standby pods can connect at {address}");
             let mut table = Table::default();
             table.row(["POD", "ASKED FOR CONTENT"]);
             asked.iter().for_each(|(guest, last)| table.row([&guest.to_string(), &ago(*last, now)]));
@@ -89,7 +89,7 @@ mod tests {
         let asked = [(IpAddr::from([10, 42, 0, 8]), Timestamp(1_000_000_050_000))].into();
         let pods = Pods::Leads { address: SocketAddr::from(([10, 42, 0, 7], 7444)), asked };
         insta::assert_snapshot!(text(&pods, Timestamp(1_000_000_060_000)), @r"
-        This pod works for the cluster; those that stand by are let in at 10.42.0.7:7444
+        This pod works for the cluster; standby pods can connect at 10.42.0.7:7444
 
         POD        ASKED FOR CONTENT
         10.42.0.8  10 s ago

@@ -89,7 +89,9 @@ fn a_state_that_waits_for_its_turn_is_said_and_nothing_is_wrong() {
     let mut overview = joined(Overview::read(&paths).unwrap());
     overview.daemon = Some(17);
     overview.waits = Some(Generation(12));
-    assert!(text(&overview, at(0)).contains("\nNext: generation 12 is here and waits for this cluster's turn\n"));
+    assert!(
+        text(&overview, at(0)).contains("\nNext: generation 12 is here and waits for the hub's permit to change\n")
+    );
     assert_eq!(exit(&overview), Exit::Success);
 }
 

@@ -292,7 +292,7 @@ fn what_is_wrong_with_a_package_is_named() {
         ("  units: [{name: hello-test.service}, {name: hello-test.service}]\n", "wanted twice"),
         ("  units: [{name: hello-test@.service}]\n", "name an instance"),
         ("  debs: [{name: nginx, version: '1'}, {name: nginx, version: '2'}]\n", "wanted twice"),
-        ("  debs: [{name: nginx, version: '-1'}]\n", "can't be a version"),
+        ("  debs: [{name: nginx, version: '-1'}]\n", "can't be a deb's version"),
         ("  debs: [{file: x}]\n", "isn't a deb"),
         ("  files: [{path: /srv/hello/x, file: b, template: true}]\n", "isn't UTF-8"),
     ] {

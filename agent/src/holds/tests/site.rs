@@ -110,7 +110,7 @@ fn a_technician_sets_aside_what_nobody_takes_back() {
     let told = holds.unhold(&key(1), "a", NOON).unwrap();
     assert_eq!(
         told.to_string(),
-        "a stays held: there was no hold on the spot; ada@example.com holds it from there (audit); \
+        "a stays held: there was no hold made on this host; ada@example.com holds it from there (audit); \
          `kedge-agent unhold --cluster` takes that back there, `kedge-agent unhold a --peers` sets it aside here"
     );
     assert_eq!(holds.unhold_with_peers(&key(1), "a", NOON).unwrap().to_string(), "a is no longer held");

@@ -11,12 +11,15 @@ pub enum Fields {
 }
 
 /// A document of a type.
-pub fn of<T: ToSchema>(fields: Fields) -> Value {
-    let mut named = Vec::new();
-    T::schemas(&mut named);
-    let named: Map<String, Value> =
-        named.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).unwrap())).collect();
-    document(&serde_json::to_value(T::schema()).unwrap(), &named, fields)
+pub fn of<T: ToSchema>(named: &Map<String, Value>, fields: Fields) -> Value {
+    document(&serde_json::to_value(T::schema()).unwrap(), named, fields)
+}
+
+/// Adds a type, and those that it names, by name.
+pub fn describe<T: ToSchema>(named: &mut Map<String, Value>) {
+    let mut schemas = vec![(T::name().into_owned(), T::schema())];
+    T::schemas(&mut schemas);
+    named.extend(schemas.into_iter().map(|(name, schema)| (name, serde_json::to_value(schema).unwrap())));
 }
 
 fn document(schema: &Value, named: &Map<String, Value>, fields: Fields) -> Value {

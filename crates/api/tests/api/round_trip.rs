@@ -61,7 +61,7 @@ use kedge_api::workloads::{
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::document::{self, Fields};
@@ -74,14 +74,18 @@ fn reads_what_it_writes<T: Serialize + DeserializeOwned>(document: &Value) {
     assert_eq!(&serde_json::to_value(&read).unwrap(), document, "{name}");
 }
 
-fn reads_as_described<T: Serialize + DeserializeOwned + ToSchema>() {
+fn reads_as_described<T: Serialize + DeserializeOwned + ToSchema>(named: &Map<String, Value>) {
     for fields in [Fields::All, Fields::Required] {
-        reads_what_it_writes::<T>(&document::of::<T>(fields));
+        reads_what_it_writes::<T>(&document::of::<T>(named, fields));
     }
 }
 
 macro_rules! each {
-    ($($name:ty,)+) => { $(reads_as_described::<$name>();)+ };
+    ($($name:ty,)+) => {
+        let mut named = Map::new();
+        $(document::describe::<$name>(&mut named);)+
+        $(reads_as_described::<$name>(&named);)+
+    };
 }
 
 #[test]

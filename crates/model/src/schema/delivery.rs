@@ -43,7 +43,7 @@ fn bounds() -> [(&'static str, Value); 4] {
         ("timeout", duration("How long a change may take until it is healthy.")),
         ("soak", duration("How long it must stay healthy before it counts.")),
         ("rollback", words("Whether a failed change is taken back.", &["auto", "never"])),
-        ("drift", words("What happens to changes made by hand.", &["repair", "report", "ignore"])),
+        ("drift", words("What happens to drift.", &["repair", "report", "ignore"])),
     ]
 }
 

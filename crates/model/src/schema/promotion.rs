@@ -31,7 +31,7 @@ fn environment() -> Value {
         ("windows", list("When changes may begin; without any, always.", &window())),
         ("freezes", list("Days on which nothing begins.", &freeze())),
         ("counts", counted()),
-        ("offline", words("Whether clusters that are away leave a rollout complete.", &["complete", "incomplete"])),
+        ("offline", words("Whether offline clusters leave a rollout complete.", &["complete", "incomplete"])),
         ("late", words("What a failure does after the gate has passed.", &["show", "reopen"])),
     ];
     let people = json!({"type": "integer", "minimum": 1, "description": "How many; 1 when not written."});
@@ -58,7 +58,7 @@ fn ring() -> Value {
 
 fn rules() -> [(&'static str, Value); 5] {
     let approval = object(
-        "Who must agree before a change begins; `people: 0` is nobody.",
+        "Who must approve before a change begins; `people: 0`: no approval.",
         &[],
         &[
             ("people", json!({"type": "integer", "minimum": 0, "description": "How many; 1 when not written."})),
@@ -86,7 +86,7 @@ fn rules() -> [(&'static str, Value); 5] {
 fn gate() -> Value {
     let converged = json!({"type": "string", "pattern": SHARE, "description": "Of those reached, the least part that is Converged; 100% when not written."});
     object(
-        "What must be seen before a change goes on.",
+        "The conditions that a ring must meet before a change continues.",
         &[],
         &[
             ("converged", converged),

@@ -195,7 +195,7 @@ fn ring(object: &Object, base: &BaseRepo, way: &[Step]) -> Option<Problem> {
     let shown: Vec<&str> = steps.map(|step| step.shown.as_str()).collect();
     let message = format!("{} closes a ring: {}", object.id(), shown.join(" → "));
     let problem = Problem::error("BaseRepoCycle", message).at(object.origin.clone());
-    Some(problem.hint("delete this BaseRepo, or let it name what isn't read already"))
+    Some(problem.hint("delete this BaseRepo, or point it to something that isn't read yet"))
 }
 
 impl Step {

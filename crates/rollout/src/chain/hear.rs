@@ -66,7 +66,7 @@ pub fn hear_promotion(chain: &Chain, environment: &str, commit: Option<&str>, wo
             Say::Now
         }
         other => {
-            let message = format!("a promotion can't be told to {}: say it to its rollout", other.verb());
+            let message = format!("a promotion can't {}: use the command on its rollout", other.verb());
             return Err(Refused::new("NotOfPromotions", message));
         }
     };

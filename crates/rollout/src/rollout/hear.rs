@@ -86,8 +86,7 @@ fn overrule(next: &mut Rollout, named: Option<&str>, word: &Word) -> Result<Say,
     let in_turn =
         stopped.as_ref() == Some(&ring.ring) || next.current().is_some_and(|current| current.ring == ring.ring);
     if !in_turn {
-        let message =
-            format!("it is not the turn of the ring {}; only the one that waits can be overridden", ring.ring);
+        let message = format!("the ring {} isn't waiting; only the ring that waits can be overridden", ring.ring);
         return Err(Refused::new("NotItsTurn", message));
     }
     let needed = next.policy.override_people;

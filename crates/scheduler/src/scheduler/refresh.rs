@@ -192,9 +192,12 @@ impl Scheduler {
         }
         if let Some(before) = &touched.broken_before {
             let (was, is) = (before, &self.platform.broken);
+            // The reasons of an assignment are in this order, each as often as it is here.
+            let (kept, still) = (was.iter().filter(|one| is.contains(one)), is.iter().filter(|one| was.contains(one)));
+            let moved = !kept.eq(still.clone());
             let differing =
                 was.iter().filter(|one| !is.contains(one)).chain(is.iter().filter(|one| !was.contains(one)));
-            for broken in differing {
+            for broken in differing.chain(still.filter(|_| moved)) {
                 match scope_of(broken) {
                     Scope::Nowhere => {}
                     Scope::Everywhere => dirty.extend(self.pairs.ids().cloned()),

@@ -78,6 +78,12 @@ proptest! {
     }
 }
 
+/// The same broken file twice, then once.
+#[test]
+fn incremental_equals_from_scratch_where_a_broken_object_is_listed_twice() {
+    run(17818025054993075843, 12);
+}
+
 #[test]
 fn an_edit_of_one_value_renders_only_what_it_touches() {
     let platform = platforms::grid(20, 20);

@@ -64,7 +64,7 @@ pub async fn promotions(state: &ApiState, found: &mut Found) -> Result<(), ApiEr
                 code: "PromotionNotWritten".to_owned(),
                 environments: vec![environment.clone()],
                 count: 1,
-                message: format!("{environment} isn't at the commit that was let in: {trouble}"),
+                message: format!("{environment} isn't at the promoted commit: {trouble}"),
                 hint: Some(
                     "the hub tries again by itself; its credential must be allowed to write the branch".to_owned(),
                 ),
@@ -148,7 +148,7 @@ fn ended(view: &RolloutSummary) -> ProblemSummary {
             "RolloutPaused",
             ProblemSeverity::Waiting,
             format!("{} is {why}", name(view)),
-            format!("go on with it: kedge rollout resume {id}"),
+            format!("resume it: kedge rollout resume {id}"),
         ),
         "RolledBack" => (
             "RolledBack",

@@ -73,7 +73,7 @@ pub async fn offline(state: &ApiState, visible: &Visible, found: &mut Found) -> 
             count,
             message: offline_told(count, &environment),
             hint: Some(
-                "look at the hosts and their network; `kedge-agent doctor` on a host says what keeps it from the hub"
+                "check the hosts and their network; `kedge-agent doctor` on a host shows why it can't reach the hub"
                     .to_owned(),
             ),
             command: Command::new("kedge get clusters").option("-e", &environment).then("--condition Unknown").into(),

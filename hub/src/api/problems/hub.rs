@@ -17,8 +17,10 @@ pub fn database(found: &mut Found) {
         environments: Vec::new(),
         count: 1,
         message: format!("nothing can be written: {what}"),
-        brings: vec!["what Git asks for and what clusters report waits; what runs goes on".to_owned()],
-        hint: Some("free space on the hub's data folder, or look at its disk; the hub goes on by itself".to_owned()),
+        brings: vec!["changes in Git and status of clusters wait; what runs continues".to_owned()],
+        hint: Some(
+            "free space in the hub's data folder, or check its disk; the hub then continues by itself".to_owned(),
+        ),
         command: "df -h".to_owned(),
         link: "/problems?kind=hub".to_owned(),
         since: Some(moment(since.0)),

@@ -116,7 +116,7 @@ pub async fn environments(state: &ApiState, visible: &Visible, found: &mut Found
                     "publishing {kind} would remove {removed} of {} assignments; it waits for a person",
                     publish.confirmed
                 ),
-                hint: Some("confirm it if it is meant; else bring the files back in Git".to_owned()),
+                hint: Some("confirm it if it is intended; otherwise restore the files in Git".to_owned()),
                 command: Command::new("kedge publish confirm").names(&[name, kind]).into(),
                 link: links::confirm(name, kind),
                 since: Some(moment(row.updated_at)),

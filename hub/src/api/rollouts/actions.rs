@@ -51,7 +51,7 @@ pub async fn pause_rollout(State(state): State<ApiState>, caller: Caller, id: Id
     act(&state, &caller, id?.0, RolloutAction::Pause, body?.0).await
 }
 
-/// Go on after a pause or a stop, and forgive what has failed until now.
+/// Continue after a pause or a stop; earlier failures no longer count.
 #[utoipa::path(post, path = "/rollouts/{id}/resume", tag = "rollouts", params(("id" = u64, Path)),
     request_body = RolloutActionRequest,
     responses((status = OK, body = RolloutDetail), (status = ACCEPTED, body = RolloutDetail,
@@ -60,7 +60,7 @@ pub async fn resume_rollout(State(state): State<ApiState>, caller: Caller, id: I
     act(&state, &caller, id?.0, RolloutAction::Resume, body?.0).await
 }
 
-/// End it: no further ring begins, and clusters that were reached keep what they have.
+/// Abort: no further ring begins, and clusters that were reached keep what they have.
 #[utoipa::path(post, path = "/rollouts/{id}/abort", tag = "rollouts", params(("id" = u64, Path)),
     request_body = RolloutActionRequest,
     responses((status = OK, body = RolloutDetail), (status = ACCEPTED, body = RolloutDetail,

@@ -29,7 +29,7 @@ const MAX_VERSION: usize = 128;
 /// So many rollouts of an environment haven't ended.
 const UNFINISHED: i64 = 500;
 
-/// Start a workload's content again, or put a version of it where the selector says.
+/// Restart the rollout of a workload's content, or pin a version where the selector matches.
 #[utoipa::path(post, path = "/rollouts", tag = "rollouts", request_body = StartRolloutRequest,
     responses((status = ACCEPTED, body = OperationResult)))]
 pub async fn start_rollout(
@@ -229,7 +229,7 @@ async fn pin(
     state.store.audit(&caller.did("rollout.pin", &body.workload, &body.environment, detail)).await?;
     let done = match &written.commit {
         Some(_) => format!("{subject} in {}: written to {}", body.environment, written.file),
-        None => format!("{} of branch {} says so already", written.file, written.branch),
+        None => format!("{} of branch {} already contains it", written.file, written.branch),
     };
     told(state, &body.environment, selection, done, Vec::new(), Some(written)).await
 }

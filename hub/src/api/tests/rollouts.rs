@@ -185,7 +185,7 @@ async fn a_commit_that_nobody_knows_or_that_was_taken_over_is_said_so(hub: Hub) 
         (&taken["state"], &taken["ended"], &taken["complete"]),
         (&json!("Superseded"), &json!(true), &json!(false))
     );
-    assert_eq!(taken["notes"][0], "0123456789 was superseded by 1f0e0d0c0b in dev before its turn");
+    assert_eq!(taken["notes"][0], "0123456789 was superseded by 1f0e0d0c0b in dev before it was reached");
     hub.get(&hub.viewer, "/rollout-status?sourceCommit=nonsense").await.refused(400, "BadCommit");
 }
 

@@ -259,7 +259,7 @@ fn nothing(file: &kedge_model::Origin) -> Fault {
     Fault::of(
         Problem::error("NothingToDeliver", "there is no object to deliver")
             .at(file.clone())
-            .hint("mend the Delivery's `path`, or add manifests; to remove a workload, remove its target"),
+            .hint("fix the Delivery's `path`, or add manifests; to remove a workload, remove its target"),
     )
 }
 

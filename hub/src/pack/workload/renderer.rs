@@ -36,7 +36,7 @@ const CONNECTING: Duration = Duration::from_secs(5);
 const ANSWERING: Duration = Duration::from_secs(180);
 
 impl Renderer {
-    pub const HINT: &str = "start `kedge-hub renderer` with its socket where `packages.renderer` in hub.toml says (docs/hub.md); the hub asks again by itself, and `kedge-hub check-config` says whether it answers";
+    pub const HINT: &str = "start `kedge-hub renderer` with the socket that `packages.renderer` in hub.toml names (docs/hub.md); the hub retries by itself, and `kedge-hub check-config` shows whether the renderer answers";
 
     pub fn at(socket: PathBuf) -> Renderer {
         Renderer { socket }

@@ -33,7 +33,7 @@ pub fn unexported(error: ExportError) -> ApiError {
             ApiError::conflict("TooMany", error.to_string()).hint("make bundles for single clusters: `--cluster NAME`")
         }
         ExportError::NoState(_) => ApiError::conflict("NoState", error.to_string())
-            .hint("has the environment been published? `kedge describe environment` says"),
+            .hint("check with `kedge describe environment` whether the environment was published"),
         ExportError::NoGeneration(..) => {
             ApiError::invalid("NoGeneration", error.to_string()).hint("leave `--since` out, or say `--since reported`")
         }
@@ -68,5 +68,5 @@ pub fn unimported(error: ImportError) -> ApiError {
 
 fn internal(error: &(dyn std::error::Error + 'static)) -> ApiError {
     tracing::error!(error, "a file for across the air gap failed");
-    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal", "the hub failed; its log says why")
+    ApiError::new(StatusCode::INTERNAL_SERVER_ERROR, "Internal", "the hub failed; see its log for the reason")
 }

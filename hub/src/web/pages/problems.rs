@@ -192,7 +192,7 @@ fn groups(items: Vec<ProblemSummary>, platform: bool) -> Vec<Group> {
 fn titled(kind: ProblemKind) -> (&'static str, &'static str) {
     match kind {
         ProblemKind::Approvals => ("Approvals", "Somebody's decision is all that is missing."),
-        ProblemKind::Rollouts => ("Rollouts", "Changes that don't go on by themselves."),
+        ProblemKind::Rollouts => ("Rollouts", "Rollouts that need a person."),
         ProblemKind::Clusters => ("Clusters", "Hosts and what runs on them."),
         ProblemKind::Delivery => ("Delivery", "Described, and not packed or published."),
         ProblemKind::Schedule => ("Schedule", "Described in Git, and can't be used as it is."),
@@ -217,7 +217,7 @@ fn row(item: ProblemSummary, platform: bool) -> Row {
         },
         link: if confirms { links::environment(&environment) } else { item.link },
         hint: match confirms {
-            true => Some(Text::of("The platform team confirms it, or brings the files back in Git.")),
+            true => Some(Text::of("The platform team confirms it, or restores the files in Git.")),
             // Marks of code are for terminals.
             false => item.hint.as_deref().map(|hint| Text::of(&hint.replace('`', ""))),
         },

@@ -175,7 +175,9 @@ pub async fn ask(
     );
     let short = crate::web::part::chip::short(&commit);
     let first = match word.as_str() {
-        "approve" => format!("You agree that {short} comes to {environment}; when enough people have, it is let in."),
+        "approve" => {
+            format!("You approve that {short} enters {environment}. It enters when enough people have approved.")
+        }
         "promote" => format!("{short} is let into {environment} now, although a window or a freeze is closed."),
         _ => format!("{short} is let into {environment} although what it waits for isn't so."),
     };

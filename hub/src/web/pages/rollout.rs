@@ -177,7 +177,7 @@ impl Spoken {
             RolloutAction::Override => "overrode the gate of",
             RolloutAction::Now => "let it begin outside its window",
             RolloutAction::Pause => "paused it",
-            RolloutAction::Resume => "let it go on",
+            RolloutAction::Resume => "resume it",
             RolloutAction::Abort => "aborted it",
             RolloutAction::Rollback => "rolled it back",
         };

@@ -39,7 +39,7 @@ impl Said {
         let (text, rest) = match tone {
             Tone::Converged => (facts.running(""), String::new()),
             Tone::Converging => ("changing".to_owned(), facts.running("still ")),
-            Tone::Failed => (facts.reason.unwrap_or("no reason told").to_owned(), facts.running("still ")),
+            Tone::Failed => (facts.reason.unwrap_or("no reason reported").to_owned(), facts.running("still ")),
             Tone::Unknown => ("offline".to_owned(), facts.last()),
         };
         Said { tone, text, since, rest }

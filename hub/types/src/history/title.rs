@@ -138,7 +138,7 @@ fn sentence(what: &What, place: &Place, cluster: Option<&str>) -> String {
             format!("{} is Unknown: it hasn't looked at what it runs for too long", cluster.unwrap_or("a cluster"))
         }
         What::Unknown { stuck: false } => {
-            format!("{} is Unknown: it wasn't heard when it had promised", cluster.unwrap_or("a cluster"))
+            format!("{} is Unknown: it missed its check-in", cluster.unwrap_or("a cluster"))
         }
         What::Back => format!("{} is back", cluster.unwrap_or("a cluster")),
         What::Cloned => {

@@ -64,7 +64,7 @@ pub const KNOWN: [KnownWarning; 33] = [
     ),
     known(
         "CacheBroken",
-        "the cache of packages couldn't be read and was begun anew",
+        "the package cache couldn't be read and was recreated",
         "nothing is lost, packages are fetched again; when it comes back, look at the host's disk",
     ),
     known("CertificateRejected", "the hub's end of the connection refuses the agent's certificate", JOIN_AGAIN),
@@ -86,7 +86,7 @@ pub const KNOWN: [KnownWarning; 33] = [
     known(
         "ForeignReports",
         "the host reports assignments that its cluster doesn't have",
-        "if nobody knows what they are, somebody else has the host's key: kedge cluster revoke CLUSTER, then join the host anew",
+        "if nobody recognizes them, somebody else may have the host's key: kedge cluster revoke CLUSTER, then join the host again",
     ),
     known(
         "HoldEnds",
@@ -101,7 +101,7 @@ pub const KNOWN: [KnownWarning; 33] = [
     known(
         "HubUnreachable",
         "the agent didn't reach the hub",
-        "`kedge-agent doctor` on the host says what keeps it from the hub",
+        "run `kedge-agent doctor` on the host to see why it can't reach the hub",
     ),
     known(
         "HubUnreadable",
@@ -142,7 +142,7 @@ pub const KNOWN: [KnownWarning; 33] = [
     known(
         "MassRemoval",
         "most of what runs would be removed, and the agent waits",
-        "if that is meant, confirm it: kedge publish confirm ENVIRONMENT CLUSTER-TYPE; otherwise bring the files back in Git",
+        "if the removal is intended, confirm it: kedge publish confirm ENVIRONMENT CLUSTER-TYPE; otherwise restore the files in Git",
     ),
     known(
         "MembershipRefused",
@@ -151,7 +151,7 @@ pub const KNOWN: [KnownWarning; 33] = [
     ),
     known(
         "MemoryUnsaved",
-        "the agent can't write down what the hub says, and doesn't follow it",
+        "the agent can't store the hub's answer, so it doesn't apply it",
         "make room on the host's disk, or make it writable again",
     ),
     known(
@@ -192,14 +192,14 @@ pub const KNOWN: [KnownWarning; 33] = [
     known(
         "RepairFailed",
         "a change of debs that was interrupted can't be finished",
-        "on the host: dpkg --configure -a, apt-get -f install; the agent goes on by itself",
+        "on the host: dpkg --configure -a, apt-get -f install; the agent then continues by itself",
     ),
     known(
         "StateRefused",
         "the agent refuses a desired state",
         "look at the clusters' pages for the reason: an older number than it has, or a key that it doesn't know",
     ),
-    known("StatusLost", "the agent's status was lost and begun anew", "what runs goes on; look at the host's disk"),
+    known("StatusLost", "the agent's status was lost and recreated", "what runs continues; check the host's disk"),
     known("Unsupported", "the hub asks for something that the agent is too old for", "upgrade the agent"),
     known("WrongHub", "something at the hub's address can't prove that it is the hub", JOIN_AGAIN),
 ];
@@ -207,7 +207,7 @@ pub const KNOWN: [KnownWarning; 33] = [
 const OTHERS: KnownWarning = known(
     OTHER,
     "something that this hub doesn't know by name",
-    "look at the clusters' pages; `kedge-agent doctor` on a host says what to do about it",
+    "see the clusters' pages; `kedge-agent doctor` on a host shows what to do",
 );
 
 const fn known(code: &'static str, told: &'static str, way_out: &'static str) -> KnownWarning {

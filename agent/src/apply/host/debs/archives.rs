@@ -126,7 +126,7 @@ impl<A: Apt> Debs<A> {
                     going.insert(exact.clone(), digest);
                 }
                 Err(failure) if wish.no_rollback && !failure.passes => {
-                    trace.end(line, &format!("no way back, which this workload accepts: {}", failure.message));
+                    trace.end(line, &format!("no rollback possible, which this workload accepts: {}", failure.message));
                 }
                 Err(failure) => {
                     trace.fail(line, &failure, "");

@@ -63,7 +63,7 @@ fn sources(root: &Path) -> Vec<Finding> {
         Err(error) => return vec![Finding::new("apt sources", error.to_string(), "is this a Debian host?")],
     };
     if !output.ok() {
-        let way_out = "mend the files in /etc/apt/sources.list and /etc/apt/sources.list.d";
+        let way_out = "fix the files in /etc/apt/sources.list and /etc/apt/sources.list.d";
         return vec![Finding::new("apt sources", output.stderr.trim(), way_out)];
     }
     judge(&output.stdout, |file| there(&root.join(file.trim_start_matches('/'))))

@@ -206,7 +206,7 @@ impl<A: Apt> Debs<A> {
             }
         }
         match simulation.remove.keys().find(|name| todo.remove.iter().all(|remove| remove.name != **name)) {
-            Some(name) => refused(format!("{name} would be removed, which nobody asked for")),
+            Some(name) => refused(format!("{name} would be removed, and the workload doesn't ask for that")),
             None => Ok(()),
         }
     }
@@ -287,12 +287,12 @@ impl<A: Apt> Debs<A> {
             .find(|(_, arrival)| arrival.instead_of.as_ref().is_some_and(|old| compare(&arrival.version, old).is_lt()));
         if let Some(name) = would.remove.keys().next().or(downgrade.map(|(name, _)| name)) {
             let message = format!(
-                "mending dpkg would remove or downgrade {name}, which nobody asked for\n{}",
+                "repairing dpkg would remove or downgrade {name}, and no workload asks for that\n{}",
                 shorten(&would.text)
             );
             return Err(Failure::new("AptRefused", message));
         }
-        let line = trace.begin("mend broken dependencies");
+        let line = trace.begin("repair broken dependencies");
         let fixed = self.apt.fix_broken(true).map(|fixed| fixed.text);
         finish(trace, line, fixed.map_err(Broken::from))?;
         let broken = self.apt.status(Of::Broken)?.debs;

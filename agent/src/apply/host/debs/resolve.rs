@@ -111,7 +111,7 @@ pub fn changes(wish: &DebWish, asks: &[Ask], simulation: &Simulation, status: &S
     let refused = |why: String| Err(Failure::new("AptRefused", format!("{why}\n{}", shorten(&simulation.text))));
     let removed: Vec<&str> = asks.iter().filter(|ask| matches!(ask, Ask::Remove { .. })).map(Ask::name).collect();
     if let Some((name, version)) = simulation.remove.iter().find(|(name, _)| !removed.contains(&name.as_str())) {
-        return refused(format!("{name} {version} would be removed, which nobody asked for"));
+        return refused(format!("{name} {version} would be removed, and the workload doesn't ask for that"));
     }
     if let Some(name) = removed.iter().find(|name| !simulation.remove.contains_key(**name)) {
         return refused(format!("apt would not remove {name}"));
@@ -170,13 +170,16 @@ fn unasked(
     }
     let Some(now) = &before.version else { return Ok(()) };
     if before.held && now != version {
-        return refused(format!("{name} is held at {now} and would become {version}, which nobody asked for"))
-            .map(drop);
+        return refused(format!(
+            "{name} is held at {now} and would become {version}, and the workload doesn't ask for that"
+        ))
+        .map(drop);
     }
     match compare(version, now) {
-        Ordering::Less => {
-            refused(format!("{name} would be downgraded from {now} to {version}, which nobody asked for")).map(drop)
-        }
+        Ordering::Less => refused(format!(
+            "{name} would be downgraded from {now} to {version}, and the workload doesn't ask for that"
+        ))
+        .map(drop),
         _ => Ok(()),
     }
 }

@@ -103,8 +103,11 @@ fn nothing_is_asked_of_apt_when_nothing_differs() {
 #[test]
 fn removals_and_downgrades_that_nobody_asked_for_are_refused_with_the_simulation() {
     let cases = [
-        ("Remv other [3]\n", "other 3 would be removed, which nobody asked for"),
-        ("Inst lib [5] (4 source [amd64])\n", "lib would be downgraded from 5 to 4, which nobody asked for"),
+        ("Remv other [3]\n", "other 3 would be removed, and the workload doesn't ask for that"),
+        (
+            "Inst lib [5] (4 source [amd64])\n",
+            "lib would be downgraded from 5 to 4, and the workload doesn't ask for that",
+        ),
         ("Inst kept [1] (2 source [amd64])\n", "kept is held at 1 and would become 2, which nobody asked for"),
     ];
     for (says, why) in cases {

@@ -214,5 +214,5 @@ fn in_the_way(path: &str, stat: &FileStat) -> Failure {
         SFlag::S_IFREG => "a file",
         _ => "a device, socket or pipe",
     };
-    Failure::new("ConflictingFile", format!("{path} is {is} that Kedge didn't make; move it away"))
+    Failure::new("ConflictingFile", format!("{path} is {is} that Kedge didn't create; move it elsewhere"))
 }

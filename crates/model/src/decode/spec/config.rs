@@ -74,7 +74,7 @@ fn rule(value: &Value<'_>, notes: &mut Notes<'_>) -> Option<CapabilityRule> {
     let mut fields = value.fields(notes)?;
     let when = match fields.written("when") {
         Some(value) => selector::read(&value, Unknown::Refuse, notes),
-        None => fields.need("when", notes, "say which targets are meant; `when: {}` is all of them").and(None),
+        None => fields.need("when", notes, "select targets with `when`; `when: {}` matches all of them").and(None),
     };
     let add = fields.need("add", notes, "say which labels they get: `add: {gpu: \"true\"}`").and_then(|value| {
         let labels = labels(&value, notes)?;

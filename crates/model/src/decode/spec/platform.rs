@@ -101,5 +101,5 @@ fn label_selector(fields: &mut Fields<'_>, notes: &mut Notes<'_>) -> Option<Sele
 fn absent(fields: &Fields<'_>, field: &str, what: &str, notes: &mut Notes<'_>) {
     let message = format!("{} has no `spec.{field}`, so it selects {what}", notes.subject);
     notes.warning(fields.spot(), "SelectsEverything", message).hint =
-        Some(format!("if that is meant, write `{field}: {{}}`"));
+        Some(format!("if you intend that, write `{field}: {{}}`"));
 }

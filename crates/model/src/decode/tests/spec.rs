@@ -139,7 +139,7 @@ fn absent_selector_selects_everything_with_a_warning() {
         said(&decoded.problems),
         [
             "4:1 SelectsEverything: SchedulingPolicy `x` has no `spec.deploymentTargetSelector`, so it selects every deployment \
-          target | if that is meant, write `deploymentTargetSelector: {}`"
+          target | if you intend that, write `deploymentTargetSelector: {}`"
         ]
     );
 }
@@ -244,8 +244,7 @@ fn capability_rules_are_read_and_guarded() {
     assert_eq!(
         broken(&kedge("CapabilityMap", "  rules:\n  - add: {a: b}\n")),
         [
-            "6:5 !MissingField: CapabilityMap `x` has no `spec.rules[0].when` | say which targets are meant; `when: {}` is all of \
-          them"
+            "6:5 !MissingField: CapabilityMap `x` has no `spec.rules[0].when` | select targets with `when`; `when: {}` matches all of them"
         ]
     );
     // Not narrowing where somebody meant to would give labels to everybody.

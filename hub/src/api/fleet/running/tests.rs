@@ -158,7 +158,8 @@ fn of_commits_with_the_same_content_the_newest_that_passed_runs_until_something_
     let stopped = || rollout(5, "bad", [Stopped, Waiting], phase.clone());
     assert_eq!(told(&[stopped(), old()], &[], "bad", &both), "more[]");
     // A person let it pass, and a harmless one came on top: that contains what the clusters don't have.
-    let overridden = [vec![stood("later", 7), stood("bad", 4)], both.to_vec()].concat();
+    let let_pass = Stood { passed: Timestamp(5500), ..stood("bad", 4) };
+    let overridden = [vec![stood("later", 7), let_pass], both.to_vec()].concat();
     assert_eq!(told(&[stopped(), old()], &[], "later", &overridden), "more[]");
     // The next commit can't even be rendered.
     let broken = Broken { place: Some(place("x")), main: "bad".to_owned(), since: Timestamp(5000) };

@@ -553,7 +553,7 @@ impl<'a> Environment<'a> {
         found.over = true;
         found.passed = false;
         let by = by.strip_prefix("rollout ").map_or_else(|| short(by).to_owned(), |_| by.to_owned());
-        found.notes.push(format!("{} was superseded by {by} in {} before its turn", short(commit), self.name));
+        found.notes.push(format!("{} was superseded by {by} in {} before it was reached", short(commit), self.name));
     }
 
     fn draft(&self, cluster_type: &str, assignment: &str, workload: &str) -> Draft {

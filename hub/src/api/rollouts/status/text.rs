@@ -33,7 +33,7 @@ pub fn headline(answer: &Answer, settled: bool, found: &Found, unit: StatusUnit)
     let broken = found.over && matches!(found.state, Some("Failed" | "Gone"));
     if (settled || nobody || broken) && !answer.complete {
         let rest = counted.strip_suffix(&answer.completeness()).unwrap_or(&counted);
-        let why = found.notes.first().map_or("a ring waits for its turn", String::as_str);
+        let why = found.notes.first().map_or("an earlier ring hasn't passed yet", String::as_str);
         return format!("{rest}not complete: {why}");
     }
     counted

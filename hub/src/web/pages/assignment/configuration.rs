@@ -95,9 +95,9 @@ impl Values {
             caption: match runs {
                 true => "Every value that runs, and the file and line that Git has it from",
                 false if running.iter().any(|group| group.drifted) => {
-                    "What Git says, with the file and line of each value; what runs was changed there"
+                    "Git's values, with the file and line of each; the running values drifted"
                 }
-                false => "What Git says, with the file and line of each value; no cluster has reported that it runs",
+                false => "Git's values, with the file and line of each; no cluster has reported that they run",
             },
             heading: if runs { "Runs" } else { "Git says" },
             rows: rows.collect(),

@@ -72,7 +72,7 @@ fn page(viewer: &Viewer, seen: &ClusterDetail, assignment: String, holds: bool) 
     let of_it = || seen.holds.iter().filter(|hold| hold.assignment == assignment);
     if !holds && !of_it().any(|hold| hold.writer == "hub") {
         let error = ApiError::conflict("NotHeld", format!("the hub doesn't hold {assignment} on {}", cluster.name));
-        return Err(error.hint("a hold from another cluster of the site is lifted with `kedge unhold --peers`; a technician's on the spot is released there: `kedge-agent unhold`"));
+        return Err(error.hint("lift a hold of another cluster of the site with `kedge unhold --peers`; release a technician's hold on the host with `kedge-agent unhold`"));
     }
     let others = of_it().filter(|hold| hold.writer != "hub").map(|hold| hold.by.clone()).collect();
     let word = if holds { "Hold" } else { "Release" };

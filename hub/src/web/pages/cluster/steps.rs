@@ -91,11 +91,11 @@ fn changed(seen: &ClusterDetail, condition: Option<&AssignmentCondition>, word: 
         (Some(Tone::Failed | Tone::Converged), None, _) => {
             (Some(Tone::Converged), "the change was begun".to_owned(), None)
         }
-        (Some(Tone::Unknown), None, _) => (Some(Tone::Unknown), "nothing is heard".to_owned(), None),
+        (Some(Tone::Unknown), None, _) => (Some(Tone::Unknown), "offline".to_owned(), None),
         (None, None, Some(_)) => {
-            (Some(Tone::Converging), "it has a slot of its ring".to_owned(), seen.changing_since.as_ref())
+            (Some(Tone::Converging), "it has permission to change".to_owned(), seen.changing_since.as_ref())
         }
-        (None, None, None) if accepted => (Some(Tone::Converging), "it hasn't told of it yet".to_owned(), None),
+        (None, None, None) if accepted => (Some(Tone::Converging), "not reported yet".to_owned(), None),
         (None, None, None) => (None, "not yet".to_owned(), None),
     };
     Step { tone, name: "Tried", text, chip: None, when: when.map(|when| When::of(when)) }
@@ -136,7 +136,7 @@ fn ended(condition: Option<&AssignmentCondition>, word: Option<Tone>) -> Step {
         |condition: &AssignmentCondition| Some(When::of(&condition.since)).filter(|_| !condition.since.is_empty());
     let (tone, text, when) = match (condition, word) {
         (Some(condition), Some(Tone::Failed)) => {
-            let reason = condition.reason.as_deref().unwrap_or("no reason told");
+            let reason = condition.reason.as_deref().unwrap_or("no reason reported");
             (Some(Tone::Failed), format!("{reason}; {}", runs(condition)), when(condition))
         }
         (Some(condition), Some(Tone::Converged)) => (Some(Tone::Converged), runs(condition), when(condition)),

@@ -36,7 +36,11 @@ impl Verdict {
         let (tone, text) = if needs.iter().any(|need| need.tone == Tone::Failed) {
             (Tone::Failed, "Needs attention.".to_owned())
         } else if !needs.is_empty() {
-            (Tone::Unknown, "What is heard of is right; not all is known, or somebody holds it.".to_owned())
+            (
+                Tone::Unknown,
+                "Everything that was reported is as desired. Some clusters are Unknown, or an assignment is held."
+                    .to_owned(),
+            )
         } else if sum.converging > 0 || moving > 0 {
             (Tone::Converging, "All is right, and something moves.".to_owned())
         } else if total == 0 {

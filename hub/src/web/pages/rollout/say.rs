@@ -256,7 +256,7 @@ async fn does(state: &ApiState, word: &str, whole: &RolloutDetail) -> Result<Vec
             ),
         ],
         "resume" => vec![
-            format!("It goes on in ring {ring}: {}.", here.said()),
+            format!("It continues in ring {ring}: {}.", here.said()),
             "Failures until now no longer count against the failure budget.".to_owned(),
         ],
         "abort" => vec![
