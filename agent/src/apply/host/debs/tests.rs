@@ -108,7 +108,10 @@ fn removals_and_downgrades_that_nobody_asked_for_are_refused_with_the_simulation
             "Inst lib [5] (4 source [amd64])\n",
             "lib would be downgraded from 5 to 4, and the workload doesn't ask for that",
         ),
-        ("Inst kept [1] (2 source [amd64])\n", "kept is held at 1 and would become 2, which nobody asked for"),
+        (
+            "Inst kept [1] (2 source [amd64])\n",
+            "kept is held at 1 and would become 2, and the workload doesn't ask for that",
+        ),
     ];
     for (says, why) in cases {
         let apt =
