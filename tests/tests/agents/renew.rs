@@ -86,7 +86,7 @@ async fn asking_to_join_again_is_no_way_around_the_person_who_lets_a_silent_clus
         let refused = Agent::join_as(Arc::clone(&identity), token, "drone-1", None).await.unwrap_err();
         assert_eq!((refused.status(), refused.reason()), (Some(403), Some("ReadmissionNeeded")));
     }
-    assert_eq!(hub.store.join_token(&other.id).await.unwrap().unwrap().uses, 0);
+    assert_eq!(hub.store.join_token(&other.id).await.unwrap().unwrap().uses_left, 1);
     hub.change(async |fleet, tx| fleet.readmit(tx, &agent.identity.cluster).await.unwrap()).await;
     Agent::join_as(identity, &token, "drone-1", None).await.unwrap();
 }
