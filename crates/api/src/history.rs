@@ -54,7 +54,7 @@ pub struct Timeline {
     pub commit: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// Environment by environment in the order it reached them, each in the order of time.
+    /// Environment by environment along the chain of promotion, each in the order of time.
     pub items: Vec<TimelineStep>,
 }
 

@@ -19,6 +19,7 @@ use super::ApiState;
 use super::answer::ApiError;
 use super::audit;
 use super::caller::Caller;
+use super::fleet::Order;
 use super::names;
 use super::page::{self, Listed, PageQuery, moment};
 use crate::history::timeline;
@@ -95,6 +96,8 @@ pub async fn commit(
     let commit = commit?.0;
     let found = timeline::of(&state.store, &reader(&caller), &commit).await?;
     let mut found = found.ok_or_else(|| known::no_commit(&commit))?;
+    let order = Order::of(&state).await?;
+    found.items.sort_by_key(|step| order.place(&step.environment));
     if !caller.sees_addresses() {
         found.items.iter_mut().for_each(|step| audit::hide_addresses(&mut step.detail));
     }

@@ -67,7 +67,12 @@ pub(crate) async fn find(
     let (store, visible, order) = (&state.store, caller.visible(), Order::of(state).await?);
     let mut found = Vec::new();
     for kind in [Kind::Environment, Kind::Workload, Kind::ClusterType, Kind::DeploymentTarget, Kind::Assignment] {
-        found.extend(objects(kind, store.find_names(kind, &visible, text, limit).await?, &order));
+        let mut named = objects(kind, store.find_names(kind, &visible, text, limit).await?, &order);
+        named.sort_by_cached_key(|one| match &one.environment {
+            Some(environment) => (one.name.clone(), order.place(environment)),
+            None => (String::new(), order.place(&one.name)),
+        });
+        found.extend(named);
     }
     found.extend(store.find_clusters(&visible, text, limit).await?.into_iter().map(cluster));
     if visible == Visible::All {
