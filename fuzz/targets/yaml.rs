@@ -2,8 +2,7 @@
 
 #![no_main]
 
-use kedge_goyaml::value::{Key, Value};
-use kedge_goyaml::{Limits, decode, encode, node};
+use kedge_goyaml::{Key, Limits, Value, decode, encode, node};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
